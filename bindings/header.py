@@ -3,6 +3,7 @@
 The header is regular enough to be read with a few patterns. Text that no pattern matches is an error, so that
 nothing is left out silently.
 """
+
 import re
 import sys
 
@@ -15,27 +16,42 @@ DECLARATION = re.compile(
     r"|typedef (?P<returned>[\w *]+?)\(\*(?P<callback>\w+)\)\((?P<taken>(?:[^()]|\([^()]*\))*)\);"
     r"|typedef (?P<scalar>\w+) (?P<alias>\w+);"
     r"|STW_API (?P<result>[\w *]+?)(?P<function>\w+)\((?P<arguments>(?:[^()]|\([^()]*\))*)\) STW_NOEXCEPT;"
-    r")\s*")
+    r")\s*"
+)
 
 
 class Header:
     def __init__(self, text):
-        self.structs, self.callbacks, self.functions, self.constants, self.opaque, self.statuses = {}, {}, {}, {}, [], set()
-        self.docs = {found[1]: dict(remarks(found[2])) for found in re.finditer(r"typedef struct (\w+) \{((?:[^}/]|/\*.*?\*/|/)*)\} \1;", text, flags=re.S)}
+        self.structs, self.callbacks, self.functions, self.constants, self.opaque, self.statuses = (
+            {},
+            {},
+            {},
+            {},
+            [],
+            set(),
+        )
+        self.docs = {
+            found[1]: dict(remarks(found[2]))
+            for found in re.finditer(
+                r"typedef struct (\w+) \{((?:[^}/]|/\*.*?\*/|/)*)\} \1;", text, flags=re.S
+            )
+        }
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
         body = re.search(r"typedef int32_t stw_status;(.*)#ifdef __cplusplus", text, flags=re.S)[1]
-        self.constants = {name: int(value) for name, value in re.findall(r"#define (STW_VERSION_\w+) (\d+)", text)}
+        self.constants = {
+            name: int(value) for name, value in re.findall(r"#define (STW_VERSION_\w+) (\d+)", text)
+        }
         at = 0
         while at < len(body.rstrip()):
             found = DECLARATION.match(body, at)
             if not found:
-                sys.exit(f"not understood: {' '.join(body[at:at + 200].split())}")
+                sys.exit(f"not understood: {' '.join(body[at : at + 200].split())}")
             self.take(found)
             at = found.end()
 
     def take(self, found):
         if found["enum"]:
-            is_status = not self.statuses   # which come first
+            is_status = not self.statuses  # which come first
             for one in found["enum"].split(","):
                 constant = re.fullmatch(r"\s*(STW_\w+) = (-?\d+)\s*", one)
                 if not constant or re.fullmatch(r"-?0\d+", constant[2]):
@@ -46,7 +62,9 @@ class Header:
         elif found["opaque"] or found["foreign"]:
             self.opaque.append(found["opaque"] or found["foreign"])
         elif found["struct"]:
-            self.structs[found["struct"]] = [member for line in found["fields"].split(";") if line.strip() for member in members(line)]
+            self.structs[found["struct"]] = [
+                member for line in found["fields"].split(";") if line.strip() for member in members(line)
+            ]
         elif found["callback"]:
             self.callbacks[found["callback"]] = (found["returned"], found["taken"])
         elif found["function"]:

@@ -1,6 +1,7 @@
 """Compiles every source file of the library and the command separately. Unity builds can hide a missing
 include of ours, or names that hide others. Standard headers are precompiled (planner/pch), as in the
 builds, which halves the time."""
+
 import concurrent.futures
 import os
 import pathlib
@@ -14,7 +15,15 @@ ROOT = pathlib.Path(sys.argv[1])
 # the compiler with its arguments, which include the folder of CUDA's headers if they are installed
 COMPILER = sys.argv[2:]
 HAS_CUDA = "-isystem" in COMPILER
-WORDS = [*COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Wshadow", "-Werror", *(f"-I{ROOT / folder}" for folder in ("", "include", "tools/stowage"))]
+WORDS = [
+    *COMPILER,
+    "-std=c++20",
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Werror",
+    *(f"-I{ROOT / folder}" for folder in ("", "include", "tools/stowage")),
+]
 
 
 class Alone(unittest.TestCase):
@@ -29,7 +38,9 @@ class Alone(unittest.TestCase):
         cls.folder.cleanup()
 
     def complaint(self, path):
-        done = subprocess.run([*WORDS, "-fsyntax-only", "-include", self.standard, path], capture_output=True, text=True)
+        done = subprocess.run(
+            [*WORDS, "-fsyntax-only", "-include", self.standard, path], capture_output=True, text=True
+        )
         return done.stderr if done.returncode or done.stderr else ""
 
     def check(self, folder):

@@ -1,4 +1,5 @@
 """Checks which files may include which others. The rules are those of CONTRIBUTING.md, section "Folders"."""
+
 import functools
 import pathlib
 import re
@@ -62,7 +63,7 @@ FLOORS = {
         "commands": {"base", "tokenizer", "chat", "flags", "data", "plans", "evaluation", "run"},
     },
 }
-MOST_FILES = 25   # of one kind in one folder
+MOST_FILES = 25  # of one kind in one folder
 # Headers of other projects that a folder may include.
 FOREIGN = {
     "include": {"stddef.h", "stdint.h"},
@@ -73,8 +74,23 @@ FOREIGN = {
     "src/cuda": {"cuda.h", "cuda_runtime_api.h", "nvtx3/nvToolsExt.h"},
 }
 STANDARD = re.compile(r"^(c?[a-z_0-9]+|(sys/)?[a-z_0-9]+\.h)$")
-PLANNER_FORBIDDEN = {"fstream", "iostream", "chrono", "ctime", "thread", "mutex", "random", "unordered_map",
-                     "unordered_set", "filesystem", "cstdlib", "csignal", "future", "syncstream", "print"}
+PLANNER_FORBIDDEN = {
+    "fstream",
+    "iostream",
+    "chrono",
+    "ctime",
+    "thread",
+    "mutex",
+    "random",
+    "unordered_map",
+    "unordered_set",
+    "filesystem",
+    "cstdlib",
+    "csignal",
+    "future",
+    "syncstream",
+    "print",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -101,12 +117,18 @@ class Layers(unittest.TestCase):
                     where = f"{path.relative_to(ROOT)} includes {name}"
                     if bracket == '"':
                         first = next((a for a in allowed if name.startswith(a + "/")), name)
-                        beside = (path.parent / name).resolve()   # as the compiler resolves it
+                        beside = (path.parent / name).resolve()  # as the compiler resolves it
                         if folder == "tools" and (ROOT / "tools/stowage" / name).is_file():
                             continue
                         # A binding includes files of its language. cgo generates its own file next to them.
-                        own = {"tools": ROOT / "tools", "bindings": ROOT.joinpath(*path.relative_to(ROOT).parts[:2])}.get(folder)
-                        if own and (name in ("stowage.h", "stowage/dlpack.h", "_cgo_export.h") or (beside.is_file() and beside.is_relative_to(own.resolve()))):
+                        own = {
+                            "tools": ROOT / "tools",
+                            "bindings": ROOT.joinpath(*path.relative_to(ROOT).parts[:2]),
+                        }.get(folder)
+                        if own and (
+                            name in ("stowage.h", "stowage/dlpack.h", "_cgo_export.h")
+                            or (beside.is_file() and beside.is_relative_to(own.resolve()))
+                        ):
                             continue
                         self.assertIn(first, allowed, where)
                     elif folder == "include":
@@ -116,11 +138,13 @@ class Layers(unittest.TestCase):
                     else:
                         inner = "/".join(path.relative_to(ROOT).parts[:2])
                         foreign = FOREIGN.get(folder, set()) | FOREIGN.get(inner, set())
-                        self.assertTrue(name in foreign or (STANDARD.match(name) and not name.startswith("cuda_")), where)
+                        self.assertTrue(
+                            name in foreign or (STANDARD.match(name) and not name.startswith("cuda_")), where
+                        )
 
     def test_floors(self):
         for layer, floors in FLOORS.items():
-            reached = {}   # floor -> floors that it reaches through any number of includes
+            reached = {}  # floor -> floors that it reaches through any number of includes
             for floor in floors:
                 reach, left = set(), [floor]
                 while left:
@@ -128,7 +152,7 @@ class Layers(unittest.TestCase):
                     reach |= new
                     left += new
                 reached[floor] = reach
-            prefix = "" if layer == "tools/stowage" else layer + "/"   # how its files are included
+            prefix = "" if layer == "tools/stowage" else layer + "/"  # how its files are included
             for path in files(layer):
                 floor = path.relative_to(ROOT / layer).parts[0]
                 if floor == "pch":
@@ -137,8 +161,12 @@ class Layers(unittest.TestCase):
                 self.assertNotIn(floor, reached[floor], f"{layer}/{floor} reaches back to itself")
                 for name in re.findall(rf'#\s*include "{prefix}([^/"]+)/', path.read_text()):
                     if prefix == "" and name not in floors:
-                        continue   # the folder of the public header
-                    self.assertIn(name, floors[floor] | {floor}, f"{path.relative_to(ROOT)} includes a file of {layer}/{name}")
+                        continue  # the folder of the public header
+                    self.assertIn(
+                        name,
+                        floors[floor] | {floor},
+                        f"{path.relative_to(ROOT)} includes a file of {layer}/{name}",
+                    )
 
     def test_folders_are_small(self):
         for layer in FLOORS:
@@ -168,22 +196,34 @@ class Layers(unittest.TestCase):
         for path in files("planner") + files("kernels/contract"):
             for bracket, name in INCLUDE.findall(path.read_text()):
                 self.assertNotIn(name, PLANNER_FORBIDDEN, path)
-                if bracket == "<":   # of the system's headers only these two
+                if bracket == "<":  # of the system's headers only these two
                     self.assertNotIn(".", name.removesuffix("stdint.h").removesuffix("stddef.h"), path)
 
     def test_kernels_of_an_instruction_set_use_no_templates_of_the_standard_library(self):
         # The linker could keep the copy of an inline function that was compiled for AVX-512.
-        allowed = {"assert.h", "cassert", "stdint.h", "string.h", "cstddef", "cstdint", "immintrin.h", "arm_neon.h", "initializer_list",
-                   "cuda_runtime.h"}
-        once = {"dispatch.cpp", "quantile_map.cpp"}   # compiled once, for the baseline instruction set
+        allowed = {
+            "assert.h",
+            "cassert",
+            "stdint.h",
+            "string.h",
+            "cstddef",
+            "cstdint",
+            "immintrin.h",
+            "arm_neon.h",
+            "initializer_list",
+            "cuda_runtime.h",
+        }
+        once = {"dispatch.cpp", "quantile_map.cpp"}  # compiled once, for the baseline instruction set
         for path in files("kernels"):
             for bracket, name in INCLUDE.findall(path.read_text()):
                 if bracket == "<" and path.name not in once:
                     self.assertIn(name, allowed, path)
 
     def test_library_never_prints_exits_or_reads_the_environment(self):
-        calls = re.compile(r"\b(std::)?(abort|terminate|exit|_exit|_Exit|quick_exit|getenv|secure_getenv|[fd]?printf|vf?printf|f?puts|putchar|perror|signal|sigaction)\s*\("
-                           r"|\b(cout|cerr|clog)\b")
+        calls = re.compile(
+            r"\b(std::)?(abort|terminate|exit|_exit|_Exit|quick_exit|getenv|secure_getenv|[fd]?printf|vf?printf|f?puts|putchar|perror|signal|sigaction)\s*\("
+            r"|\b(cout|cerr|clog)\b"
+        )
         for folder in ("planner", "kernels", "src"):
             for path in files(folder):
                 code = re.sub(r"//.*|/\*.*?\*/", "", path.read_text())

@@ -1,5 +1,6 @@
-// Small configurations of every architecture, with what their tests need: sizes that are no multiples of tiles, matrices
-// above and below the size from which states take 8 bits, grouped queries, tied and untied heads, biases and dropout.
+// Small configurations of every architecture, with what their tests need: sizes that are no multiples of
+// tiles, matrices above and below the size from which states take 8 bits, grouped queries, tied and untied
+// heads, biases and dropout.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +15,8 @@ inline constexpr int64_t small_vocabulary = 61, small_positions = 40;
 
 // Of many tokens: its table is filled, moved and saved in many pieces.
 inline std::string gpt2_with_vocabulary(int tokens) {
-  return R"({"model_type": "gpt2", "vocab_size": )" + std::to_string(tokens) + R"(, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+  return R"({"model_type": "gpt2", "vocab_size": )" + std::to_string(tokens) +
+         R"(, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
 }
 
 // A configuration of so many tokens.
@@ -35,7 +37,8 @@ inline std::string with_positions(std::string config, int positions) {
 inline std::string small_gpt2(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 3, "n_head": 4,
-             "embd_pdrop": )" + p + R"(, "attn_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
+             "embd_pdrop": )" +
+         p + R"(, "attn_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
 }
 inline std::string small_llama() {
   return R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
@@ -61,7 +64,8 @@ inline std::string small_phi3(const char* dropout = "0") {
   return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, "original_max_position_embeddings": 20,
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
              "rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2, 3, 4.5]}, "sliding_window": 7,
-             "tie_word_embeddings": false, "attention_dropout": )" + p + R"(, "resid_pdrop": )" + p + "}";
+             "tie_word_embeddings": false, "attention_dropout": )" +
+         p + R"(, "resid_pdrop": )" + p + "}";
 }
 // Layers of three kinds: with positions, without them, and those with a window too.
 inline std::string small_smollm3() {
@@ -80,19 +84,35 @@ inline std::string small_gemma3() {
 inline std::string small_bloom(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bloom", "vocab_size": 61, "seq_length": 40, "hidden_size": 48, "n_layer": 3, "n_head": 6,
-             "attention_dropout": )" + p + R"(, "hidden_dropout": )" + p + "}";
+             "attention_dropout": )" +
+         p + R"(, "hidden_dropout": )" + p + "}";
 }
 inline std::vector<std::string> small_models(const char* dropout = "0") {
-  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3(), small_gemma3(), small_bloom(dropout)};
+  return {small_gpt2(dropout), small_llama(),   small_qwen2(),  small_qwen3(),
+          small_phi3(dropout), small_smollm3(), small_gemma3(), small_bloom(dropout)};
 }
 
 // With labels in place of a language model's head.
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
-  const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("albert") ? "Albert" : is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("modernbert") ? "ModernBert" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
-  std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
-  for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
+  const auto is = [&](const char* type) {
+    return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos;
+  };
+  const char* class_name = is("albert")                          ? "Albert"
+                           : is("bert")                          ? "Bert"
+                           : is("roberta")                       ? "Roberta"
+                           : is("distilbert")                    ? "DistilBert"
+                           : is("electra")                       ? "Electra"
+                           : is("modernbert")                    ? "ModernBert"
+                           : is("bloom")                         ? "Bloom"
+                           : config.find("gpt2") != config.npos  ? "GPT2"
+                           : config.find("qwen2") != config.npos ? "Qwen2"
+                           : config.find("qwen3") != config.npos ? "Qwen3"
+                                                                 : "Llama";
+  std::string head =
+      std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
+  for (int64_t i = 0; i < small_labels; ++i)
+    head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
   return head + "}, " + config.substr(1);
 }
 
@@ -105,55 +125,77 @@ inline std::string token_classifier_of(const std::string& config) {
 
 // An encoder with the head of a masked language model.
 inline std::string masked_of(const std::string& config) {
-  const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("albert") ? "Albert" : is("modernbert") ? "ModernBert" : "Electra";
+  const auto is = [&](const char* type) {
+    return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos;
+  };
+  const char* class_name = is("bert")         ? "Bert"
+                           : is("roberta")    ? "Roberta"
+                           : is("distilbert") ? "DistilBert"
+                           : is("albert")     ? "Albert"
+                           : is("modernbert") ? "ModernBert"
+                                              : "Electra";
   return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
 }
 
 // Of a classifier: with another task for its labels, as transformers names it.
-inline std::string with_problem(const std::string& classifier, const char* problem_type) { return std::string("{\"problem_type\": \"") + problem_type + "\", " + classifier.substr(1); }
-inline std::string of_labels(const std::string& config) { return with_problem(classifier_of(config), "multi_label_classification"); }
-inline std::string of_numbers(const std::string& config) { return with_problem(classifier_of(config), "regression"); }
+inline std::string with_problem(const std::string& classifier, const char* problem_type) {
+  return std::string("{\"problem_type\": \"") + problem_type + "\", " + classifier.substr(1);
+}
+inline std::string of_labels(const std::string& config) {
+  return with_problem(classifier_of(config), "multi_label_classification");
+}
+inline std::string of_numbers(const std::string& config) {
+  return with_problem(classifier_of(config), "regression");
+}
 
 // Encoders, without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
-             "intermediate_size": 72, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+             "intermediate_size": 72, "hidden_dropout_prob": )" +
+         p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 // Its table of positions has two rows more, which no token takes.
 inline std::string small_roberta(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "roberta", "vocab_size": 61, "max_position_embeddings": 42, "type_vocab_size": 1, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
-             "intermediate_size": 72, "layer_norm_eps": 1e-5, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+             "intermediate_size": 72, "layer_norm_eps": 1e-5, "hidden_dropout_prob": )" +
+         p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 inline std::string small_distilbert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "distilbert", "vocab_size": 61, "max_position_embeddings": 40, "dim": 40, "n_layers": 3, "n_heads": 4, "hidden_dim": 72,
-             "dropout": )" + p + R"(, "attention_dropout": )" + p + R"(, "seq_classif_dropout": )" + p + "}";
+             "dropout": )" +
+         p + R"(, "attention_dropout": )" + p + R"(, "seq_classif_dropout": )" + p + "}";
 }
 // Its embeddings are narrower than its blocks.
 inline std::string small_electra(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
-             "intermediate_size": 72, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+             "intermediate_size": 72, "hidden_dropout_prob": )" +
+         p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 // Its blocks share their parameters, and its embeddings are narrower than they.
 inline std::string small_albert(const char* dropout = "0", int layers = 3) {
   const std::string p = dropout;
-  return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": )" + std::to_string(layers) +
-         R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
+  return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": )" +
+         std::to_string(layers) +
+         R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p +
+         R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
 }
 // Global and local attention in turn, and the mean of a text's tokens for its head.
 inline std::string small_modernbert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 72, "local_attention": 9, "global_attn_every_n_layers": 2, "classifier_pooling": "mean", "pad_token_id": 0,
-             "embedding_dropout": )" + p + R"(, "attention_dropout": )" + p + R"(, "mlp_dropout": )" + p + R"(, "classifier_dropout": )" + p + "}";
+             "embedding_dropout": )" +
+         p + R"(, "attention_dropout": )" + p + R"(, "mlp_dropout": )" + p + R"(, "classifier_dropout": )" +
+         p + "}";
 }
 inline std::vector<std::string> small_encoders(const char* dropout = "0") {
-  return {classifier_of(small_bert(dropout)), classifier_of(small_roberta(dropout)), classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout)),
-          classifier_of(small_albert(dropout)), classifier_of(small_modernbert(dropout))};
+  return {classifier_of(small_bert(dropout)),       classifier_of(small_roberta(dropout)),
+          classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout)),
+          classifier_of(small_albert(dropout)),     classifier_of(small_modernbert(dropout))};
 }
 
 // A configuration, and the adapters beside its matrices.
@@ -163,13 +205,17 @@ struct SmallModel {
   SmallModel(std::string text, Adapters beside = {}) : config(std::move(text)), adapters(std::move(beside)) {}
   SmallModel(const char* text) : config(text) {}
 };
-inline SmallModel with_positions(SmallModel model, int positions) { return {with_positions(model.config, positions), model.adapters}; }
+inline SmallModel with_positions(SmallModel model, int positions) {
+  return {with_positions(model.config, positions), model.adapters};
+}
 
 // All matrices of blocks, or some beside others that have none; scaled or not.
 inline Adapters adapters_of_all(double dropout = 0) { return {3, 6, false, dropout, {all_targets}}; }
 inline Adapters adapters_of_some() { return {8, 8, false, 0, {"k_proj", "v_proj", "up_proj", "down_proj"}}; }
 
-inline Adapters adapters_of_some_of_encoders() { return {4, 8, false, 0, {"query", "value", "output.dense"}}; }
+inline Adapters adapters_of_some_of_encoders() {
+  return {4, 8, false, 0, {"query", "value", "output.dense"}};
+}
 inline Adapters adapters_of_some_of_gpt2() { return {4, 8, false, 0, {"c_attn", "mlp.c_proj"}}; }
 
 }  // namespace stw::testing_tools

@@ -2,6 +2,7 @@
 
 usage: count_tests.py TESTLOG.json STATUS COUNTS   appends "passed failed skipped" to COUNTS
 """
+
 import json
 import re
 import sys
@@ -42,7 +43,10 @@ def count_go(text):
 
 def count_program(entry):
     text = (entry.get("stdout") or "") + "\n" + (entry.get("stderr") or "")
-    counts = [sum(numbers) for numbers in zip(*(count(text) for count in (count_google, count_unittest, count_cargo, count_go)))]
+    counts = [
+        sum(numbers)
+        for numbers in zip(*(count(text) for count in (count_google, count_unittest, count_cargo, count_go)))
+    ]
     result = entry["result"]
     if result in ("SKIP", "EXPECTEDFAIL"):
         return counts if sum(counts) else [0, 0, 1]

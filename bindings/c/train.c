@@ -2,9 +2,9 @@
  *
  *   train TEXT [MODEL [STEPS [FOLDER]]]
  *
- * plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT
- * within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that transformers can
- * load into FOLDER.
+ * plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file
+ * TEXT within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that
+ * transformers can load into FOLDER.
  *
  *   cc train.c $(pkg-config --cflags --libs stowage)
  */
@@ -14,28 +14,44 @@
 #include "stowage.h"
 
 /* An entry returns 0 or a code. If it has an error argument, the error holds the message. */
-#define TRY(call) do { if ((status = (call)) != STW_OK) goto failed; } while (0)
+#define TRY(call)                                 \
+  do {                                            \
+    if ((status = (call)) != STW_OK) goto failed; \
+  } while (0)
 
 /* Called after every step. A result other than 0 would stop the run. */
-static int32_t show(void *user, const stw_progress *now) {
+static int32_t show(void* user, const stw_progress* now) {
   (void)user;
   printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", (unsigned long)now->step, now->loss,
          now->grad_norm, now->tokens_per_second);
   return 0;
 }
 
-int main(int argc, char **argv) {
-  const char *folder = argc > 4 ? argv[4] : ".";
-  stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
-  stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
+int main(int argc, char** argv) {
+  const char* folder = argc > 4 ? argv[4] : ".";
+  stw_device* device = NULL;
+  stw_model* model = NULL;
+  stw_plan* plan = NULL;
+  stw_dataset* dataset = NULL;
+  stw_trainer* trainer = NULL;
   /* Every struct states its size. All other fields are zero, which means defaults. */
-  stw_model_options of_model = STW_INIT(stw_model_options); stw_plan_options of_plan = STW_INIT(stw_plan_options);
-  stw_dataset_options of_data = STW_INIT(stw_dataset_options); stw_run_options of_run = STW_INIT(stw_run_options);
-  stw_device_info about = STW_INIT(stw_device_info); stw_model_info info = STW_INIT(stw_model_info); stw_error error = STW_INIT(stw_error);
-  double loss; char checkpoint[4096]; stw_status status; int result = 1;
-  if (argc < 2) { fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n"); return 2; }
+  stw_model_options of_model = STW_INIT(stw_model_options);
+  stw_plan_options of_plan = STW_INIT(stw_plan_options);
+  stw_dataset_options of_data = STW_INIT(stw_dataset_options);
+  stw_run_options of_run = STW_INIT(stw_run_options);
+  stw_device_info about = STW_INIT(stw_device_info);
+  stw_model_info info = STW_INIT(stw_model_info);
+  stw_error error = STW_INIT(stw_error);
+  double loss;
+  char checkpoint[4096];
+  stw_status status;
+  int result = 1;
+  if (argc < 2) {
+    fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n");
+    return 2;
+  }
 
-  TRY(stw_device_open(&device, NULL, &error));   /* a GPU if there is one, else the CPU */
+  TRY(stw_device_open(&device, NULL, &error)); /* a GPU if there is one, else the CPU */
   TRY(stw_device_query(device, &about));
   of_model.source = argc > 2 ? argv[2] : "nano";
   TRY(stw_model_create(&model, &of_model, &error));
@@ -73,7 +89,10 @@ int main(int argc, char **argv) {
 
 failed:
   if (result) fprintf(stderr, "train: %s: %s\n", stw_status_name(status), error.message);
-  stw_trainer_destroy(trainer); stw_dataset_close(dataset); stw_plan_destroy(plan); stw_model_destroy(model);
+  stw_trainer_destroy(trainer);
+  stw_dataset_close(dataset);
+  stw_plan_destroy(plan);
+  stw_model_destroy(model);
   stw_device_close(device);
   return result;
 }

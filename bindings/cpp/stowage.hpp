@@ -1,13 +1,14 @@
 // The C API of Stowage for C++20, in one header on top of stowage.h. Objects own, failures are exceptions,
 // and callbacks are functions.
 //
-//   stowage::Model model("path/to/model");                                  // or a preset
-//   stowage::Device device;                                                 // a GPU if there is one, else the CPU
+//   stowage::Model model("path/to/model");  // or a preset
+//   stowage::Device device;                 // a GPU if there is one, else the CPU
 //   auto options = stowage::made<stw_plan_options>();
 //   options.global_batch = 32, options.sequence = 512, options.memory_bytes = 4ull << 30;
-//   stowage::Plan plan(model, device, options);                             // may throw OverBudget; its plan() says what fits
-//   stowage::Trainer trainer(device, model, plan);                          // the only allocation of tensors
-//   stw_step_result done = trainer.step({.tokens = stowage::rows(tokens, 512), .labels = stowage::rows(tokens, 512)}, 3e-4);
+//   stowage::Plan plan(model, device, options);     // may throw OverBudget; its plan() says what fits
+//   stowage::Trainer trainer(device, model, plan);  // the only allocation of tensors
+//   const auto samples = stowage::rows(tokens, 512);
+//   stw_step_result done = trainer.step({.tokens = samples, .labels = samples}, 3e-4);
 //
 // stowage.h is the contract. Options and results are its structs. Methods that several threads may call at
 // once are `const`. Objects can be moved and not copied. A device is closed after the last trainer on it. An
@@ -58,7 +59,9 @@ class Error : public std::runtime_error {
 
  protected:
   Error(stw_status status, const std::string& message, const stw_error& told)
-      : std::runtime_error(message.empty() ? stw_status_name(status) : stw_status_name(status) + (": " + message)), told_(told) {
+      : std::runtime_error(message.empty() ? stw_status_name(status)
+                                           : stw_status_name(status) + (": " + message)),
+        told_(told) {
     told_.status = status;
   }
 
@@ -69,13 +72,14 @@ class Error : public std::runtime_error {
 /// Nothing fits the budget. bytes_needed() is a budget that works.
 class OverBudget : public Error {
  public:
-  explicit OverBudget(const stw_error& told, std::shared_ptr<const Plan> plan = nullptr) : Error(told), plan_(std::move(plan)) {}
+  explicit OverBudget(const stw_error& told, std::shared_ptr<const Plan> plan = nullptr)
+      : Error(told), plan_(std::move(plan)) {}
   /// From the constructor of Plan: the plan that needs the least memory. It cannot be trained, but it has a
   /// report, the smallest budget, and the settings that would help. Null if something else did not fit.
   const Plan* plan() const noexcept { return plan_.get(); }
 
  private:
-  std::shared_ptr<const Plan> plan_;   // exceptions are copied
+  std::shared_ptr<const Plan> plan_;  // exceptions are copied
 };
 
 namespace detail {
@@ -159,7 +163,9 @@ struct ManagedTensor {
 inline constexpr uint8_t integer = 0, floating = 2, bfloat = 4;
 inline constexpr int32_t host = 1;
 
-inline DLManagedTensorVersioned* as_dlpack(ManagedTensor* tensor) { return reinterpret_cast<DLManagedTensorVersioned*>(tensor); }
+inline DLManagedTensorVersioned* as_dlpack(ManagedTensor* tensor) {
+  return reinterpret_cast<DLManagedTensorVersioned*>(tensor);
+}
 
 /// Keeps an exception of a callback, for the call that called the callback.
 class Thrown {
@@ -186,9 +192,13 @@ class Thrown {
 /// The version of the loaded library: major * 10000 + minor * 100 + patch.
 inline uint32_t version() { return stw_version(); }
 inline std::string build_info() { return stw_build_info(); }
-inline std::vector<std::string> presets() { return detail::names([](size_t index) { return stw_model_preset_at(index); }); }
+inline std::vector<std::string> presets() {
+  return detail::names([](size_t index) { return stw_model_preset_at(index); });
+}
 /// The devices that can be planned for.
-inline std::vector<stw_profile_info> profiles() { return detail::every<stw_profile_info>([](size_t index, auto* out) { return stw_profile_at(index, out); }); }
+inline std::vector<stw_profile_info> profiles() {
+  return detail::every<stw_profile_info>([](size_t index, auto* out) { return stw_profile_at(index, out); });
+}
 
 /// The devices that can train on this machine, the CPU first.
 inline std::vector<stw_device_info> devices() {
@@ -211,8 +221,10 @@ struct CalibratedProfile {
 /// Reads a profile that Trainer::calibrate returned.
 inline CalibratedProfile read_profile(std::string_view text) {
   CalibratedProfile found{made<stw_profile_info>(), {}};
-  detail::check([&](stw_error* error) { return stw_profile_read(text.data(), text.size(), &found.figures, error); });
-  found.ops = detail::every<stw_profile_op_info>([&](size_t index, auto* out) { return stw_profile_op_at(text.data(), text.size(), index, out); });
+  detail::check(
+      [&](stw_error* error) { return stw_profile_read(text.data(), text.size(), &found.figures, error); });
+  found.ops = detail::every<stw_profile_op_info>(
+      [&](size_t index, auto* out) { return stw_profile_op_at(text.data(), text.size(), index, out); });
   return found;
 }
 
@@ -229,7 +241,7 @@ class Device {
       options.log = [](void* user, int32_t level, const char* component, const char* message) noexcept {
         try {
           (*static_cast<Log*>(user))(level, component, message);
-        } catch (...) {   // no caller could receive it
+        } catch (...) {  // no caller could receive it
         }
       };
       options.log_user = heard.get();
@@ -245,14 +257,18 @@ class Device {
   Device& operator=(Device&&) = default;
 
   stw_device* get() const noexcept { return open_.get(); }
-  stw_device_info info() const { return detail::info<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); }); }
+  stw_device_info info() const {
+    return detail::info<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); });
+  }
   /// The processes that hold memory of a CUDA device, as far as the driver reports them.
   std::vector<stw_memory_holder> holders() const {
-    return detail::every<stw_memory_holder>([&](size_t index, auto* out) { return stw_device_holder_at(get(), index, out); });
+    return detail::every<stw_memory_holder>(
+        [&](size_t index, auto* out) { return stw_device_holder_at(get(), index, out); });
   }
   /// The oldest kept message whose number is larger than `after`.
   std::optional<stw_log_message> next_log(uint64_t after = 0) const {
-    auto found = detail::told<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
+    auto found =
+        detail::told<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
     return found && found->number ? found : std::nullopt;
   }
 
@@ -290,7 +306,9 @@ class Watch {
   /// handlers.
   void cancel() const noexcept { stw_watch_cancel(get()); }
   /// The progress of the call in progress. For any thread.
-  stw_watch_info state() const { return detail::info<stw_watch_info>([&](auto* out) { return stw_watch_query(get(), out); }); }
+  stw_watch_info state() const {
+    return detail::info<stw_watch_info>([&](auto* out) { return stw_watch_query(get(), out); });
+  }
   /// Throws the last exception of `notify`, if there was one.
   void rethrow() {
     if (calls_) calls_->thrown.rethrow();
@@ -302,7 +320,7 @@ class Watch {
     detail::Thrown thrown;
   };
   std::unique_ptr<Calls> calls_;
-  detail::Owner<stw_watch, stw_watch_destroy> owned_;   // ends first
+  detail::Owner<stw_watch, stw_watch_destroy> owned_;  // ends first
 };
 
 /// A model to train. It may end before the objects made from it.
@@ -317,10 +335,13 @@ class Model {
   explicit Model(const std::filesystem::path& source) : Model(of(source.string())) {}
 
   stw_model* get() const noexcept { return owned_.get(); }
-  stw_model_info info() const { return detail::info<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); }); }
+  stw_model_info info() const {
+    return detail::info<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); });
+  }
   /// The parameters, by index. Names live as long as the model.
   std::vector<stw_tensor_info> tensors() const {
-    return detail::every<stw_tensor_info>([&](size_t index, auto* out) { return stw_model_tensor_at(get(), index, out); });
+    return detail::every<stw_tensor_info>(
+        [&](size_t index, auto* out) { return stw_model_tensor_at(get(), index, out); });
   }
   std::optional<size_t> index_of(const std::string& name) const {
     size_t index = 0;
@@ -333,12 +354,16 @@ class Model {
   }
   /// Writes config.json and model.safetensors, with the adapters added to their matrices.
   void export_to(const std::filesystem::path& folder, stw_watch* watch = nullptr) const {
-    detail::check([&](stw_error* error) { return stw_model_export_watched(get(), folder.string().c_str(), watch, error); });
+    detail::check([&](stw_error* error) {
+      return stw_model_export_watched(get(), folder.string().c_str(), watch, error);
+    });
   }
 
  private:
   explicit Model(const std::pair<stw_model_options, std::string>& asked) : Model(pointing(asked)) {}
-  static std::pair<stw_model_options, std::string> of(std::string source) { return {made<stw_model_options>(), std::move(source)}; }
+  static std::pair<stw_model_options, std::string> of(std::string source) {
+    return {made<stw_model_options>(), std::move(source)};
+  }
   static stw_model_options pointing(const std::pair<stw_model_options, std::string>& asked) {
     stw_model_options options = asked.first;
     options.source = asked.second.c_str();
@@ -363,23 +388,28 @@ class Plan {
   }
   /// Plans for this device if the options name no device. Takes its number of threads, and on a GPU its free
   /// memory, if the options leave them unset.
-  Plan(const Model& model, const Device& device, stw_plan_options options) : Plan(model, options, device.info()) {}
+  Plan(const Model& model, const Device& device, stw_plan_options options)
+      : Plan(model, options, device.info()) {}
 
   /// Reads text that json() returned.
   static Plan load(const Model& model, std::string_view json) {
     stw_plan* out = nullptr;
-    detail::check([&](stw_error* error) { return stw_plan_load(&out, model.get(), json.data(), json.size(), error); });
+    detail::check(
+        [&](stw_error* error) { return stw_plan_load(&out, model.get(), json.data(), json.size(), error); });
     return Plan(out);
   }
   /// The longest sequence, in tokens, that fits with these options. Their sequence is ignored.
   static uint64_t longest_sequence(const Model& model, const stw_plan_options& options) {
     uint64_t longest = 0;
-    detail::check([&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &longest, error); });
+    detail::check(
+        [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &longest, error); });
     return longest;
   }
 
   stw_plan* get() const noexcept { return owned_.get(); }
-  stw_plan_info info() const { return detail::info<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); }); }
+  stw_plan_info info() const {
+    return detail::info<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); });
+  }
   std::string json() const { return text(stw_plan_json(get())); }
   /// The plan as a table for people.
   std::string report() const { return text(stw_plan_report(get())); }
@@ -388,13 +418,16 @@ class Plan {
     detail::check([&](stw_error* error) { return stw_plan_verify(get(), error); });
   }
   std::vector<stw_relaxation_info> relaxations() const {
-    return detail::every<stw_relaxation_info>([&](size_t index, auto* out) { return stw_plan_relaxation_at(get(), index, out); });
+    return detail::every<stw_relaxation_info>(
+        [&](size_t index, auto* out) { return stw_plan_relaxation_at(get(), index, out); });
   }
   std::vector<stw_offload_info> offloads() const {
-    return detail::every<stw_offload_info>([&](size_t index, auto* out) { return stw_plan_offload_at(get(), index, out); });
+    return detail::every<stw_offload_info>(
+        [&](size_t index, auto* out) { return stw_plan_offload_at(get(), index, out); });
   }
   std::vector<stw_buffer_info> buffers() const {
-    return detail::every<stw_buffer_info>([&](size_t index, auto* out) { return stw_plan_buffer_at(get(), index, out); });
+    return detail::every<stw_buffer_info>(
+        [&](size_t index, auto* out) { return stw_plan_buffer_at(get(), index, out); });
   }
   /// The plans that other budgets would get (the Pareto frontier of memory and speed), by growing peak.
   std::vector<stw_frontier_point> frontier(stw_watch* watch = nullptr) const {
@@ -402,7 +435,9 @@ class Plan {
     for (size_t capacity = 1024;; capacity *= 2) {
       std::vector<stw_frontier_point> found(capacity, made<stw_frontier_point>());
       size_t count = 0;
-      detail::check([&](stw_error* error) { return stw_plan_frontier_watched(get(), found.data(), capacity, &count, watch, error); });
+      detail::check([&](stw_error* error) {
+        return stw_plan_frontier_watched(get(), found.data(), capacity, &count, watch, error);
+      });
       if (count == capacity) continue;
       found.resize(count);
       return found;
@@ -411,10 +446,14 @@ class Plan {
   /// Draws the plan; STW_PICTURE_*.
   std::string picture(uint32_t kind, stw_watch* watch = nullptr) const {
     size_t size = 0;
-    detail::check([&](stw_error* error) { return stw_plan_picture_watched(get(), kind, nullptr, 0, &size, watch, error); });
+    detail::check([&](stw_error* error) {
+      return stw_plan_picture_watched(get(), kind, nullptr, 0, &size, watch, error);
+    });
     std::string text(size, '\0');
-    detail::check([&](stw_error* error) { return stw_plan_picture_watched(get(), kind, text.data(), size, nullptr, watch, error); });
-    text.pop_back();   // the zero byte
+    detail::check([&](stw_error* error) {
+      return stw_plan_picture_watched(get(), kind, text.data(), size, nullptr, watch, error);
+    });
+    text.pop_back();  // the zero byte
     return text;
   }
 
@@ -422,11 +461,13 @@ class Plan {
   friend class Trainer;
   explicit Plan(stw_plan* plan) : owned_(plan) {}
   static std::string text(const char* text) { return text ? text : ""; }
-  Plan(const Model& model, stw_plan_options& options, const stw_device_info& device) : Plan(model, naming(options, device)) {}
+  Plan(const Model& model, stw_plan_options& options, const stw_device_info& device)
+      : Plan(model, naming(options, device)) {}
   static const stw_plan_options& naming(stw_plan_options& options, const stw_device_info& device) {
     if (!options.device && !options.profile) options.device = device.profile;
     if (!options.threads && device.backend == STW_BACKEND_CPU) options.threads = device.threads;
-    if (!options.device_memory && device.backend == STW_BACKEND_CUDA) options.device_memory = device.memory_free + device.memory_reserved;
+    if (!options.device_memory && device.backend == STW_BACKEND_CUDA)
+      options.device_memory = device.memory_free + device.memory_reserved;
     return options;
   }
 
@@ -441,10 +482,14 @@ struct Packed {
   uint64_t bytes_needed;
 };
 /// Gives buffers offsets so that buffers that are alive at the same time do not overlap.
-inline Packed pack(std::span<const stw_buffer_lifetime> lifetimes, const stw_pack_options& options = made<stw_pack_options>()) {
+inline Packed pack(std::span<const stw_buffer_lifetime> lifetimes,
+                   const stw_pack_options& options = made<stw_pack_options>()) {
   Packed found{std::vector<uint64_t>(lifetimes.size()), made<stw_pack_result>(), 0};
   try {
-    detail::check([&](stw_error* error) { return stw_pack(found.offsets.data(), lifetimes.data(), lifetimes.size(), &options, &found.result, error); });
+    detail::check([&](stw_error* error) {
+      return stw_pack(found.offsets.data(), lifetimes.data(), lifetimes.size(), &options, &found.result,
+                      error);
+    });
   } catch (const Error& error) {
     if (error.status() != STW_OVER_BUDGET) throw;
     found.offsets.clear();
@@ -462,7 +507,9 @@ class Dataset {
     owned_.reset(out);
   }
   stw_dataset* get() const noexcept { return owned_.get(); }
-  stw_dataset_info info() const { return detail::info<stw_dataset_info>([&](auto* out) { return stw_dataset_query(get(), out); }); }
+  stw_dataset_info info() const {
+    return detail::info<stw_dataset_info>([&](auto* out) { return stw_dataset_query(get(), out); });
+  }
 
  private:
   detail::Owner<stw_dataset, stw_dataset_close> owned_;
@@ -473,33 +520,42 @@ template <class Number>
 struct Rows {
   enum class Kind { none, rows, one_each };
   std::span<const Number> values = {};
-  size_t length = 0;   // of each row
+  size_t length = 0;  // of each row
   Kind kind = Kind::none;
 };
 /// (samples, tokens), row by row.
-inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) { return {values, length, Rows<int32_t>::Kind::rows}; }
-inline Rows<float> rows(std::span<const float> values, size_t length) { return {values, length, Rows<float>::Kind::rows}; }
+inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) {
+  return {values, length, Rows<int32_t>::Kind::rows};
+}
+inline Rows<float> rows(std::span<const float> values, size_t length) {
+  return {values, length, Rows<float>::Kind::rows};
+}
 /// (samples): one number for each sample.
-inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values, 0, Rows<int32_t>::Kind::one_each}; }
+inline Rows<int32_t> one_each(std::span<const int32_t> values) {
+  return {values, 0, Rows<int32_t>::Kind::one_each};
+}
 
 /// stw_batch: tokens, and either targets or labels. -100 means no loss.
 struct Batch {
   Rows<int32_t> tokens;
-  Rows<int32_t> targets = {};     ///< the token that follows each token
-  Rows<int32_t> labels = {};      ///< in the places of their tokens; the library shifts them. For a classifier of texts: one_each()
-  Rows<int32_t> lengths = {};     ///< one_each(): how many tokens of each sample count
-  Rows<int32_t> positions = {};   ///< the position of each token in its document
-  Rows<int32_t> token_types = {}; ///< each token's type, for models with token types
-  Rows<float> weights = {};       ///< factors of the losses
-  Rows<float> reference = {};     ///< log-probabilities of the targets or labels, for preferences with a reference
-  Rows<float> values = {};        ///< instead of labels, for STW_TASK_LABELS and STW_TASK_NUMBER: (samples, labels)
+  Rows<int32_t> targets = {};  ///< the token that follows each token
+  Rows<int32_t> labels =
+      {};  ///< in the places of their tokens; the library shifts them. For a classifier of texts: one_each()
+  Rows<int32_t> lengths = {};      ///< one_each(): how many tokens of each sample count
+  Rows<int32_t> positions = {};    ///< the position of each token in its document
+  Rows<int32_t> token_types = {};  ///< each token's type, for models with token types
+  Rows<float> weights = {};        ///< factors of the losses
+  Rows<float> reference =
+      {};                   ///< log-probabilities of the targets or labels, for preferences with a reference
+  Rows<float> values = {};  ///< instead of labels, for STW_TASK_LABELS and STW_TASK_NUMBER: (samples, labels)
 };
 
 /// A view of a tensor in a trainer's memory, without a copy. It is valid until the trainer ends or is planned
 /// again.
 class View {
  public:
-  explicit View(DLManagedTensorVersioned* exported) : owned_(reinterpret_cast<detail::ManagedTensor*>(exported)) {}
+  explicit View(DLManagedTensorVersioned* exported)
+      : owned_(reinterpret_cast<detail::ManagedTensor*>(exported)) {}
 
   std::vector<int64_t> shape() const { return {owned_->shape, owned_->shape + owned_->ndim}; }
   size_t size() const {
@@ -542,7 +598,9 @@ class Trainer {
   /// Called between two steps. A result of false stops the run.
   using Progress = std::function<bool(const stw_progress&)>;
 
-  Trainer(Device& device, const Model& model, const Plan& plan, const stw_trainer_options& options = made<stw_trainer_options>()) : Trainer(device, model, plan, options, {}) {}
+  Trainer(Device& device, const Model& model, const Plan& plan,
+          const stw_trainer_options& options = made<stw_trainer_options>())
+      : Trainer(device, model, plan, options, {}) {}
   Trainer(Device& device, const Model& model, const Plan& plan, stw_trainer_options options, Hook hook)
       : device_(device.open_), hook_(std::make_unique<Hooked>(Hooked{std::move(hook), {}})) {
     if (hook_->hook) {
@@ -556,20 +614,23 @@ class Trainer {
       options.gradient_user = hook_.get();
     }
     stw_trainer* out = nullptr;
-    detail::check([&](stw_error* error) { return stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, error); });
+    detail::check([&](stw_error* error) {
+      return stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, error);
+    });
     owned_.reset(out);
     const stw_model_info about = model.info();
     labels_ = static_cast<size_t>(about.labels);
     labels_tokens_ = about.task == STW_TASK_TOKEN_LABEL;
     classes_ = labels_ ? labels_ : static_cast<size_t>(about.vocabulary);
     sequence_ = plan.info().sequence;
-    for (const stw_tensor_info& tensor : model.tensors()) shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
+    for (const stw_tensor_info& tensor : model.tensors())
+      shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
   }
 
   Trainer(Trainer&&) = default;
   Trainer& operator=(Trainer&& other) noexcept {
     if (this == &other) return *this;
-    owned_ = std::move(other.owned_);   // first, because the old trainer ends before its device
+    owned_ = std::move(other.owned_);  // first, because the old trainer ends before its device
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
     labels_ = other.labels_;
@@ -584,7 +645,8 @@ class Trainer {
 
   /// Makes one optimizer step with a whole global batch.
   stw_step_result step(const Batch& batch, double learning_rate) {
-    with(batch, learning_rate, [&](const stw_batch* given, stw_error* error) { return stw_trainer_step(get(), given, error); });
+    with(batch, learning_rate,
+         [&](const stw_batch* given, stw_error* error) { return stw_trainer_step(get(), given, error); });
     auto result = made<stw_step_result>();
     call([&](stw_error* error) { return stw_trainer_wait(get(), &result, error); });
     return result;
@@ -622,9 +684,11 @@ class Trainer {
   }
 
   /// At most `count` tokens that continue the prompt, drawn as the options say.
-  std::vector<int32_t> generate(std::span<const int32_t> prompt, size_t count, stw_generate_options options = made<stw_generate_options>()) {
+  std::vector<int32_t> generate(std::span<const int32_t> prompt, size_t count,
+                                stw_generate_options options = made<stw_generate_options>()) {
     if (count > sequence_)
-      throw Error(STW_UNSUPPORTED_SHAPE, "generate: expected at most " + std::to_string(sequence_) + " tokens with the prompt, found " + std::to_string(count));
+      throw Error(STW_UNSUPPORTED_SHAPE, "generate: expected at most " + std::to_string(sequence_) +
+                                             " tokens with the prompt, found " + std::to_string(count));
     std::vector<int32_t> out(count);
     options.prompt = prompt.data();
     options.prompt_count = prompt.size();
@@ -639,15 +703,19 @@ class Trainer {
   /// The logits after these tokens: of the tokens that may follow, or of a classifier's labels.
   std::vector<float> logits(std::span<const int32_t> tokens) {
     std::vector<float> out(classes_);
-    call([&](stw_error* error) { return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error); });
+    call([&](stw_error* error) {
+      return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error);
+    });
     return out;
   }
 
   /// The logits of a classifier's labels, one row for each text. If tokens have labels: one row for each
   /// token of each text in turn. token_types has a type for each token; empty: all are 0.
-  std::vector<std::vector<float>> classify(const std::vector<std::vector<int32_t>>& texts, const std::vector<std::vector<int32_t>>& token_types = {}) {
+  std::vector<std::vector<float>> classify(const std::vector<std::vector<int32_t>>& texts,
+                                           const std::vector<std::vector<int32_t>>& token_types = {}) {
     if (!token_types.empty() && token_types.size() != texts.size())
-      throw Error(STW_BAD_ARGUMENT, "token_types: expected " + std::to_string(texts.size()) + " lists, found " + std::to_string(token_types.size()));
+      throw Error(STW_BAD_ARGUMENT, "token_types: expected " + std::to_string(texts.size()) +
+                                        " lists, found " + std::to_string(token_types.size()));
     std::vector<int32_t> tokens, types;
     std::vector<uint64_t> lengths;
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -655,16 +723,21 @@ class Trainer {
       lengths.push_back(texts[i].size());
       if (token_types.empty()) continue;
       if (token_types[i].size() != texts[i].size())
-        throw Error(STW_BAD_ARGUMENT, "token_types: text " + std::to_string(i) + ": expected " + std::to_string(texts[i].size()) + " numbers, found " + std::to_string(token_types[i].size()));
+        throw Error(STW_BAD_ARGUMENT, "token_types: text " + std::to_string(i) + ": expected " +
+                                          std::to_string(texts[i].size()) + " numbers, found " +
+                                          std::to_string(token_types[i].size()));
       types.insert(types.end(), token_types[i].begin(), token_types[i].end());
     }
     const size_t count = labels_tokens_ ? tokens.size() : texts.size();
     std::vector<float> out(count * labels_);
     call([&](stw_error* error) {
-      return stw_trainer_classify(get(), tokens.data(), types.empty() ? nullptr : types.data(), lengths.data(), lengths.size(), out.data(), out.size(), error);
+      return stw_trainer_classify(get(), tokens.data(), types.empty() ? nullptr : types.data(),
+                                  lengths.data(), lengths.size(), out.data(), out.size(), error);
     });
     std::vector<std::vector<float>> rows;
-    for (size_t i = 0; i < count; ++i) rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(i * labels_), out.begin() + static_cast<std::ptrdiff_t>((i + 1) * labels_));
+    for (size_t i = 0; i < count; ++i)
+      rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(i * labels_),
+                        out.begin() + static_cast<std::ptrdiff_t>((i + 1) * labels_));
     return rows;
   }
 
@@ -673,14 +746,18 @@ class Trainer {
   /// weights nor a reference. The result can be the reference of later steps.
   std::vector<float> log_probabilities(const Batch& batch) {
     std::vector<float> out(batch.tokens.values.size());
-    with(batch, 0, [&](const stw_batch* given, stw_error* error) { return stw_trainer_log_probabilities(get(), given, out.data(), out.size(), error); });
+    with(batch, 0, [&](const stw_batch* given, stw_error* error) {
+      return stw_trainer_log_probabilities(get(), given, out.data(), out.size(), error);
+    });
     return out;
   }
 
   /// Goes once over a dataset of pairs and writes the log-probabilities of its targets into a file, for
   /// stw_dataset_options.reference.
   void write_reference(Dataset& dataset, const std::filesystem::path& path) {
-    call([&](stw_error* error) { return stw_trainer_write_reference(get(), dataset.get(), path.string().c_str(), error); });
+    call([&](stw_error* error) {
+      return stw_trainer_write_reference(get(), dataset.get(), path.string().c_str(), error);
+    });
   }
 
   /// Changes the budget from the next step on, with the same bits. Views become invalid.
@@ -694,7 +771,8 @@ class Trainer {
   std::string calibrate() {
     std::string out(STW_PROFILE_BYTES, '\0');
     size_t size = 0;
-    call([&](stw_error* error) { return stw_trainer_calibrate(get(), out.data(), out.size(), &size, error); });
+    call(
+        [&](stw_error* error) { return stw_trainer_calibrate(get(), out.data(), out.size(), &size, error); });
     out.resize(size);
     return out;
   }
@@ -706,7 +784,9 @@ class Trainer {
   /// Stops the call in progress, within a step too, or else the next one. For any thread.
   void cancel() const noexcept { stw_trainer_cancel(get()); }
   /// The state of the trainer. For any thread.
-  stw_progress progress() const { return detail::info<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); }); }
+  stw_progress progress() const {
+    return detail::info<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); });
+  }
   /// The stream of a CUDA device.
   void* stream() const noexcept { return stw_trainer_stream(get()); }
 
@@ -718,15 +798,21 @@ class Trainer {
   }
   /// Overwrites a parameter. The number of values must be the same.
   void set_tensor(size_t index, std::span<const float> values) {
-    if (index >= shapes_.size()) throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": there are " + std::to_string(shapes_.size()));
+    if (index >= shapes_.size())
+      throw Error(STW_BAD_ARGUMENT,
+                  "tensor " + std::to_string(index) + ": there are " + std::to_string(shapes_.size()));
     std::vector<int64_t> shape = shapes_[index];
     size_t count = 1;
     for (const int64_t one : shape) count *= static_cast<size_t>(one);
     if (count != values.size())
-      throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": expected " + std::to_string(count) + " values, found " + std::to_string(values.size()));
+      throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": expected " +
+                                        std::to_string(count) + " values, found " +
+                                        std::to_string(values.size()));
     detail::ManagedTensor given = borrowed(values.data(), detail::floating, shape);
     given.shape = shape.data();
-    call([&](stw_error* error) { return stw_trainer_import_tensor(get(), index, detail::as_dlpack(&given), error); });
+    call([&](stw_error* error) {
+      return stw_trainer_import_tensor(get(), index, detail::as_dlpack(&given), error);
+    });
   }
 
   /// Writes a checkpoint, which can be restored with any budget.
@@ -771,9 +857,11 @@ class Trainer {
       if (rows.kind == Kind::none) return;
       const size_t count = rows.values.size();
       if (rows.kind == Kind::rows && (rows.length == 0 || count % rows.length != 0))
-        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers cannot form rows of " + std::to_string(rows.length));
+        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) +
+                                          " numbers cannot form rows of " + std::to_string(rows.length));
       names.push_back(name);
-      if (rows.kind == Kind::rows) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
+      if (rows.kind == Kind::rows)
+        shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
       else shapes.push_back({static_cast<int64_t>(count)});
       tensors.push_back(borrowed(rows.values.data(), code, shapes.back()));
     };
@@ -814,7 +902,7 @@ class Trainer {
     if (hook_) hook_->thrown.rethrow();
   }
 
-  std::shared_ptr<stw_device> device_;   // closed after the trainer
+  std::shared_ptr<stw_device> device_;  // closed after the trainer
   std::unique_ptr<Hooked> hook_;
   size_t labels_ = 0, classes_ = 0;
   bool labels_tokens_ = false;

@@ -12,9 +12,10 @@
 
 #include "stowage.hpp"
 
-static void train(const char* text, const std::string& source, uint64_t steps, const std::filesystem::path& folder) {
+static void train(const char* text, const std::string& source, uint64_t steps,
+                  const std::filesystem::path& folder) {
   stowage::Model model(source);
-  stowage::Device device;   // a GPU if there is one, else the CPU
+  stowage::Device device;  // a GPU if there is one, else the CPU
   auto of_plan = stowage::made<stw_plan_options>();
   of_plan.memory_bytes = 1ull << 30;
   of_plan.global_batch = 8;
@@ -34,7 +35,8 @@ static void train(const char* text, const std::string& source, uint64_t steps, c
   of_run.until = steps;
   of_run.learning_rate = 1e-3;
   trainer.run(data, of_run, [](const stw_progress& now) {
-    std::printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", static_cast<unsigned long>(now.step), now.loss, now.grad_norm, now.tokens_per_second);
+    std::printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n",
+                static_cast<unsigned long>(now.step), now.loss, now.grad_norm, now.tokens_per_second);
     return true;
   });
   std::printf("evaluation loss %.4f\n", trainer.evaluate(data, 4));
@@ -48,14 +50,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    train(argv[1], argc > 2 ? argv[2] : "nano", argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100, argc > 4 ? argv[4] : ".");
+    train(argv[1], argc > 2 ? argv[2] : "nano", argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100,
+          argc > 4 ? argv[4] : ".");
     return 0;
   } catch (const stowage::OverBudget& error) {
     // says why it does not fit, and what would
     if (error.plan()) std::fputs(error.plan()->report().c_str(), stderr);
     std::fprintf(stderr, "train: %s\n", error.what());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "train: %s\n", error.what());
-  }
+  } catch (const std::exception& error) { std::fprintf(stderr, "train: %s\n", error.what()); }
   return 1;
 }

@@ -1,4 +1,5 @@
 """Makes Abi.cs of include/stowage.h: python generate_abi.py HEADER > Abi.cs"""
+
 import pathlib
 import re
 import sys
@@ -7,8 +8,19 @@ from xml.sax.saxutils import escape
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from header import Header, split  # noqa: E402
 
-SCALARS = {"uint8_t": "byte", "uint32_t": "uint", "int32_t": "int", "uint64_t": "ulong", "int64_t": "long", "size_t": "UIntPtr", "float": "float",
-           "double": "double", "char": "byte", "void": "void", "stw_status": "int"}
+SCALARS = {
+    "uint8_t": "byte",
+    "uint32_t": "uint",
+    "int32_t": "int",
+    "uint64_t": "ulong",
+    "int64_t": "long",
+    "size_t": "UIntPtr",
+    "float": "float",
+    "double": "double",
+    "char": "byte",
+    "void": "void",
+    "stw_status": "int",
+}
 KEYWORDS = {"base", "event", "fixed", "in", "lock", "object", "operator", "out", "params", "ref", "string"}
 FUNCTION = re.compile(r"void \(\*(\w+)\)\(([^()]*)\)")
 
@@ -23,7 +35,9 @@ class Writer:
 
     def type(self, kind):
         """Functions are addresses: a delegate's is asked for where it is kept. `const` has no place in C#."""
-        base, *stars = [word for word in re.findall(r"\w+|\*", kind.replace("struct ", " ")) if word != "const"]
+        base, *stars = [
+            word for word in re.findall(r"\w+|\*", kind.replace("struct ", " ")) if word != "const"
+        ]
         if base in self.header.callbacks:
             return "IntPtr"
         if base not in SCALARS and base not in self.header.opaque and base not in self.header.structs:
@@ -39,7 +53,11 @@ class Writer:
                 yield f"{'IntPtr' if name in functions else self.type(kind)} {name_of(name)}"
 
     def field(self, field, kind, count):
-        return f"fixed {self.type(kind)} {name_of(field)}[{count}]" if count else f"{self.type(kind)} {name_of(field)}"
+        return (
+            f"fixed {self.type(kind)} {name_of(field)}[{count}]"
+            if count
+            else f"{self.type(kind)} {name_of(field)}"
+        )
 
     def struct(self, name, fields):
         yield from ["", "    [StructLayout(LayoutKind.Sequential)]", f"    public struct {name}", "    {"]
@@ -48,23 +66,53 @@ class Writer:
             yield from [f"        /// <summary>{escape(said)}</summary>"] if said else []
             yield f"        public {self.field(field, kind, count)};"
         if fields[0][0] == "struct_size":
-            yield from ["", "        /// <summary>Zero, but for its size.</summary>", f"        public static {name} Sized()", "        {",
-                        f"            return new {name} {{ struct_size = (uint)sizeof({name}) }};", "        }"]
+            yield from [
+                "",
+                "        /// <summary>Zero, but for its size.</summary>",
+                f"        public static {name} Sized()",
+                "        {",
+                f"            return new {name} {{ struct_size = (uint)sizeof({name}) }};",
+                "        }",
+            ]
         yield "    }"
 
     def write(self):
         header = self.header
-        lines = ["// The C API as C# sees it: made by generate_abi.py of include/stowage.h, not by hand.", "using System;", "using System.Runtime.InteropServices;", "",
-                 "namespace Stowage", "{", "internal static unsafe class Abi", "{", "    public const string Library = \"stowage\";   // libstowage.so, stowage.dll, libstowage.dylib"]
-        lines += [f"    public const {'int' if name in header.statuses else 'uint'} {name} = {value};" for name, value in header.constants.items()]
-        lines += [line for name in header.opaque if name != "DLManagedTensorVersioned" for line in ("", f"    public struct {name}", "    {", "    }")]
+        lines = [
+            "// The C API as C# sees it: made by generate_abi.py of include/stowage.h, not by hand.",
+            "using System;",
+            "using System.Runtime.InteropServices;",
+            "",
+            "namespace Stowage",
+            "{",
+            "internal static unsafe class Abi",
+            "{",
+            '    public const string Library = "stowage";   // libstowage.so, stowage.dll, libstowage.dylib',
+        ]
+        lines += [
+            f"    public const {'int' if name in header.statuses else 'uint'} {name} = {value};"
+            for name, value in header.constants.items()
+        ]
+        lines += [
+            line
+            for name in header.opaque
+            if name != "DLManagedTensorVersioned"
+            for line in ("", f"    public struct {name}", "    {", "    }")
+        ]
         for name, (returned, taken) in header.callbacks.items():
-            lines += ["", "    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]", f"    public delegate {self.type(returned)} {name}({', '.join(self.arguments(taken))});"]
+            lines += [
+                "",
+                "    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]",
+                f"    public delegate {self.type(returned)} {name}({', '.join(self.arguments(taken))});",
+            ]
         for name, fields in header.structs.items():
             lines += self.struct(name, fields)
         for name, (result, taken) in header.functions.items():
-            lines += ["", "    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]",
-                      f"    public static extern {self.type(result)} {name}({', '.join(self.arguments(taken))});"]
+            lines += [
+                "",
+                "    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]",
+                f"    public static extern {self.type(result)} {name}({', '.join(self.arguments(taken))});",
+            ]
         return "\n".join(lines + ["}", "}"]) + "\n"
 
 

@@ -1,4 +1,5 @@
 """Makes stowage/_abi.py of include/stowage.h: python generate_abi.py HEADER > stowage/_abi.py"""
+
 import pathlib
 import re
 import sys
@@ -6,8 +7,18 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from header import Header, split  # noqa: E402
 
-SCALARS = {"uint8_t": "c_uint8", "uint32_t": "c_uint32", "int32_t": "c_int32", "uint64_t": "c_uint64", "int64_t": "c_int64", "size_t": "c_size_t",
-           "float": "c_float", "double": "c_double", "char": "c_char", "stw_status": "stw_status"}
+SCALARS = {
+    "uint8_t": "c_uint8",
+    "uint32_t": "c_uint32",
+    "int32_t": "c_int32",
+    "uint64_t": "c_uint64",
+    "int64_t": "c_int64",
+    "size_t": "c_size_t",
+    "float": "c_float",
+    "double": "c_double",
+    "char": "c_char",
+    "stw_status": "stw_status",
+}
 
 
 class Writer:
@@ -36,8 +47,14 @@ class Writer:
         return [] if text.strip() == "void" else [self.type(split(part)[0]) for part in text.split(",")]
 
     def write(self):
-        lines = ['"""The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""', "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64,",
-                 "                    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)", "", "stw_status = c_int32", ""]
+        lines = [
+            '"""The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""',
+            "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64,",
+            "                    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)",
+            "",
+            "stw_status = c_int32",
+            "",
+        ]
         lines += [f"{name} = {value}" for name, value in self.header.constants.items()]
         needed = dict.fromkeys([*self.header.callbacks, *self.header.structs])
         done = set()
@@ -51,7 +68,9 @@ class Writer:
                 for other in re.findall(r"stw_\w+", taken):
                     if other in needed:
                         emit(other)
-                lines.append(f"{name} = CFUNCTYPE({', '.join([self.type(returned), *self.arguments(taken)])})")
+                lines.append(
+                    f"{name} = CFUNCTYPE({', '.join([self.type(returned), *self.arguments(taken)])})"
+                )
                 return
             fields = self.header.structs[name]
             for _, kind, _ in fields:
@@ -59,14 +78,20 @@ class Writer:
                     if other in needed:
                         emit(other)
             lines.extend(["", "", f"class {name}(Structure):", "    _fields_ = ["])
-            lines.extend(f'        ("{field}", {self.type(kind)}{f" * {count}" if count else ""}),' for field, kind, count in fields)
+            lines.extend(
+                f'        ("{field}", {self.type(kind)}{f" * {count}" if count else ""}),'
+                for field, kind, count in fields
+            )
             lines.extend(["    ]", "", ""])
 
         lines.append("")
         for name in needed:
             emit(name)
         lines.extend(["", "", "FUNCTIONS = {   # name: what it returns, what it takes"])
-        lines.extend(f'    "{name}": ({self.type(result)}, [{", ".join(self.arguments(arguments))}]),' for name, (result, arguments) in self.header.functions.items())
+        lines.extend(
+            f'    "{name}": ({self.type(result)}, [{", ".join(self.arguments(arguments))}]),'
+            for name, (result, arguments) in self.header.functions.items()
+        )
         lines.append("}")
         return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)) + "\n"
 

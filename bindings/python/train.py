@@ -4,6 +4,7 @@ Plans how to train MODEL (a preset, a config.json or a folder; default "nano") o
 within one GiB, shows the plan, trains, evaluates, and writes a checkpoint and a model that transformers can
 load into FOLDER.
 """
+
 import pathlib
 import sys
 
@@ -11,16 +12,18 @@ import stowage
 
 
 def show(now):
-    print(f"step {now.step:3}  loss {now.loss:.4f}  gradient norm {now.grad_norm:.3f}  {now.tokens_per_second:.0f} tokens/s")
+    print(
+        f"step {now.step:3}  loss {now.loss:.4f}  gradient norm {now.grad_norm:.3f}  {now.tokens_per_second:.0f} tokens/s"
+    )
 
 
 def main(text, source="nano", steps=100, folder="."):
     model = stowage.Model(source)
-    device = stowage.Device()   # a GPU if there is one, else the CPU
+    device = stowage.Device()  # a GPU if there is one, else the CPU
     try:
         plan = stowage.Plan(model, device=device, global_batch=8, sequence=64, memory_bytes=1 << 30)
     except stowage.OverBudget as error:
-        sys.exit(error.plan.report)   # says why it does not fit, and what would
+        sys.exit(error.plan.report)  # says why it does not fit, and what would
     print(plan.report)
     data = stowage.Dataset(text, vocabulary=model.info.vocabulary, sequence=64)
     # allocates exactly the plan's arena; the run allocates nothing else

@@ -6,7 +6,12 @@ use std::process::Command;
 /// The answer of pkg-config, split into words.
 fn pkg_config(arguments: &[&str]) -> Option<Vec<String>> {
     let program = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_owned());
-    let told = Command::new(program).args(arguments).arg("stowage").output().ok().filter(|told| told.status.success())?;
+    let told = Command::new(program)
+        .args(arguments)
+        .arg("stowage")
+        .output()
+        .ok()
+        .filter(|told| told.status.success())?;
     Some(String::from_utf8(told.stdout).ok()?.split_whitespace().map(str::to_owned).collect())
 }
 
@@ -26,7 +31,11 @@ fn link_static(words: &[String]) {
             println!("cargo:rustc-link-lib=dylib=pthread");
         } else if let Some(name) = word.strip_prefix("-l") {
             println!("cargo:rustc-link-lib=dylib={name}");
-        } else if let Some(name) = Path::new(word).file_stem().and_then(|stem| stem.to_str()?.strip_prefix("lib")).filter(|_| word.ends_with(".a")) {
+        } else if let Some(name) = Path::new(word)
+            .file_stem()
+            .and_then(|stem| stem.to_str()?.strip_prefix("lib"))
+            .filter(|_| word.ends_with(".a"))
+        {
             search(&Path::new(word).parent().unwrap_or_else(|| Path::new(".")).to_string_lossy());
             println!("cargo:rustc-link-lib=static={name}");
         }
@@ -34,7 +43,14 @@ fn link_static(words: &[String]) {
 }
 
 fn main() {
-    for name in ["STOWAGE_LIB_DIR", "STOWAGE_STATIC", "PKG_CONFIG", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "PKG_CONFIG_SYSROOT_DIR"] {
+    for name in [
+        "STOWAGE_LIB_DIR",
+        "STOWAGE_STATIC",
+        "PKG_CONFIG",
+        "PKG_CONFIG_PATH",
+        "PKG_CONFIG_LIBDIR",
+        "PKG_CONFIG_SYSROOT_DIR",
+    ] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,4 +1,5 @@
 """Makes src/abi.rs of include/stowage.h: python generate_abi.py HEADER > src/abi.rs"""
+
 import pathlib
 import re
 import sys
@@ -6,9 +7,35 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from header import Header, split  # noqa: E402
 
-SCALARS = {"uint8_t": "u8", "uint32_t": "u32", "int32_t": "i32", "uint64_t": "u64", "int64_t": "i64", "size_t": "usize", "float": "f32",
-           "double": "f64", "char": "c_char", "void": "c_void", "stw_status": "stw_status"}
-KEYWORDS = {"type", "in", "ref", "move", "match", "loop", "use", "mod", "impl", "fn", "box", "final", "where", "yield"}
+SCALARS = {
+    "uint8_t": "u8",
+    "uint32_t": "u32",
+    "int32_t": "i32",
+    "uint64_t": "u64",
+    "int64_t": "i64",
+    "size_t": "usize",
+    "float": "f32",
+    "double": "f64",
+    "char": "c_char",
+    "void": "c_void",
+    "stw_status": "stw_status",
+}
+KEYWORDS = {
+    "type",
+    "in",
+    "ref",
+    "move",
+    "match",
+    "loop",
+    "use",
+    "mod",
+    "impl",
+    "fn",
+    "box",
+    "final",
+    "where",
+    "yield",
+}
 FUNCTION = re.compile(r"void \(\*(\w+)\)\(([^()]*)\)")
 
 
@@ -36,7 +63,7 @@ class Writer:
         else:
             sys.exit(f"no type is known of {kind}")
         constant = words[0] == "const"
-        for word in words[words.index(base) + 1:]:
+        for word in words[words.index(base) + 1 :]:
             if word == "const":
                 constant = True
             else:
@@ -52,12 +79,14 @@ class Writer:
             if part.strip() == "void":
                 continue
             kind, name, _ = split(part)
-            taken.append(f"{name_of(name)}: {self.function(functions[name], 'void') if name in functions else self.type(kind)}")
+            taken.append(
+                f"{name_of(name)}: {self.function(functions[name], 'void') if name in functions else self.type(kind)}"
+            )
         return taken
 
     def function(self, taken, returned):
         result = "" if returned.strip() == "void" else f" -> {self.type(returned)}"
-        return f"Option<unsafe extern \"C\" fn({', '.join(self.arguments(taken))}){result}>"
+        return f'Option<unsafe extern "C" fn({", ".join(self.arguments(taken))}){result}>'
 
     def field(self, kind, count):
         if count and kind == "char":
@@ -66,37 +95,85 @@ class Writer:
 
     def write(self):
         header = self.header
-        lines = ["//! The C API as Rust sees it: made by generate_abi.py of include/stowage.h, not by hand.", "#![allow(non_camel_case_types)]",
-                 "use crate::text::Text;", "use std::os::raw::{c_char, c_void};", "", "pub type stw_status = i32;"]
-        lines += [f"pub const {name}: {'stw_status' if name in header.statuses else 'u32'} = {value};" for name, value in header.constants.items()]
+        lines = [
+            "//! The C API as Rust sees it: made by generate_abi.py of include/stowage.h, not by hand.",
+            "#![allow(non_camel_case_types)]",
+            "use crate::text::Text;",
+            "use std::os::raw::{c_char, c_void};",
+            "",
+            "pub type stw_status = i32;",
+        ]
+        lines += [
+            f"pub const {name}: {'stw_status' if name in header.statuses else 'u32'} = {value};"
+            for name, value in header.constants.items()
+        ]
         for name in header.opaque:
             if name == "DLManagedTensorVersioned":
                 lines += ["", f"pub use crate::dlpack::{name};"]
             else:
-                lines += ["", "#[repr(C)]", f"pub struct {name} {{", "    _private: [u8; 0],",
-                          "    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,", "}"]
+                lines += [
+                    "",
+                    "#[repr(C)]",
+                    f"pub struct {name} {{",
+                    "    _private: [u8; 0],",
+                    "    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,",
+                    "}",
+                ]
         for name, (returned, taken) in header.callbacks.items():
             lines += ["", f"pub type {name} = {self.function(taken, returned)};"]
         for name, fields in header.structs.items():
-            derived = "Clone, Copy" + ("" if any(kind.strip("* ") in header.callbacks for _, kind, _ in fields) else ", Debug, PartialEq")
+            derived = "Clone, Copy" + (
+                ""
+                if any(kind.strip("* ") in header.callbacks for _, kind, _ in fields)
+                else ", Debug, PartialEq"
+            )
             lines += ["", "#[repr(C)]", f"#[derive({derived})]", f"pub struct {name} {{"]
             for field, kind, count in fields:
                 said = header.docs[name].get(field)
-                lines += [*([f"    /// {documented(said)}"] if said else []), f"    pub {name_of(field)}: {self.field(kind, count)},"]
-            size = "made.struct_size = std::mem::size_of::<Self>() as u32; " if fields and fields[0][0] == "struct_size" else ""
-            lines += ["}", "", f"impl Default for {name} {{", "    /// Zero, but for its size.", "    fn default() -> Self {",
-                      f"        let {'mut ' if size else ''}made: Self = unsafe {{ std::mem::zeroed() }};", *([f"        {size.strip()}"] if size else []), "        made", "    }", "}"]
-        lines += ["", "extern \"C\" {"]
+                lines += [
+                    *([f"    /// {documented(said)}"] if said else []),
+                    f"    pub {name_of(field)}: {self.field(kind, count)},",
+                ]
+            size = (
+                "made.struct_size = std::mem::size_of::<Self>() as u32; "
+                if fields and fields[0][0] == "struct_size"
+                else ""
+            )
+            lines += [
+                "}",
+                "",
+                f"impl Default for {name} {{",
+                "    /// Zero, but for its size.",
+                "    fn default() -> Self {",
+                f"        let {'mut ' if size else ''}made: Self = unsafe {{ std::mem::zeroed() }};",
+                *([f"        {size.strip()}"] if size else []),
+                "        made",
+                "    }",
+                "}",
+            ]
+        lines += ["", 'extern "C" {']
         for name, (result, taken) in header.functions.items():
             returned = "" if result.strip() == "void" else f" -> {self.type(result)}"
             lines += [f"    pub fn {name}({', '.join(self.arguments(taken))}){returned};"]
-        lines += ["}", "", "/// Struct, field (none: the whole struct), offset or size: as this compiler has them.", "#[doc(hidden)]",
-                  "pub fn layout() -> Vec<(&'static str, &'static str, usize)> {", "    let mut found = Vec::new();", "    macro_rules! of {",
-                  "        ($kind:ident $(, $field:ident)*) => {", "            found.push((stringify!($kind), \"\", std::mem::size_of::<$kind>()));",
-                  "            let _at = std::mem::MaybeUninit::<$kind>::uninit();",
-                  "            $(found.push((stringify!($kind), stringify!($field), unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize - _at.as_ptr() as usize));)*",
-                  "        };", "    }"]
-        lines += [f"    of!({name}, {', '.join(name_of(field) for field, _, _ in fields)});" for name, fields in header.structs.items()]
+        lines += [
+            "}",
+            "",
+            "/// Struct, field (none: the whole struct), offset or size: as this compiler has them.",
+            "#[doc(hidden)]",
+            "pub fn layout() -> Vec<(&'static str, &'static str, usize)> {",
+            "    let mut found = Vec::new();",
+            "    macro_rules! of {",
+            "        ($kind:ident $(, $field:ident)*) => {",
+            '            found.push((stringify!($kind), "", std::mem::size_of::<$kind>()));',
+            "            let _at = std::mem::MaybeUninit::<$kind>::uninit();",
+            "            $(found.push((stringify!($kind), stringify!($field), unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize - _at.as_ptr() as usize));)*",
+            "        };",
+            "    }",
+        ]
+        lines += [
+            f"    of!({name}, {', '.join(name_of(field) for field, _, _ in fields)});"
+            for name, fields in header.structs.items()
+        ]
         lines += ["    found", "}"]
         return "\n".join(lines) + "\n"
 

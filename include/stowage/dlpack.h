@@ -1,8 +1,8 @@
 /* The structs of DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), for hosts that have no dlpack.h:
  * #include "stowage/dlpack.h".
  *
- * Names, values, layout and the include guard are those of the standard. A program may also include DLPack's own
- * dlpack.h (1.0 or newer). The one that is included first counts. */
+ * Names, values, layout and the include guard are those of the standard. A program may also include DLPack's
+ * own dlpack.h (1.0 or newer). The one that is included first counts. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
@@ -29,7 +29,7 @@ typedef enum DLDeviceType {
 #endif
   kDLCPU = 1,
   kDLCUDA = 2,
-  kDLCUDAHost = 3,       /* pinned host memory */
+  kDLCUDAHost = 3, /* pinned host memory */
   kDLOpenCL = 4,
   kDLVulkan = 7,
   kDLMetal = 8,
@@ -60,33 +60,33 @@ typedef enum DLDataTypeCode {
 } DLDataTypeCode;
 
 typedef struct DLDataType {
-  uint8_t code;          /* DLDataTypeCode */
+  uint8_t code; /* DLDataTypeCode */
   uint8_t bits;
   uint16_t lanes;
 } DLDataType;
 
 typedef struct DLTensor {
-  void *data;
+  void* data;
   DLDevice device;
   int32_t ndim;
   DLDataType dtype;
-  int64_t *shape;
-  int64_t *strides;      /* in elements; NULL: compact, row-major */
+  int64_t* shape;
+  int64_t* strides; /* in elements; NULL: compact, row-major */
   uint64_t byte_offset;
 } DLTensor;
 
 /* The struct of versions before 1.0. stowage.h does not use it. */
 typedef struct DLManagedTensor {
   DLTensor dl_tensor;
-  void *manager_ctx;
-  void (*deleter)(struct DLManagedTensor *self);
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensor* self);
 } DLManagedTensor;
 
 typedef struct DLManagedTensorVersioned {
   DLPackVersion version;
-  void *manager_ctx;
-  void (*deleter)(struct DLManagedTensorVersioned *self);
-  uint64_t flags;        /* DLPACK_FLAG_BITMASK_* */
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned* self);
+  uint64_t flags; /* DLPACK_FLAG_BITMASK_* */
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 

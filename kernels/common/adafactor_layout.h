@@ -6,8 +6,8 @@
 namespace stw::kernels {
 
 struct AdafactorLayout {
-  int64_t width, lines;   // A line is a row of a matrix. The last line of a vector may be shorter.
-  int64_t blocks;         // 0 for a vector.
+  int64_t width, lines;  // A line is a row of a matrix. The last line of a vector may be shorter.
+  int64_t blocks;        // 0 for a vector.
   int64_t bytes;
 };
 

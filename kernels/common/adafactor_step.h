@@ -15,7 +15,10 @@
 
 namespace stw::kernels::STW_ISA {
 
-struct AdafactorScalars { F16 coefficient; float kept, fresh; };
+struct AdafactorScalars {
+  F16 coefficient;
+  float kept, fresh;
+};
 STW_INLINE AdafactorScalars adafactor_scalars(const UpdateArgs& args) {
   return {coefficient_of(args), (float)(1 - args.state->fresh_share), (float)args.state->fresh_share};
 }
@@ -33,12 +36,14 @@ STW_INLINE float mean_of_rows(double total, int64_t rows) {
 }
 STW_INLINE double root_mean(double squares, int64_t count) { return sqrt1(squares / (double)count); }
 
-STW_INLINE double adafactor_alpha(const UpdateArgs& args, double size) {   // size: rms(p)
-  constexpr double smallest_scale = 1e-3;   // eps2
+STW_INLINE double adafactor_alpha(const UpdateArgs& args, double size) {  // size: rms(p)
+  constexpr double smallest_scale = 1e-3;                                 // eps2
   const double rate = rate_of(args), inverse_root = args.state->inverse_root;
   return (size > smallest_scale ? size : smallest_scale) * (rate < inverse_root ? rate : inverse_root);
 }
-STW_INLINE float adafactor_step(double alpha, double update) { return (float)(-alpha / (update > 1 ? update : 1)); }
+STW_INLINE float adafactor_step(double alpha, double update) {
+  return (float)(-alpha / (update > 1 ? update : 1));
+}
 
 // u. For a matrix, `row` is R_i / mean(R) and `second` the column's state; for a vector, `row` is 1.
 STW_INLINE F16 adafactor_update(F16 row, F16 second, F16 g) {

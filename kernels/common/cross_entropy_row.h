@@ -8,13 +8,14 @@ namespace stw::kernels::STW_ISA {
 // The constants of a step. Those of the plain loss are 0, 0, 1, 0, -1.
 struct LossTerms {
   float smoothing, z_loss, scale;
-  float shared;   // smoothing / vocabulary · scale, subtracted from every gradient.
-  float target;   // Constant term of the target's gradient: -(1 - smoothing)·scale - shared.
+  float shared;  // smoothing / vocabulary · scale, subtracted from every gradient.
+  float target;  // Constant term of the target's gradient: -(1 - smoothing)·scale - shared.
 };
 STW_INLINE LossTerms loss_terms(const CrossEntropyArgs& args) {
   if (args.state == nullptr) return {0, 0, 1, 0, -1};
   const StepState& s = *args.state;
-  const double scale = s.loss_scale * s.batch_factor, shared = s.label_smoothing / (double)args.vocabulary * scale;
+  const double scale = s.loss_scale * s.batch_factor,
+               shared = s.label_smoothing / (double)args.vocabulary * scale;
   return {(float)s.label_smoothing, (float)s.z_loss, (float)scale, (float)shared,
           (float)-((1 - s.label_smoothing) * scale + shared)};
 }
@@ -26,8 +27,9 @@ struct RowEnd {
   float factor, shared, target;
 };
 // From sum = Σ e^(x - largest). `mean` is the mean of the logits; it is used only with smoothing.
-STW_INLINE RowEnd row_end(const LossTerms& terms, float largest, float sum, float mean, float target_logit, float weight) {
-  const float log_sum = log1(sum), l = log_sum + largest;   // Without and with the largest logit.
+STW_INLINE RowEnd row_end(const LossTerms& terms, float largest, float sum, float mean, float target_logit,
+                          float weight) {
+  const float log_sum = log1(sum), l = log_sum + largest;  // Without and with the largest logit.
   RowEnd end;
   end.factor = (1.0f + 2.0f * terms.z_loss * l) * (1.0f / sum) * terms.scale * weight;
   end.shared = -terms.shared * weight;

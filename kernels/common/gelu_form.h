@@ -9,10 +9,10 @@
 
 namespace stw::kernels::STW_ISA {
 
-inline constexpr float linear_term = 1.5957691216057308f;   // 2√(2/π)
-inline constexpr float cubic_term = 0.07135481282816626f;   // 0.044715 · 2√(2/π)
-inline constexpr float half_root = 0.7071067811865476f;     // 1/√2
-inline constexpr float density = 0.3989422804014327f;       // 1/√(2π)
+inline constexpr float linear_term = 1.5957691216057308f;  // 2√(2/π)
+inline constexpr float cubic_term = 0.07135481282816626f;  // 0.044715 · 2√(2/π)
+inline constexpr float half_root = 0.7071067811865476f;    // 1/√2
+inline constexpr float density = 0.3989422804014327f;      // 1/√(2π)
 
 STW_INLINE F16 tanh_form(F16 x) {
   F16 slope = fma(mul(x, x), splat(-cubic_term), splat(-linear_term));
@@ -42,6 +42,8 @@ STW_INLINE F16 tanh_gradient(F16 x) {
 }
 // NaN stays NaN.
 STW_INLINE F16 relu(F16 x) { return select_less(x, zero(), zero(), x); }
-STW_INLINE F16 relu_gradient(F16 x) { return select_less(zero(), x, splat(1.0f), select_less(x, splat(1.0f), zero(), x)); }
+STW_INLINE F16 relu_gradient(F16 x) {
+  return select_less(zero(), x, splat(1.0f), select_less(x, splat(1.0f), zero(), x));
+}
 
 }  // namespace stw::kernels::STW_ISA

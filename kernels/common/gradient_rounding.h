@@ -18,7 +18,9 @@ STW_INLINE GradientRounding gradient_rounding_of(const StepState& state, uint32_
 }
 
 // The counter of a block. Element e takes bits [16·(e % 2), + 16) of word e % 8 / 2 of the block.
-STW_INLINE Philox4 counter_of(const GradientRounding& r, int64_t block) { return {{(uint32_t)block, r.sample, r.stream, r.step}}; }
+STW_INLINE Philox4 counter_of(const GradientRounding& r, int64_t block) {
+  return {{(uint32_t)block, r.sample, r.stream, r.step}};
+}
 
 // `random` has 16 bits. The lower half of the result is zero. A number that is not finite keeps its upper
 // half, and a NaN becomes quiet: an addition to its bits could turn it into an infinity or a number.

@@ -9,13 +9,20 @@
 
 namespace stw::kernels::STW_ISA {
 
-struct LionScalars { F16 decay, beta1, rest1, beta2, rest2, up, down; };
+struct LionScalars {
+  F16 decay, beta1, rest1, beta2, rest2, up, down;
+};
 
 STW_INLINE LionScalars lion_scalars(const UpdateArgs& args) {
   const StepState& s = *args.state;
   const float rate = (float)rate_of(args);
-  return {splat(kept_share(args)), splat((float)s.beta1), splat((float)(1 - s.beta1)), splat((float)s.beta2),
-          splat((float)(1 - s.beta2)), splat(rate), splat(-rate)};
+  return {splat(kept_share(args)),
+          splat((float)s.beta1),
+          splat((float)(1 - s.beta1)),
+          splat((float)s.beta2),
+          splat((float)(1 - s.beta2)),
+          splat(rate),
+          splat(-rate)};
 }
 
 STW_INLINE F16 next_momentum(const LionScalars& s, F16 m, F16 g) { return fma(s.beta2, m, mul(s.rest2, g)); }

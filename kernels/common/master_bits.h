@@ -9,7 +9,9 @@ namespace stw::kernels::STW_ISA {
 
 STW_INLINE uint16_t nearest_half(uint32_t bits) { return (uint16_t)((bits + 0x8000u) >> 16); }
 
-STW_INLINE float joined(uint16_t half, int16_t remainder) { return float_of(((uint32_t)half << 16) + (uint32_t)(int32_t)remainder); }
+STW_INLINE float joined(uint16_t half, int16_t remainder) {
+  return float_of(((uint32_t)half << 16) + (uint32_t)(int32_t)remainder);
+}
 // bits - (half << 16): only the lower word is needed.
 STW_INLINE int16_t remainder_of(uint32_t bits) { return (int16_t)(uint16_t)bits; }
 
@@ -24,7 +26,8 @@ STW_INLINE int8_t short_remainder_of(uint32_t rounded) { return (int8_t)(uint8_t
 // Without a remainder, sixteen random bits are added below the half, and the lower bits are cut off. A block
 // of random numbers serves eight elements.
 STW_INLINE Philox4 rounding_block(const UpdateArgs& args, int64_t block) {
-  return philox((uint32_t)block, (uint32_t)(block >> 32), args.stream, (uint32_t)args.state->step, args.state->seed);
+  return philox((uint32_t)block, (uint32_t)(block >> 32), args.stream, (uint32_t)args.state->step,
+                args.state->seed);
 }
 // word: number element % 8 / 2 of the block.
 STW_INLINE uint16_t stochastic_half(float x, uint32_t word, int64_t element) {

@@ -12,17 +12,17 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr float infinity = __builtin_inff();
 
-#if !defined(STW_ISA_CUDA)   // lanes.h has CUDA's.
+#if !defined(STW_ISA_CUDA)  // lanes.h has CUDA's.
 // x · 2^(n - 1).
 STW_INLINE F16 scale_by_power_below(F16 x, F16 n) { return scale_by_power(x, sub(n, splat(1.0f))); }
-STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }   // x is at least 1.
+STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }  // x is at least 1.
 #endif
 
 // e^x / 2, within 1 ulp if x >= -86.6433868; at most 2^-126 below.
 STW_INLINE F16 half_of_exp(F16 x) {
   F16 clamped = minimum(splat(89.0f), maximum(splat(-87.0f), x));
   F16 n = round_even(mul(clamped, splat(1.44269504f)));
-  F16 r = fma(n, splat(-0.693145752f), clamped);   // ln 2 = 0x1.62e4p-1 (its product with n is exact) + rest.
+  F16 r = fma(n, splat(-0.693145752f), clamped);  // ln 2 = 0x1.62e4p-1 (its product with n is exact) + rest.
   r = fma(n, splat(-1.42860677e-6f), r);
   F16 p = splat(0.00138146966f);
   p = fma(p, r, splat(0.00836877339f));
@@ -31,7 +31,7 @@ STW_INLINE F16 half_of_exp(F16 x) {
   p = fma(p, r, splat(0.49999994f));
   p = fma(mul(r, r), p, r);
   p = add(p, splat(1.0f));
-  return scale_by_power_below(p, n);   // 2^n may be 2^128, which is no float.
+  return scale_by_power_below(p, n);  // 2^n may be 2^128, which is no float.
 }
 // Within 1 ulp. Results below 2^-125 are flushed to 0: subnormal numbers are slow, and no kernel needs them.
 STW_INLINE F16 exp(F16 x) {
@@ -58,7 +58,7 @@ STW_INLINE F16 log(F16 x) {
   p = fma(p, f, splat(-0.5f));
   F16 tail = fma(exponent, splat(1.42860677e-6f), mul(mul(f, f), p));
   F16 r = fma(exponent, splat(0.693145752f), add(f, tail));
-  r = add(r, sub(x, x));   // NaN for NaN, and for inf, which the next line corrects.
+  r = add(r, sub(x, x));  // NaN for NaN, and for inf, which the next line corrects.
   r = select_less(splat(3.40282347e38f), x, x, r);
   r = select_less(x, splat(1.40129846e-45f), splat(-infinity), r);
   return select_less(x, zero(), splat(__builtin_nanf("")), r);

@@ -15,7 +15,9 @@ namespace stw::kernels::STW_ISA {
 inline constexpr int muon_iterations = 5;
 inline constexpr float muon_a = 3.4445f, muon_b = -4.7750f, muon_c = 2.0315f;
 
-struct MuonScalars { F16 coefficient, momentum, rest; };
+struct MuonScalars {
+  F16 coefficient, momentum, rest;
+};
 STW_INLINE MuonScalars muon_scalars(const UpdateArgs& args) {
   return {coefficient_of(args), splat((float)args.state->momentum), splat((float)(1 - args.state->momentum))};
 }

@@ -7,12 +7,12 @@
 namespace stw::kernels::STW_ISA {
 
 // The mean is 0 for RMSNorm; rstd = 1 / sqrt(variance + epsilon).
-struct RowStatistics { float mean, rstd; };
+struct RowStatistics {
+  float mean, rstd;
+};
 
 // x - mean, with +0 in the lanes from n on: they add nothing to a sum.
-STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
-  return first_lanes(sub(x, mean), n);
-}
+STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) { return first_lanes(sub(x, mean), n); }
 
 STW_INLINE float rstd_of(float squares, int64_t features, float epsilon) {
   return 1.0f / sqrt1(squares / (float)features + epsilon);
@@ -23,7 +23,8 @@ STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
   float mean = 0.0f;
   if (!args.rms) {
     F16 sum = zero();
-    for_groups(begin, end, [&](int64_t at, int64_t n) { sum = add(sum, load_group(args.x.data, args.x.dtype, at, n)); });
+    for_groups(begin, end,
+               [&](int64_t at, int64_t n) { sum = add(sum, load_group(args.x.data, args.x.dtype, at, n)); });
     mean = fold(sum) / (float)args.features;
   }
   F16 squares = zero();

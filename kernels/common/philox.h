@@ -10,13 +10,18 @@
 
 namespace stw::kernels::STW_ISA {
 
-struct Philox4 { uint32_t w[4]; };
+struct Philox4 {
+  uint32_t w[4];
+};
 
 // One of the ten rounds. The key changes after each.
-struct PhiloxKey { uint32_t k0, k1; };
+struct PhiloxKey {
+  uint32_t k0, k1;
+};
 STW_INLINE Philox4 philox_round(const Philox4& c, PhiloxKey key) {
   const uint64_t p0 = (uint64_t)0xD2511F53u * c.w[0], p1 = (uint64_t)0xCD9E8D57u * c.w[2];
-  return {{(uint32_t)(p1 >> 32) ^ c.w[1] ^ key.k0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c.w[3] ^ key.k1, (uint32_t)p0}};
+  return {{(uint32_t)(p1 >> 32) ^ c.w[1] ^ key.k0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c.w[3] ^ key.k1,
+           (uint32_t)p0}};
 }
 STW_INLINE PhiloxKey next_key(PhiloxKey key) { return {key.k0 + 0x9E3779B9u, key.k1 + 0xBB67AE85u}; }
 
@@ -34,16 +39,24 @@ STW_INLINE uint32_t dropout_threshold(float p) { return (uint32_t)((double)p * 4
 struct Dropout {
   uint32_t sample, stream, step, threshold;
   uint64_t seed;
-  float kept_scale;   // 1 / (1 - p).
+  float kept_scale;  // 1 / (1 - p).
 };
 STW_INLINE Dropout dropout_of(float p, uint32_t stream, const StepState& state, int64_t sample) {
-  return {(uint32_t)(state.first_sample + (uint64_t)sample), stream, (uint32_t)state.step, dropout_threshold(p),
-          state.seed, 1.0f / (1.0f - p)};
+  return {(uint32_t)(state.first_sample + (uint64_t)sample),
+          stream,
+          (uint32_t)state.step,
+          dropout_threshold(p),
+          state.seed,
+          1.0f / (1.0f - p)};
 }
 
 // The words of elements [4·block, 4·block + 4).
-STW_INLINE uint32_t stream_of_block(const Dropout& d, int64_t block) { return d.stream + ((uint32_t)(block >> 32) << 16); }
-STW_INLINE Philox4 dropout_words(const Dropout& d, int64_t block) { return philox((uint32_t)block, d.sample, stream_of_block(d, block), d.step, d.seed); }
+STW_INLINE uint32_t stream_of_block(const Dropout& d, int64_t block) {
+  return d.stream + ((uint32_t)(block >> 32) << 16);
+}
+STW_INLINE Philox4 dropout_words(const Dropout& d, int64_t block) {
+  return philox((uint32_t)block, d.sample, stream_of_block(d, block), d.step, d.seed);
+}
 
 // The factor of one element: 0 or 1 / (1 - p).
 STW_INLINE float dropout_factor(const Dropout& d, int64_t element) {

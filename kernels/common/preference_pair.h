@@ -19,16 +19,21 @@
 namespace stw::kernels::STW_ISA {
 
 // Sums of log-probabilities of the documents' targets, and numbers of targets.
-struct PairSums { double policy[2], reference[2]; int64_t count[2]; };
+struct PairSums {
+  double policy[2], reference[2];
+  int64_t count[2];
+};
 struct PairEnd {
   double loss;
-  float weight[2];         // d loss / d token_loss of their targets.
+  float weight[2];  // d loss / d token_loss of their targets.
   // Whether the chosen document is ahead: DPO by P - R, IPO by (P - R)/n, SimPO and ORPO by P/n.
   bool in_order;
 };
 
 // log(1 + e^-x), and the negative of its derivative: 1 / (1 + e^x).
-struct Softplus { float value, slope; };
+struct Softplus {
+  float value, slope;
+};
 STW_INLINE Softplus softplus(float x) {
   const float e = exp1(x < 0 ? x : -x), log = log1(1.0f + e);
   return {x < 0 ? log - x : log, (x < 0 ? 1.0f : e) / (1.0f + e)};
@@ -45,7 +50,7 @@ STW_INLINE double improbability(double mean) {
 STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
   const double n0 = (double)pair.count[0], n1 = (double)pair.count[1];
   const double mean0 = pair.policy[0] / n0, mean1 = pair.policy[1] / n1;
-  double loss = 0, by0 = 0, by1 = 0;   // d loss / d log-probability.
+  double loss = 0, by0 = 0, by1 = 0;  // d loss / d log-probability.
   double ahead = 0;
   double answers = terms.answer_share;
   if (terms.kind == Preference::ipo) {
@@ -57,18 +62,21 @@ STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
   } else if (terms.kind == Preference::orpo) {
     ahead = mean0 - mean1;
     const double rest0 = improbability(mean0), rest1 = improbability(mean1);
-    const Softplus of_odds = softplus((float)(ahead - ((double)log1((float)rest0) - (double)log1((float)rest1))));
+    const Softplus of_odds =
+        softplus((float)(ahead - ((double)log1((float)rest0) - (double)log1((float)rest1))));
     loss = terms.beta * (double)of_odds.value;
     by0 = -terms.beta * (double)of_odds.slope / (rest0 * n0);
     by1 = terms.beta * (double)of_odds.slope / (rest1 * n1);
     answers += 1;
   } else {
     const bool is_mean = terms.kind == Preference::simpo;
-    ahead = is_mean ? mean0 - mean1 : (pair.policy[0] - pair.reference[0]) - (pair.policy[1] - pair.reference[1]);
+    ahead =
+        is_mean ? mean0 - mean1 : (pair.policy[0] - pair.reference[0]) - (pair.policy[1] - pair.reference[1]);
     const float x = (float)(terms.beta * ahead - (is_mean ? terms.margin : 0));
     const Softplus right = softplus(x), wrong = softplus(-x);
     loss = (1 - terms.smoothing) * (double)right.value + terms.smoothing * (double)wrong.value;
-    const double by = terms.beta * (terms.smoothing * (double)wrong.slope - (1 - terms.smoothing) * (double)right.slope);
+    const double by =
+        terms.beta * (terms.smoothing * (double)wrong.slope - (1 - terms.smoothing) * (double)right.slope);
     by0 = is_mean ? by / n0 : by;
     by1 = is_mean ? -by / n1 : -by;
   }

@@ -41,7 +41,8 @@ constexpr int code_of(const QuantileMap& map, float x) {
   int low = 0, high = 255;
   while (low < high) {
     const int half = (low + high) / 2;
-    if (x > map.boundary[half]) low = half + 1; else high = half;
+    if (x > map.boundary[half]) low = half + 1;
+    else high = half;
   }
   return low;
 }
@@ -49,7 +50,7 @@ constexpr int code_of(const QuantileMap& map, float x) {
 constexpr float bucket_begin(uint32_t bucket) {  // Bucket 0 begins at 0.
   return bucket == 0 ? 0.0f : __builtin_bit_cast(float, (bucket + quantile_first) << quantile_shift);
 }
-constexpr float bucket_end(uint32_t bucket) {    // The largest float in the bucket.
+constexpr float bucket_end(uint32_t bucket) {  // The largest float in the bucket.
   if (bucket == quantile_buckets - 1) return 1.0f;
   return __builtin_bit_cast(float, ((bucket + 1 + quantile_first) << quantile_shift) - 1);
 }

@@ -1,8 +1,8 @@
 // The index into QuantileMap::lowest (both halves, one after the other) of the bucket of a number. NaN also
 // gets a valid index: such a step has been skipped before.
 #pragma once
-#include "kernels/lanes/lanes.h"
 #include "kernels/common/quantile_map.h"
+#include "kernels/lanes/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -12,14 +12,14 @@
 
 namespace stw::kernels {
 
-inline constexpr uint32_t quantile_shift = 16;                // Bits of a float below those of the bucket.
+inline constexpr uint32_t quantile_shift = 16;  // Bits of a float below those of the bucket.
 // bits >> 16 of 2^-22, below the smallest number except 0.
 inline constexpr uint32_t quantile_first = (127 - 22) << 7;
 // The last bucket holds 1 and everything above it.
 inline constexpr uint32_t quantile_buckets = (127 << 7) - quantile_first + 2;
 
 struct QuantileMap {
-  float value[256];                     // Ascending.
+  float value[256];     // Ascending.
   float boundary[256];  // Code i ends at boundary[i], inclusive. The last boundary is infinite.
   uint8_t lowest[2][quantile_buckets];  // The lowest code in a bucket; [1]: in its mirror image below 0.
   uint8_t zero;                         // The code of 0.

@@ -31,19 +31,25 @@ STW_INLINE Index end_row(const DocumentRule<Index>& d, Index key) {
   return d.window > 0 && key + d.window < d.end ? key + d.window : d.end;
 }
 template <class Index>
-STW_INLINE Index end_key(const DocumentRule<Index>& d, Index row) { return d.causal ? row + 1 : end_row(d, row); }
+STW_INLINE Index end_key(const DocumentRule<Index>& d, Index row) {
+  return d.causal ? row + 1 : end_row(d, row);
+}
 template <class Index>
-STW_INLINE Index first_row(const DocumentRule<Index>& d, Index key) { return d.causal ? key : first_key(d, key); }
+STW_INLINE Index first_row(const DocumentRule<Index>& d, Index key) {
+  return d.causal ? key : first_key(d, key);
+}
 
 // The first row of the row's document. Positions count from 0 in each document; null: one document.
-STW_INLINE int64_t document_start(const int32_t* positions, int64_t row) { return positions == nullptr ? 0 : row - positions[row]; }
+STW_INLINE int64_t document_start(const int32_t* positions, int64_t row) {
+  return positions == nullptr ? 0 : row - positions[row];
+}
 // The first row in (row, end) of another document than the row's, or `end`. `following` may be null.
 template <class Index>
 STW_INLINE Index document_end(const int32_t* positions, const int32_t* following, Index row, Index end) {
   if (positions == nullptr) return end;
   if (following != nullptr) return following[row] < end - row - 1 ? row + 1 + following[row] : end;
   const Index start = row - positions[row];
-  Index low = row, high = end;   // `low` is in this document, `high` is not.
+  Index low = row, high = end;  // `low` is in this document, `high` is not.
   while (high - low > 1) {
     const Index middle = (low + high) / 2;
     if (middle - positions[middle] <= start) low = middle;
@@ -65,7 +71,9 @@ STW_INLINE float alibi_slope(double root, int64_t heads, int64_t head) {
   return (float)slope;
 }
 // The biased score of a row and a key.
-STW_INLINE float with_bias(float slope, int64_t row, int64_t key, float score) { return fma1(slope, (float)(key - row), score); }
+STW_INLINE float with_bias(float slope, int64_t row, int64_t key, float score) {
+  return fma1(slope, (float)(key - row), score);
+}
 // The biased scores of sixteen adjacent keys, beginning with `first`.
 STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 #if defined(STW_ISA_CUDA)
@@ -79,29 +87,43 @@ STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 
 // The rule of one head of one sample.
 struct ScoreRule {
-  const int32_t *positions, *following;   // Of the sample's rows, or null.
-  int64_t position;                       // Position of row 0 among the keys.
+  const int32_t *positions, *following;  // Of the sample's rows, or null.
+  int64_t position;                      // Position of row 0 among the keys.
   int64_t keys;
   int64_t window;
   bool causal;
-  float slope;                            // 0: no bias.
+  float slope;  // 0: no bias.
 };
 STW_INLINE ScoreRule score_rule(const AttentionArgs& args, int64_t sample, int64_t head) {
   const int64_t rows = args.rows_per_sample;
-  return {args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows, args.following == nullptr ? nullptr : args.following + sample * rows,
-          0, rows, args.window, args.causal, alibi_slope(args.alibi_root, args.query_heads, head)};
+  return {args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows,
+          args.following == nullptr ? nullptr : args.following + sample * rows,
+          0,
+          rows,
+          args.window,
+          args.causal,
+          alibi_slope(args.alibi_root, args.query_heads, head)};
 }
 STW_INLINE ScoreRule score_rule(const AttentionCachedArgs& args, int64_t position, int64_t head) {
-  return {nullptr, nullptr, position, position + args.rows, args.window, true, alibi_slope(args.alibi_root, args.query_heads, head)};
+  return {nullptr,
+          nullptr,
+          position,
+          position + args.rows,
+          args.window,
+          true,
+          alibi_slope(args.alibi_root, args.query_heads, head)};
 }
 STW_INLINE int64_t first_key(const ScoreRule& s, int64_t row) {
-  return first_key(DocumentRule<int64_t>{document_start(s.positions, row), 0, s.window, s.causal}, s.position + row);
+  return first_key(DocumentRule<int64_t>{document_start(s.positions, row), 0, s.window, s.causal},
+                   s.position + row);
 }
 STW_INLINE int64_t end_key(const ScoreRule& s, int64_t row) {
   const int64_t end = s.causal ? 0 : document_end(s.positions, s.following, row, s.keys);
   return end_key(DocumentRule<int64_t>{0, end, s.window, s.causal}, s.position + row);
 }
 STW_INLINE int64_t first_row(const ScoreRule& s, int64_t key) { return s.causal ? key : first_key(s, key); }
-STW_INLINE int64_t document_end(const ScoreRule& s, int64_t row, int64_t end) { return document_end(s.positions, s.following, row, end); }
+STW_INLINE int64_t document_end(const ScoreRule& s, int64_t row, int64_t end) {
+  return document_end(s.positions, s.following, row, end);
+}
 
 }  // namespace stw::kernels::STW_ISA

@@ -71,7 +71,8 @@ STW_INLINE void scale_update(double clip, double scaled_targets, StepState& stat
 // beginning.
 STW_INLINE void begin_step(StepState& state) {
   const bool empty = state.target_count == 0;
-  const double scaled_targets = (empty ? 1 : (double)state.target_count) * (state.loss_scale * state.batch_factor);
+  const double scaled_targets =
+      (empty ? 1 : (double)state.target_count) * (state.loss_scale * state.batch_factor);
   state.loss = empty ? 0 : state.loss_sum / (double)state.target_count;
   state.grad_norm = 0;
   state.skip = empty ? skip_no_target : is_finite(state.loss) ? skip_none : skip_not_finite;
@@ -81,7 +82,7 @@ STW_INLINE void end_step(double squares, StepState& state) {
   if (state.skip == skip_no_target) return;
   state.grad_norm = sqrt1(squares) / ((double)state.target_count * (state.loss_scale * state.batch_factor));
   if (state.skip == skip_none && !is_finite(state.grad_norm)) state.skip = skip_midway;
-  if (state.skip == skip_none) state.skip = judge(state);   // For the statistics: no limit is set.
+  if (state.skip == skip_none) state.skip = judge(state);  // For the statistics: no limit is set.
 }
 
 // From the squares of all gradients.

@@ -5,7 +5,8 @@
 namespace stw::kernels::STW_ISA {
 
 STW_INLINE void check_sum(const SquareSumArgs& args, double sum) {
-  if (args.checked != nullptr && !is_finite(sum) && args.checked->skip == skip_none) args.checked->skip = skip_midway;
+  if (args.checked != nullptr && !is_finite(sum) && args.checked->skip == skip_none)
+    args.checked->skip = skip_midway;
 }
 
 }  // namespace stw::kernels::STW_ISA

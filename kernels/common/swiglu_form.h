@@ -7,7 +7,9 @@ namespace stw::kernels::STW_ISA {
 
 STW_INLINE F16 swiglu_form(F16 gate, F16 up) { return mul(mul(gate, sigmoid(gate)), up); }
 
-struct SwigluGradient { F16 gate, up; };
+struct SwigluGradient {
+  F16 gate, up;
+};
 STW_INLINE SwigluGradient swiglu_gradient_form(F16 gate, F16 up, F16 dy) {
   const F16 s = sigmoid(gate), slope = mul(s, fma(gate, sub(splat(1.0f), s), splat(1.0f)));
   return {mul(mul(dy, up), slope), mul(dy, mul(gate, s))};

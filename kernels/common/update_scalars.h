@@ -11,7 +11,8 @@ STW_INLINE float kept_share(const UpdateArgs& args) { return (float)(1 - rate_of
 
 template <class N>
 STW_INLINE F16 load_gradient(const UpdateArgs& args, int which, int64_t at, N n) {
-  return load_group(args.gradient[which], args.gradient_dtype == DType::bf16 ? DType::bf16 : DType::f32, at, n);
+  return load_group(args.gradient[which], args.gradient_dtype == DType::bf16 ? DType::bf16 : DType::f32, at,
+                    n);
 }
 // The sum of a parameter's gradients: normalised, unscaled and clipped.
 STW_INLINE F16 scaled_gradient(const UpdateArgs& args, F16 coefficient, int64_t at, int64_t n) {

@@ -4,7 +4,9 @@
 
 namespace stw::kernels::STW_ISA {
 
-struct ValueTerm { F16 loss, slope; };
+struct ValueTerm {
+  F16 loss, slope;
+};
 
 // log(1 + e) for e in [0, 1]. The quotient corrects the rounding of 1 + e (Goldberg, "What every computer
 // scientist should know about floating-point arithmetic", 1991, theorem 4).

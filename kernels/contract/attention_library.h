@@ -9,11 +9,14 @@ namespace stw::kernels {
 // Whether a library can be asked for this attention. Depends on shapes and types alone, like all functions
 // here.
 inline bool library_could_take(const AttentionArgs& args) {
-  return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
-         args.dropout == 0 && args.window == 0 && args.alibi_root == 0 && is_tensor_head(args.head_dim);
+  return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype &&
+         args.position_ids == nullptr && args.dropout == 0 && args.window == 0 && args.alibi_root == 0 &&
+         is_tensor_head(args.head_dim);
 }
 
-inline AttentionShape shape_of(const AttentionArgs& args) { return {args.samples, args.rows_per_sample, args.query_heads, args.kv_heads, args.head_dim}; }
+inline AttentionShape shape_of(const AttentionArgs& args) {
+  return {args.samples, args.rows_per_sample, args.query_heads, args.kv_heads, args.head_dim};
+}
 
 //   takes           Whether the library computes this attention, forward or backward. The answer does not
 //                   depend on the number of samples. The other two functions are called only if it is true.
@@ -25,7 +28,8 @@ struct AttentionLibrary {
   void* self;
   bool (*takes)(void* self, const AttentionArgs& args, bool gradient);
   void (*attend)(void* self, const AttentionArgs& args, void* scratch, void* stream);
-  void (*differentiate)(void* self, const AttentionArgs& args, const AttentionPart& part, void* scratch, void* stream);
+  void (*differentiate)(void* self, const AttentionArgs& args, const AttentionPart& part, void* scratch,
+                        void* stream);
 };
 
 }  // namespace stw::kernels

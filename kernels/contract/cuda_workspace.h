@@ -1,5 +1,5 @@
-// Bytes of scratch memory of the CUDA kernels: functions of shapes, exact to the byte. Kernels without a function
-// here need none.
+// Bytes of scratch memory of the CUDA kernels: functions of shapes, exact to the byte. Kernels without a
+// function here need none.
 #pragma once
 #include "kernels/contract/attention_parts.h"
 #include "kernels/contract/cpu_workspace.h"
@@ -11,26 +11,31 @@ namespace stw::kernels::cuda_workspace {
 // The number of tiles of token_tile rows. Tiles start anew in every sample.
 inline uint64_t token_tiles(int64_t rows, int64_t rows_per_sample) {
   const auto tiles = [](int64_t n) { return ceil_div(static_cast<uint64_t>(n), token_tile); };
-  return size_add(size_mul(static_cast<uint64_t>(rows / rows_per_sample), tiles(rows_per_sample)), tiles(rows % rows_per_sample));
+  return size_add(size_mul(static_cast<uint64_t>(rows / rows_per_sample), tiles(rows_per_sample)),
+                  tiles(rows % rows_per_sample));
 }
 // One fp32 sum for each tile and column.
 inline uint64_t tile_sums(int64_t rows, int64_t rows_per_sample, int64_t features) {
-  return size_mul(size_mul(token_tiles(rows, rows_per_sample), static_cast<uint64_t>(features)), sizeof(float));
+  return size_mul(size_mul(token_tiles(rows, rows_per_sample), static_cast<uint64_t>(features)),
+                  sizeof(float));
 }
 
 // The mean and the reciprocal deviation of every row, and sums of tiles for weight and bias.
 inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t features) {
-  return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16), size_mul(2, tile_sums(rows, rows_per_sample, features)));
+  return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16),
+                  size_mul(2, tile_sums(rows, rows_per_sample, features)));
 }
 // Sums of tiles for each head of queries and keys.
-inline uint64_t qk_norm_gradient(int64_t rows, int64_t rows_per_sample, int query_heads, int kv_heads, int head_dim) {
+inline uint64_t qk_norm_gradient(int64_t rows, int64_t rows_per_sample, int query_heads, int kv_heads,
+                                 int head_dim) {
   return tile_sums(rows, rows_per_sample, (int64_t{query_heads} + kv_heads) * head_dim);
 }
 
-// Our own kernels: two floats for each row and query head. One is the product of the output and its gradient, the
-// other the scaled logarithm of the sum of exponentials.
+// Our own kernels: two floats for each row and query head. One is the product of the output and its gradient,
+// the other the scaled logarithm of the sum of exponentials.
 inline uint64_t attention_gradient(int64_t rows, int query_heads) {
-  return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(query_heads)), 2 * sizeof(float));
+  return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(query_heads)),
+                  2 * sizeof(float));
 }
 // If a library may compute the attention. It may still decline, and then our own kernels use the memory.
 inline uint64_t library_attention() { return attention_library_bytes; }
@@ -49,22 +54,29 @@ inline uint64_t loss_sum(int64_t samples) { return size_mul(static_cast<uint64_t
 // For each sample: a sum and two counts, the losses of its pairs, and the first rows of its documents.
 inline uint64_t preference(int64_t samples, int64_t rows_per_sample) {
   const auto rows = static_cast<uint64_t>(rows_per_sample);
-  return size_mul(static_cast<uint64_t>(samples), 24 + size_mul(ceil_div(rows, 2), 8) + size_mul(rows + 2, 4));
+  return size_mul(static_cast<uint64_t>(samples),
+                  24 + size_mul(ceil_div(rows, 2), 8) + size_mul(rows + 2, 4));
 }
 
 inline uint64_t square_sum(uint64_t elements) { return cpu_workspace::square_sum(elements); }
 
-// Two matrices of the parameter's size, two square matrices of its shorter side, sums of chunks, and a scale, in
-// fp32. tensor: in bf16, with rows padded to multiples of tensor_chunk, and a third matrix of the parameter's size.
+// Two matrices of the parameter's size, two square matrices of its shorter side, sums of chunks, and a scale,
+// in fp32. tensor: in bf16, with rows padded to multiples of tensor_chunk, and a third matrix of the
+// parameter's size.
 inline uint64_t muon(int64_t rows, int64_t columns, bool tensor) {
   const uint64_t element = tensor ? 2 : 4, side = static_cast<uint64_t>(rows < columns ? rows : columns);
-  const auto matrix = [&](uint64_t r, uint64_t c) { return round_up(size_mul(size_mul(r, tensor ? round_up(c, tensor_chunk) : c), element), 64); };
+  const auto matrix = [&](uint64_t r, uint64_t c) {
+    return round_up(size_mul(size_mul(r, tensor ? round_up(c, tensor_chunk) : c), element), 64);
+  };
   const auto h = static_cast<uint64_t>(rows), w = static_cast<uint64_t>(columns);
   const uint64_t sums = round_up(size_mul(ceil_div(size_mul(h, w), square_chunk), sizeof(float)), 64);
-  return size_add(size_add(size_mul(tensor ? 3 : 2, matrix(h, w)), size_mul(2, matrix(side, side))), size_add(sums, sizeof(float)));
+  return size_add(size_add(size_mul(tensor ? 3 : 2, matrix(h, w)), size_mul(2, matrix(side, side))),
+                  size_add(sums, sizeof(float)));
 }
 
 // Two scalars in addition to the scratch memory of the CPU's kernel.
-inline uint64_t adafactor(int64_t count, int64_t columns) { return 16 + cpu_workspace::adafactor(count, columns); }
+inline uint64_t adafactor(int64_t count, int64_t columns) {
+  return 16 + cpu_workspace::adafactor(count, columns);
+}
 
 }  // namespace stw::kernels::cuda_workspace

@@ -50,8 +50,14 @@ namespace stw::kernels {
 
 enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
-struct Matrix { void* data; DType dtype; };
-struct ConstMatrix { const void* data; DType dtype; };
+struct Matrix {
+  void* data;
+  DType dtype;
+};
+struct ConstMatrix {
+  const void* data;
+  DType dtype;
+};
 
 // The threads of a kernel. `run` calls task(context, index, thread) once for every index in [0, tasks), with
 // 0 <= thread < threads, and returns when all calls have returned. Any thread may take any index: no bit may
@@ -59,22 +65,26 @@ struct ConstMatrix { const void* data; DType dtype; };
 struct Parallel {
   void* self;
   int threads;
-  void (*run)(void* self, int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context);
+  void (*run)(void* self, int64_t tasks, void (*task)(void* context, int64_t index, int thread),
+              void* context);
 };
 
 struct Launch {
   const Parallel* parallel;
-  void* workspace;          // Aligned to 64 bytes.
-  uint64_t workspace_bytes; // At least NAME_workspace(args, parallel->threads) of the kernel NAME.
-  void* stream;             // A cudaStream_t; null on the CPU.
-  const struct ProductLibrary* products = nullptr;      // product_library.h; null unless a kernel uses it.
-  const struct AttentionLibrary* attention = nullptr;   // attention_library.h; null unless a kernel uses it.
+  void* workspace;           // Aligned to 64 bytes.
+  uint64_t workspace_bytes;  // At least NAME_workspace(args, parallel->threads) of the kernel NAME.
+  void* stream;              // A cudaStream_t; null on the CPU.
+  const struct ProductLibrary* products = nullptr;     // product_library.h; null unless a kernel uses it.
+  const struct AttentionLibrary* attention = nullptr;  // attention_library.h; null unless a kernel uses it.
 };
 
 // Arguments of one call that processes several independent tensors. A GPU would spend more time on a launch
 // for each of a model's many small tensors than on their bytes. All entries have the same StepState.
 template <class Args>
-struct List { const Args* first; int count; };   // `count` is in [1, most_together].
+struct List {
+  const Args* first;
+  int count;
+};  // `count` is in [1, most_together].
 
 // ---- matrix products --------------------------------------------------------------------------------------
 // How a CUDA device computes products; the CPU always uses chains. If a choice does not support an operand
@@ -89,20 +99,24 @@ struct List { const Args* first; int count; };   // `count` is in [1, most_toget
 //              tensor). Needs compute capability 9.0 and has_warpgroup_kernels().
 //   library_or_warpgroup   As library (else warpgroup).
 enum class ProductKernels : uint8_t { chain, tensor, library, warpgroup, library_or_warpgroup };
-inline bool may_use_library(ProductKernels p) { return p == ProductKernels::library || p == ProductKernels::library_or_warpgroup; }
-inline bool may_use_warpgroups(ProductKernels p) { return p == ProductKernels::warpgroup || p == ProductKernels::library_or_warpgroup; }
+inline bool may_use_library(ProductKernels p) {
+  return p == ProductKernels::library || p == ProductKernels::library_or_warpgroup;
+}
+inline bool may_use_warpgroups(ProductKernels p) {
+  return p == ProductKernels::warpgroup || p == ProductKernels::library_or_warpgroup;
+}
 
 // One weight of a linear op: (features, inputs), or (inputs, features) if `transposed` (GPT-2's Conv1D).
 // Parts lie side by side: a part owns the columns of the output that follow the columns of the parts before
 // it.
 struct LinearPart {
   const void* weight;
-  const void* bias;        // (features), or null.
+  const void* bias;  // (features), or null.
   // linear_weight_gradient: the weight's shape, of gradient_dtype. Null: the weight is frozen.
   void* weight_gradient;
-  void* bias_gradient;     // linear_bias_gradient: fp32 (features). Null: the bias is frozen.
+  void* bias_gradient;  // linear_bias_gradient: fp32 (features). Null: the bias is frozen.
   int64_t features;
-  uint32_t stream = 0;     // Random stream of the rounding of weight_gradient to bf16.
+  uint32_t stream = 0;  // Random stream of the rounding of weight_gradient to bf16.
 };
 // linear:                 y = x·Wᵀ + b (+ residual). Chains over the inputs are added up from +0; the bias is
 //                         added last. The sum is rounded to y's type, then added to the residual and rounded
@@ -118,10 +132,10 @@ struct LinearPart {
 // linear_bias_gradient:   db_i += Σ_rows dy_i, in tiles.
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
-  int64_t first_row;       // linear_weight_gradient: place of row 0 in its sample, a multiple of chain_terms.
+  int64_t first_row;  // linear_weight_gradient: place of row 0 in its sample, a multiple of chain_terms.
   int parts;
   bool transposed;
-  bool accumulate;         // Add to the gradients of the parameters.
+  bool accumulate;  // Add to the gradients of the parameters.
   ProductKernels products;
   // Weight gradients by a library: sample by sample, so that a cut between samples changes no bit.
   bool exact;
@@ -129,11 +143,11 @@ struct LinearArgs {
   DType gradient_dtype;    // Of weight gradients: f32, or bf16 with stochastic rounding.
   const StepState* state;  // Null unless gradient_dtype is bf16.
   LinearPart part[max_parts];
-  Matrix x;                // (rows, inputs). linear_input_gradient: the output dx.
-  Matrix y;                // (rows, sum of features). Gradients: the input dy.
+  Matrix x;  // (rows, inputs). linear_input_gradient: the output dx.
+  Matrix y;  // (rows, sum of features). Gradients: the input dy.
   // linear with one part: (rows, features) of y's type and y_stride, not y itself; or null.
   ConstMatrix residual;
-  ConstMatrix addend;      // linear_input_gradient: (rows, inputs), may be dx; or null.
+  ConstMatrix addend;  // linear_input_gradient: (rows, inputs), may be dx; or null.
   // Elements from one row of y to the next. In dy, the columns after the features are +0 up to the next
   // multiple of 8 at least. If the number of features is a multiple of 8, they may hold anything.
   int64_t y_stride;
@@ -161,7 +175,8 @@ struct LinearArgs {
 // The arguments of the bias gradient of the linear op whose output is before_gelu, as an op of its own.
 inline LinearArgs input_bias_args(const LinearArgs& args) {
   LinearArgs bias = {};
-  bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1, bias.accumulate = args.accumulate;
+  bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1,
+  bias.accumulate = args.accumulate;
   bias.part[0].features = args.inputs, bias.part[0].bias_gradient = args.input_bias_gradient;
   bias.y = args.x, bias.y_stride = args.inputs;
   return bias;
@@ -170,13 +185,13 @@ inline LinearArgs input_bias_args(const LinearArgs& args) {
 // y = the values of a part of a frozen matrix that is stored as codes (weight_codes.h): code value · scale of
 // its block in fp32, rounded once to y's type. The products then read y.
 struct DequantizeArgs {
-  int64_t count;           // Elements of the matrix.
+  int64_t count;  // Elements of the matrix.
   WeightCodes codes;
-  const void* data;        // weight_codes_bytes(codes, count) bytes, aligned to 16.
+  const void* data;  // weight_codes_bytes(codes, count) bytes, aligned to 16.
   // The part: rows of adjacent elements, `stride` apart, from element `first`. With more than one row, all
   // four are multiples of 16 and the part has fewer than 2^31 elements.
   int64_t first, rows, columns, stride;
-  Matrix y;                // (rows, columns), without gaps.
+  Matrix y;  // (rows, columns), without gaps.
 };
 
 // Low-rank adapters of matrices side by side (LoRA, Hu et al. 2021, arXiv:2106.09685). A part is a weight
@@ -192,15 +207,15 @@ struct AdapterPart {
 // adapter_weight_gradient: dW_i += dy_iᵀ·low_i, like linear_weight_gradient in fp32.
 struct AdapterArgs {
   int64_t rows, rank, rows_per_sample;
-  int64_t first_row;       // adapter_weight_gradient: as in LinearArgs.
+  int64_t first_row;  // adapter_weight_gradient: as in LinearArgs.
   int parts;
-  bool accumulate;         // Add to the gradients of the weights.
-  ProductKernels products; // chain or tensor.
+  bool accumulate;          // Add to the gradients of the weights.
+  ProductKernels products;  // chain or tensor.
   DType weight_dtype;
   AdapterPart part[max_parts];
-  Matrix low;              // (rows, parts·rank). adapter_input_gradient: the output dlow.
-  Matrix y;                // (rows, width). Gradients: the input dy.
-  ConstMatrix base;        // adapter: (rows, width) of y's type, may be y.
+  Matrix low;        // (rows, parts·rank). adapter_input_gradient: the output dlow.
+  Matrix y;          // (rows, width). Gradients: the input dy.
+  ConstMatrix base;  // adapter: (rows, width) of y's type, may be y.
   int64_t width;
 };
 
@@ -216,7 +231,7 @@ struct AdapterArgs {
 struct NormArgs {
   int64_t rows, features, rows_per_sample;
   float epsilon;
-  bool rms;                // RMSNorm.
+  bool rms;  // RMSNorm.
   bool accumulate;
   DType weight_dtype;
   float weight_offset;     // Added to the weight: 0, or 1 if the model stores weight - 1.
@@ -243,17 +258,26 @@ struct QkNormArgs {
   float epsilon;
   bool accumulate;
   DType weight_dtype;
-  float weight_offset;       // As in NormArgs.
-  const void* weight[2];     // Of queries and of keys: (head_dim).
+  float weight_offset;    // As in NormArgs.
+  const void* weight[2];  // Of queries and of keys: (head_dim).
   Matrix x;
-  Matrix y;                  // Output, may be x. qk_norm_gradient: the input dy.
-  Matrix dx;                 // qk_norm_gradient: output, may be dy. Null data: only the weights are trained.
-  float* weight_gradient[2]; // qk_norm_gradient: fp32 (head_dim), or null.
+  Matrix y;                   // Output, may be x. qk_norm_gradient: the input dy.
+  Matrix dx;                  // qk_norm_gradient: output, may be dy. Null data: only the weights are trained.
+  float* weight_gradient[2];  // qk_norm_gradient: fp32 (head_dim), or null.
 };
 
 // ---- element-wise -----------------------------------------------------------------------------------------
-struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b.
-struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x.
+struct AddArgs {
+  int64_t count;
+  ConstMatrix a, b;
+  Matrix y;
+};  // y = a + b; y may be a or b.
+struct ScaleArgs {
+  int64_t count;
+  float factor;
+  ConstMatrix x;
+  Matrix y;
+};  // y = factor·x; y may be x.
 // gelu:           y = activation(x)
 // gelu_gradient:  y = dy · activation'(x)
 // GELU: Hendrycks and Gimpel 2016, arXiv:1606.08415; common/gelu_form.h has the formulas.
@@ -261,7 +285,7 @@ struct GeluArgs {
   int64_t count;
   Activation activation;
   ConstMatrix x, dy;
-  Matrix y;                      // gelu: may be x. gelu_gradient: may be x or dy.
+  Matrix y;  // gelu: may be x. gelu_gradient: may be x or dy.
   // CUDA, 16-bit x and gelu_tanh: 2^x and 1 / x by the special function unit. False: the CPU's bits.
   bool fast = false;
 };
@@ -272,8 +296,8 @@ struct GeluArgs {
 struct SwigluArgs {
   int64_t rows, features;
   ConstMatrix x, dy;
-  Matrix y;                      // (rows, features). swiglu_gradient: dx (rows, 2·features), may be x.
-  bool fast = false;             // As in GeluArgs; for silu and gelu_tanh.
+  Matrix y;           // (rows, features). swiglu_gradient: dx (rows, 2·features), may be x.
+  bool fast = false;  // As in GeluArgs; for silu and gelu_tanh.
   Gate gate = Gate::silu;
 };
 // Inverted dropout (Srivastava et al. 2014), forward and backward: y = x / (1 - p) for an element that is
@@ -282,10 +306,12 @@ struct SwigluArgs {
 // global batch, stream + 2^16·(upper half of element / 4), step); `element` is the index in the sample.
 // Streams are below 2^16.
 struct DropoutArgs {
-  int64_t samples, per_sample;   // Elements of a sample.
-  float p; uint32_t stream;
+  int64_t samples, per_sample;  // Elements of a sample.
+  float p;
+  uint32_t stream;
   const StepState* state;
-  ConstMatrix x; Matrix y;       // y may be x.
+  ConstMatrix x;
+  Matrix y;  // y may be x.
 };
 
 // Means over documents. document_mean: the row of y at the first row of a document is the mean of the
@@ -295,9 +321,9 @@ struct DropoutArgs {
 // by the number of rows.
 struct DocumentMeanArgs {
   int64_t rows, features;
-  const int32_t *positions, *following;   // (rows): number of rows of the document before and after a row.
+  const int32_t *positions, *following;  // (rows): number of rows of the document before and after a row.
   ConstMatrix x;
-  Matrix y;                               // (rows, features), not x.
+  Matrix y;  // (rows, features), not x.
 };
 
 // ---- positions and attention ------------------------------------------------------------------------------
@@ -310,12 +336,13 @@ struct RopeArgs {
   int query_heads, kv_heads, head_dim;
   int turned;  // Elements of a head that are rotated: an even number, the first ones. The others are copied.
   bool inverse;
-  const float* cosine;           // (positions, turned / 2), and so is `sine`.
+  const float* cosine;  // (positions, turned / 2), and so is `sine`.
   const float* sine;
-  const StepState* state;        // Null: positions start at 0. Else at state->position.
+  const StepState* state;  // Null: positions start at 0. Else at state->position.
   // (rows): position of each token in its document; `state` is not read. Null: the row's place in its sample.
   const int32_t* position_ids;
-  ConstMatrix x; Matrix y;       // y may be x. Values are copied.
+  ConstMatrix x;
+  Matrix y;  // y may be x. Values are copied.
 };
 // Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762), fused as in FlashAttention (Dao et al. 2022,
 // arXiv:2205.14135). Query heads share key and value heads in groups of query_heads / kv_heads neighbours.
@@ -326,38 +353,40 @@ struct RopeArgs {
 struct AttentionArgs {
   int64_t samples, rows_per_sample;
   int query_heads, kv_heads, head_dim;
-  float scale;                   // Factor of the scores, usually 1 / sqrt(head_dim).
-  bool causal;                   // A row sees no later key. False: it sees keys before and after it.
+  float scale;     // Factor of the scores, usually 1 / sqrt(head_dim).
+  bool causal;     // A row sees no later key. False: it sees keys before and after it.
   int64_t window;  // A row sees keys with |row - key| < window (if causal, none after itself); 0: no limit.
   // Dropout of the probabilities: element = (head·rows_per_sample + query)·rows_per_sample + key.
-  float dropout; uint32_t stream;
-  const StepState* state;        // May be null if dropout is 0.
+  float dropout;
+  uint32_t stream;
+  const StepState* state;  // May be null if dropout is 0.
   // (rows): positions within documents, counted from 0. Row r sees no key before row r - position_ids[r], the
   // first row of its document. Null: every sample is one document.
   const int32_t* position_ids;
-  ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim).
-  Matrix out;  // (rows, query_heads·head_dim). Gradient: an input, the result of the forward pass.
+  ConstMatrix qkv;  // (rows, (query_heads + 2·kv_heads)·head_dim).
+  Matrix out;       // (rows, query_heads·head_dim). Gradient: an input, the result of the forward pass.
   float* lse;  // (samples, query_heads, rows_per_sample): log of the sum of exponentials. Gradient: an input.
-  ConstMatrix dout;              // Gradient: (rows, query_heads·head_dim).
-  Matrix dqkv;                   // Gradient: output of qkv's shape. May not overlap the inputs.
+  ConstMatrix dout;  // Gradient: (rows, query_heads·head_dim).
+  Matrix dqkv;       // Gradient: output of qkv's shape. May not overlap the inputs.
   // Others than chain need 16-bit tensors and a head_dim that is a multiple of 8, at most 128.
   ProductKernels products = ProductKernels::chain;
   // (rows): number of rows of the document after row r. Required with position_ids if not causal.
   const int32_t* following = nullptr;
-  double alibi_root = 0;         // kernels::alibi_root(query_heads): ALiBi, causal only. 0: no bias.
+  double alibi_root = 0;  // kernels::alibi_root(query_heads): ALiBi, causal only. 0: no bias.
 };
 // Causal attention of the `rows` new tokens of one sequence over a cache, without dropout. The kernel first
 // appends the new keys and values at state->position, then attends to all positions up to each row's own. A
 // row gets the bits that `attention` would give it.
 struct AttentionCachedArgs {
-  int64_t rows, capacity;        // capacity: positions of the cache.
+  int64_t rows, capacity;  // capacity: positions of the cache.
   int query_heads, kv_heads, head_dim;
   float scale;
-  int64_t window;                // As in AttentionArgs.
+  int64_t window;  // As in AttentionArgs.
   const StepState* state;
-  ConstMatrix qkv; Matrix out;  // As in AttentionArgs.
-  Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each. Read and appended to.
-  double alibi_root = 0;         // As in AttentionArgs.
+  ConstMatrix qkv;
+  Matrix out;                     // As in AttentionArgs.
+  Matrix key_cache, value_cache;  // (capacity, kv_heads·head_dim) each. Read and appended to.
+  double alibi_root = 0;          // As in AttentionArgs.
 };
 // Whether the kernels support this combination: attention is causal, or it has no bias and has `following`
 // exactly if it has position_ids.
@@ -382,16 +411,16 @@ struct EmbeddingArgs {
   int64_t rows, rows_per_sample, features, vocabulary;
   bool accumulate;
   DType weight_dtype;
-  const int32_t* tokens;         // (rows), each in [0, vocabulary).
-  const void* table;             // (vocabulary, features) of weight_dtype, or its int8 codes.
-  const void* positions;         // (at least rows_per_sample, features), or null.
-  const StepState* state;        // Null: positions start at 0. Else at state->position.
+  const int32_t* tokens;   // (rows), each in [0, vocabulary).
+  const void* table;       // (vocabulary, features) of weight_dtype, or its int8 codes.
+  const void* positions;   // (at least rows_per_sample, features), or null.
+  const StepState* state;  // Null: positions start at 0. Else at state->position.
   // (rows): position of each token in its document; `state` is not read. Null: the row's place in its sample.
   const int32_t* position_ids;
-  Matrix y;                      // (rows, features). Gradients: the input dy.
-  float* table_gradient;         // embedding_gradient: fp32 (vocabulary, features).
-  float* position_gradient;      // position_gradient: fp32 (position_rows, features).
-  int64_t position_rows;         // Rows of the position table.
+  Matrix y;                  // (rows, features). Gradients: the input dy.
+  float* table_gradient;     // embedding_gradient: fp32 (vocabulary, features).
+  float* position_gradient;  // position_gradient: fp32 (position_rows, features).
+  int64_t position_rows;     // Rows of the position table.
   // embedding_gradient also does the work of position_gradient, in the same launch.
   bool with_positions = false;
   // Scales of the int8 codes (weight_codes.h). A value is rounded to weight_dtype. Null: no codes.
@@ -405,26 +434,31 @@ struct EmbeddingArgs {
 // Both are multiplied by the row's weight.
 struct CrossEntropyArgs {
   int64_t rows, vocabulary;
-  const int32_t* targets;        // (rows). A row with ignored_target has loss and gradient 0.
-  Matrix logits;                 // (rows, vocabulary). With `gradient`, replaced by the gradient of the loss.
+  const int32_t* targets;  // (rows). A row with ignored_target has loss and gradient 0.
+  Matrix logits;           // (rows, vocabulary). With `gradient`, replaced by the gradient of the loss.
   bool gradient;
-  float* token_loss;             // (rows); 0 for ignored rows.
+  float* token_loss;  // (rows); 0 for ignored rows.
   // (rows): factors of loss and gradient. A weight of 0 gives 0 for any logits, NaN included. Null: 1.
   const float* weights;
-  const StepState* state;        // Null: no smoothing, no z-loss, scale 1.
+  const StepState* state;  // Null: no smoothing, no z-loss, scale 1.
   int64_t stride;  // Elements from one row of logits to the next. A gradient is +0 after the last column.
-  bool fast;  // CUDA, 16-bit logits: sums in the device's own order. False: the CPU's bits.
+  bool fast;       // CUDA, 16-bit logits: sums in the device's own order. False: the CPU's bits.
 };
 // state->loss_sum += Σ token_loss: serially in double within a sample, then serially over the samples.
 // state->target_count += the number of targets that are not ignored.
-struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
+struct LossSumArgs {
+  int64_t samples, rows_per_sample;
+  const float* token_loss;
+  const int32_t* targets;
+  StepState* state;
+};
 // state->hits += number of rows whose target has the largest logit; of equal logits, the first one counts. A
 // row with a NaN is no hit.
 struct HitCountArgs {
   int64_t rows, classes;
-  const int32_t* targets;        // (rows). Rows with ignored_target do not count.
-  ConstMatrix logits;            // (rows, classes).
-  int64_t stride;                // Elements from one row of logits to the next.
+  const int32_t* targets;  // (rows). Rows with ignored_target do not count.
+  ConstMatrix logits;      // (rows, classes).
+  int64_t stride;          // Elements from one row of logits to the next.
   StepState* state;
 };
 
@@ -437,23 +471,23 @@ struct ValueLossArgs {
   int64_t rows, count;
   ValueLoss kind;
   const int32_t* targets;  // (rows). A row with ignored_target has loss and gradient 0, whatever its values.
-  const float* values;           // (rows, count).
-  Matrix logits;                 // (rows, count). With `gradient`, replaced by the gradient of the loss.
+  const float* values;     // (rows, count).
+  Matrix logits;           // (rows, count). With `gradient`, replaced by the gradient of the loss.
   bool gradient;
-  float* row_loss;               // (rows); 0 for ignored rows.
+  float* row_loss;  // (rows); 0 for ignored rows.
   // (rows): factors of loss and gradient. A weight of 0 gives 0 for any logits, NaN included. Null: 1.
   const float* weights;
-  const StepState* state;        // Null: scale 1.
+  const StepState* state;  // Null: scale 1.
   int64_t stride;  // Elements from one row of logits to the next. A gradient is +0 after the last column.
 };
 // state->hits += number of rows whose logits are all right: above 0 if the value is above 0.5, else at most
 // 0. A row with a NaN is no hit.
 struct ValueHitsArgs {
   int64_t rows, count;
-  const int32_t* targets;        // (rows). Rows with ignored_target do not count.
-  const float* values;           // (rows, count).
-  ConstMatrix logits;            // (rows, count).
-  int64_t stride;                // Elements from one row of logits to the next.
+  const int32_t* targets;  // (rows). Rows with ignored_target do not count.
+  const float* values;     // (rows, count).
+  ConstMatrix logits;      // (rows, count).
+  int64_t stride;          // Elements from one row of logits to the next.
   StepState* state;
 };
 
@@ -463,8 +497,8 @@ struct PairTerms {
   // DPO, SimPO: factor of the difference. IPO: factor of the regulariser. ORPO: factor of the odds-ratio
   // loss.
   double beta;
-  double margin;           // SimPO: gamma.
-  double smoothing;        // DPO, SimPO: share of pairs whose order is wrong.
+  double margin;        // SimPO: gamma.
+  double smoothing;     // DPO, SimPO: share of pairs whose order is wrong.
   double answer_share;  // Factor of the chosen document's mean token loss, which is added. ORPO adds 1 to it.
 };
 // A document begins at the first row of a sample and at each row whose position is 0. The first and second
@@ -478,12 +512,12 @@ struct PairTerms {
 struct PreferenceArgs {
   int64_t samples, rows_per_sample;
   PairTerms terms;
-  const float* token_loss;       // (rows), without label smoothing.
-  const int32_t* targets;        // (rows)
-  const int32_t* positions;      // (rows)
+  const float* token_loss;   // (rows), without label smoothing.
+  const int32_t* targets;    // (rows)
+  const int32_t* positions;  // (rows)
   // (rows): log-probabilities of the targets under the reference model. Null unless DPO or IPO.
   const float* reference;
-  float* token_weights;          // (rows), or null.
+  float* token_weights;  // (rows), or null.
   StepState* state;
 };
 
@@ -492,7 +526,13 @@ struct PreferenceArgs {
 // Chunks of 4096 elements are summed by 16 lanes and a fixed fold; the chunks' sums are added in order in
 // double. If `checked` is given and the sum is not finite, checked->skip becomes skip_midway unless the step
 // is already skipped.
-struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DType dtype = DType::f32; StepState* checked = nullptr; };
+struct SquareSumArgs {
+  int64_t count;
+  const void* gradient[2];
+  double* sum;
+  DType dtype = DType::f32;
+  StepState* checked = nullptr;
+};
 // Ends a step: computes loss, norm and coefficient, and decides whether the update takes place. With N
 // targets and scale = loss_scale · batch_factor:
 //   loss = loss_sum / N
@@ -514,7 +554,12 @@ struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DTyp
 // update, computes the norm and the state that follows a step; if the norm is not finite and the step was not
 // skipped, the skip becomes skip_midway.
 enum class FinishStepPart : uint8_t { whole, begin, end };
-struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; FinishStepPart part = FinishStepPart::whole; };
+struct FinishStepArgs {
+  int64_t sums;
+  const double* sum;
+  StepState* state;
+  FinishStepPart part = FinishStepPart::whole;
+};
 inline constexpr uint64_t outlier_history = 64;
 inline constexpr double outlier_weight = 2.0 / 129;
 inline constexpr double outlier_spread = 1e-4;
@@ -544,46 +589,99 @@ inline constexpr double outlier_spread = 1e-4;
 // adamw8 and lion8 are adamw and lion with 8-bit states.
 struct UpdateArgs {
   int64_t count;
-  int64_t columns;                         // Muon, Adafactor: the last dimension of the matrix; else 0.
+  int64_t columns;  // Muon, Adafactor: the last dimension of the matrix; else 0.
   DType dtype;
-  void* parameter; int16_t* remainder; int8_t* short_remainder; float* master;
+  void* parameter;
+  int16_t* remainder;
+  int8_t* short_remainder;
+  float* master;
   // The second is non-null if the tensor has two uses (tied). For more uses, gradient_sum adds them up first.
   const void* gradient[2];
-  DType gradient_dtype;                    // f32 or bf16.
-  double rate, decay;                      // Factor of the learning rate; weight decay.
+  DType gradient_dtype;  // f32 or bf16.
+  double rate, decay;    // Factor of the learning rate; weight decay.
   // Random numbers: the parameter's stream, and the index in the parameter of the first element here.
-  uint32_t stream; int64_t first_element;
+  uint32_t stream;
+  int64_t first_element;
   const StepState* state;
-  float *first, *second;                   // 32-bit states.
+  float *first, *second;  // 32-bit states.
   // 8-bit states: one byte an element, and one absmax for each block of 256 elements. adamw8's `second` holds
   // sqrt(v).
-  uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
+  uint8_t *first_code, *second_code;
+  float *first_absmax, *second_absmax;
   // Muon: with others than chain, parameters in 16 bits are computed in bf16 on tensor cores.
   ProductKernels products = ProductKernels::chain;
 };
 // Whether Muon works in bf16 on tensor cores.
-inline bool is_tensor_muon(const UpdateArgs& args) { return args.products != ProductKernels::chain && args.dtype != DType::f32; }
+inline bool is_tensor_muon(const UpdateArgs& args) {
+  return args.products != ProductKernels::chain && args.dtype != DType::f32;
+}
 // sum = term[0] + term[1] + … in this order, in fp32, rounded once to nearest if `dtype` has 16 bits. `sum`
 // may be any of the terms.
-struct GradientSumArgs { int64_t count; int terms; const void* term[most_terms]; void* sum; DType dtype; };
-struct FillArgs { void* data; uint64_t bytes; };   // Zeros.
-struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // Between host memory and the arena.
+struct GradientSumArgs {
+  int64_t count;
+  int terms;
+  const void* term[most_terms];
+  void* sum;
+  DType dtype;
+};
+struct FillArgs {
+  void* data;
+  uint64_t bytes;
+};  // Zeros.
+struct CopyArgs {
+  void* to;
+  const void* from;
+  uint64_t bytes;
+};  // Between host memory and the arena.
 
 // ---- the table --------------------------------------------------------------------------------------------
-#define STW_KERNELS(X) \
-  X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(dequantize, DequantizeArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
-  X(adapter_weight_gradient, AdapterArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
-  X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) X(scale, ScaleArgs) \
-  X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \
-  X(document_mean, DocumentMeanArgs) X(document_mean_gradient, DocumentMeanArgs) \
-  X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
-  X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
-  X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(hit_count, HitCountArgs) X(value_loss, ValueLossArgs) X(value_hits, ValueHitsArgs) X(preference, PreferenceArgs) \
-  X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
-  X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
-  X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(gradient_sum, GradientSumArgs) X(fill, FillArgs) X(copy, CopyArgs)
+#define STW_KERNELS(X)                        \
+  X(linear, LinearArgs)                       \
+  X(linear_input_gradient, LinearArgs)        \
+  X(linear_weight_gradient, LinearArgs)       \
+  X(linear_bias_gradient, LinearArgs)         \
+  X(dequantize, DequantizeArgs)               \
+  X(adapter, AdapterArgs)                     \
+  X(adapter_input_gradient, AdapterArgs)      \
+  X(adapter_weight_gradient, AdapterArgs)     \
+  X(norm, NormArgs)                           \
+  X(norm_gradient, NormArgs)                  \
+  X(qk_norm, QkNormArgs)                      \
+  X(qk_norm_gradient, QkNormArgs)             \
+  X(add, AddArgs)                             \
+  X(scale, ScaleArgs)                         \
+  X(gelu, GeluArgs)                           \
+  X(gelu_gradient, GeluArgs)                  \
+  X(swiglu, SwigluArgs)                       \
+  X(swiglu_gradient, SwigluArgs)              \
+  X(document_mean, DocumentMeanArgs)          \
+  X(document_mean_gradient, DocumentMeanArgs) \
+  X(dropout, DropoutArgs)                     \
+  X(rope, RopeArgs)                           \
+  X(attention, AttentionArgs)                 \
+  X(attention_gradient, AttentionArgs)        \
+  X(attention_cached, AttentionCachedArgs)    \
+  X(embedding, EmbeddingArgs)                 \
+  X(embedding_gradient, EmbeddingArgs)        \
+  X(position_gradient, EmbeddingArgs)         \
+  X(cross_entropy, CrossEntropyArgs)          \
+  X(loss_sum, LossSumArgs)                    \
+  X(hit_count, HitCountArgs)                  \
+  X(value_loss, ValueLossArgs)                \
+  X(value_hits, ValueHitsArgs)                \
+  X(preference, PreferenceArgs)               \
+  X(square_sum, List<SquareSumArgs>)          \
+  X(finish_step, FinishStepArgs)              \
+  X(adamw, List<UpdateArgs>)                  \
+  X(adamw8, List<UpdateArgs>)                 \
+  X(sgd, List<UpdateArgs>)                    \
+  X(lion, List<UpdateArgs>)                   \
+  X(lion8, List<UpdateArgs>)                  \
+  X(muon, UpdateArgs)                         \
+  X(adafactor, UpdateArgs)                    \
+  X(gradient_sum, GradientSumArgs)            \
+  X(fill, FillArgs)                           \
+  X(copy, CopyArgs)
 
 struct Table {
 #define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);
@@ -591,19 +689,34 @@ struct Table {
 #undef STW_KERNEL_ENTRY
 };
 
-// Scratch memory in bytes, for the CPU's kernels and for the CUDA kernels: pure functions of shapes and number
-// of threads, the same for every instruction set and device. cpu_workspace.h and cuda_workspace.h have the
-// formulas. Kernels without an entry need none.
-#define STW_KERNEL_WORKSPACES(X) \
-  X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
-  X(adapter_weight_gradient, AdapterArgs) X(norm_gradient, NormArgs) X(qk_norm_gradient, QkNormArgs) X(attention, AttentionArgs) \
-  X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
-  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(preference, PreferenceArgs) X(square_sum, List<SquareSumArgs>) \
-  X(muon, UpdateArgs) X(adafactor, UpdateArgs)
-#define STW_KERNEL_WORKSPACE(name, Args) \
+// Scratch memory in bytes, for the CPU's kernels and for the CUDA kernels: pure functions of shapes and
+// number of threads, the same for every instruction set and device. cpu_workspace.h and cuda_workspace.h have
+// the formulas. Kernels without an entry need none.
+#define STW_KERNEL_WORKSPACES(X)           \
+  X(linear, LinearArgs)                    \
+  X(linear_input_gradient, LinearArgs)     \
+  X(linear_weight_gradient, LinearArgs)    \
+  X(linear_bias_gradient, LinearArgs)      \
+  X(adapter, AdapterArgs)                  \
+  X(adapter_input_gradient, AdapterArgs)   \
+  X(adapter_weight_gradient, AdapterArgs)  \
+  X(norm_gradient, NormArgs)               \
+  X(qk_norm_gradient, QkNormArgs)          \
+  X(attention, AttentionArgs)              \
+  X(attention_gradient, AttentionArgs)     \
+  X(attention_cached, AttentionCachedArgs) \
+  X(embedding_gradient, EmbeddingArgs)     \
+  X(cross_entropy, CrossEntropyArgs)       \
+  X(loss_sum, LossSumArgs)                 \
+  X(preference, PreferenceArgs)            \
+  X(square_sum, List<SquareSumArgs>)       \
+  X(muon, UpdateArgs)                      \
+  X(adafactor, UpdateArgs)
+#define STW_KERNEL_WORKSPACE(name, Args)               \
   uint64_t name##_workspace(const Args&, int threads); \
-  namespace cuda { uint64_t name##_workspace(const Args&); }
+  namespace cuda {                                     \
+  uint64_t name##_workspace(const Args&);              \
+  }
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 #undef STW_KERNEL_WORKSPACE
 
@@ -611,9 +724,9 @@ STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 // that runs here.
 const Table* cpu_table(Isa isa);
 Isa best_isa();
-// The CUDA kernels, null in a build without CUDA. They work on Launch::stream. Errors stay in the runtime, for
-// cudaGetLastError.
+// The CUDA kernels, null in a build without CUDA. They work on Launch::stream. Errors stay in the runtime,
+// for cudaGetLastError.
 const Table* cuda_table();
-bool has_warpgroup_kernels();   // Whether the build has kernels for compute capability 9.0.
+bool has_warpgroup_kernels();  // Whether the build has kernels for compute capability 9.0.
 
 }  // namespace stw::kernels

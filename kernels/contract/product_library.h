@@ -10,13 +10,13 @@ namespace stw::kernels {
 // to 16 bytes.
 struct LibraryProduct {
   int64_t m, n, k;
-  DType factors, sum;      // Types of a and b; of c, start and bias.
+  DType factors, sum;  // Types of a and b; of c, start and bias.
   const void *a, *b;
-  bool a_turned, b_turned; // Stored transposed, as (k, m) or (n, k).
+  bool a_turned, b_turned;  // Stored transposed, as (k, m) or (n, k).
   int64_t a_stride, b_stride, c_stride;
   void* c;
-  const void* start;       // c's stride; may be c. Null: 0.
-  const void* bias;        // Null: none.
+  const void* start;  // c's stride; may be c. Null: 0.
+  const void* bias;   // Null: none.
   // An extent that must not affect the order of additions: all products that differ only in this extent are
   // summed alike.
   enum class Free : uint8_t { none, m } free;

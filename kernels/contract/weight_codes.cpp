@@ -8,7 +8,9 @@ namespace {
 struct Nf4Middles {
   float at[15];
   constexpr Nf4Middles() : at() {
-    for (int i = 0; i < 15; ++i) at[i] = static_cast<float>((static_cast<double>(nf4_values.of[i]) + static_cast<double>(nf4_values.of[i + 1])) / 2);
+    for (int i = 0; i < 15; ++i)
+      at[i] = static_cast<float>(
+          (static_cast<double>(nf4_values.of[i]) + static_cast<double>(nf4_values.of[i + 1])) / 2);
   }
 };
 constexpr Nf4Middles middles;
@@ -31,7 +33,9 @@ float largest_magnitude(const float* values, int64_t count) {
 }
 
 void encode_nf4(const float* values, int64_t count, float scale, uint8_t* to) {
-  const auto code = [&](int64_t i) { return i >= count || !(scale > 0) ? int{nf4_zero} : nf4_code(values[i] / scale); };
+  const auto code = [&](int64_t i) {
+    return i >= count || !(scale > 0) ? int{nf4_zero} : nf4_code(values[i] / scale);
+  };
   for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(code(i) << 4 | code(i + 1));
 }
 

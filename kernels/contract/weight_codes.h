@@ -20,17 +20,25 @@
 
 namespace stw::kernels {
 
-struct Nf4Values { float of[16]; };
+struct Nf4Values {
+  float of[16];
+};
 inline constexpr Nf4Values nf4_values = {
-    {-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, -0.18477343022823334f,
-     -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
-     0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f}};
-inline constexpr uint8_t nf4_zero = 7;   // The code of 0.
+    {-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
+     -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f,
+     0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f,
+     0.7229568362236023f, 1.0f}};
+inline constexpr uint8_t nf4_zero = 7;  // The code of 0.
 
-constexpr uint64_t code_bytes(WeightCodes codes, uint64_t elements) { return codes == WeightCodes::nf4 ? (elements + 1) / 2 : elements; }
-constexpr uint64_t scales_begin(WeightCodes codes, int64_t count) { return (code_bytes(codes, static_cast<uint64_t>(count)) + 15) / 16 * 16; }
+constexpr uint64_t code_bytes(WeightCodes codes, uint64_t elements) {
+  return codes == WeightCodes::nf4 ? (elements + 1) / 2 : elements;
+}
+constexpr uint64_t scales_begin(WeightCodes codes, int64_t count) {
+  return (code_bytes(codes, static_cast<uint64_t>(count)) + 15) / 16 * 16;
+}
 inline uint64_t weight_codes_bytes(WeightCodes codes, int64_t count) {
-  return size_add(scales_begin(codes, count), ceil_div(static_cast<uint64_t>(count), weight_block) * sizeof(float));
+  return size_add(scales_begin(codes, count),
+                  ceil_div(static_cast<uint64_t>(count), weight_block) * sizeof(float));
 }
 
 // Encodes `count` values in blocks; the last block may be short. Every element gets the code of the nearest

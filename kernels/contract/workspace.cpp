@@ -1,4 +1,5 @@
-// Scratch memory of a call: the formulas of cpu_workspace.h and cuda_workspace.h for the arguments of a kernel.
+// Scratch memory of a call: the formulas of cpu_workspace.h and cuda_workspace.h for the arguments of a
+// kernel.
 #include "kernels/contract/attention_library.h"
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
@@ -27,14 +28,17 @@ uint64_t linear_workspace(const LinearArgs& args, int threads) {
   return cpu_workspace::linear(args.rows, args.inputs, features_of(args), args.y.dtype, threads);
 }
 uint64_t linear_input_gradient_workspace(const LinearArgs& args, int threads) {
-  return cpu_workspace::linear_input_gradient(args.rows, args.inputs, features_of(args), args.x.dtype, threads);
+  return cpu_workspace::linear_input_gradient(args.rows, args.inputs, features_of(args), args.x.dtype,
+                                              threads);
 }
 uint64_t linear_weight_gradient_workspace(const LinearArgs& args, int threads) {
   uint64_t most = 0;
   for (int i = 0; i < args.parts; ++i) {
     if (args.part[i].weight_gradient == nullptr) continue;
-    const int64_t features = args.part[i].features, height = args.transposed ? args.inputs : features, width = args.transposed ? features : args.inputs;
-    const uint64_t bytes = cpu_workspace::linear_weight_gradient(args.rows, height, width, args.gradient_dtype, threads);
+    const int64_t features = args.part[i].features, height = args.transposed ? args.inputs : features,
+                  width = args.transposed ? features : args.inputs;
+    const uint64_t bytes =
+        cpu_workspace::linear_weight_gradient(args.rows, height, width, args.gradient_dtype, threads);
     if (bytes > most) most = bytes;
   }
   return most;
@@ -45,33 +49,50 @@ uint64_t adapter_workspace(const AdapterArgs& args, int threads) {
   return cpu_workspace::adapter(args.rows, args.rank, widest_of(args), args.y.dtype, threads);
 }
 uint64_t adapter_input_gradient_workspace(const AdapterArgs& args, int threads) {
-  return cpu_workspace::adapter_input_gradient(args.rows, args.rank, widest_of(args), args.low.dtype, threads);
+  return cpu_workspace::adapter_input_gradient(args.rows, args.rank, widest_of(args), args.low.dtype,
+                                               threads);
 }
 uint64_t adapter_weight_gradient_workspace(const AdapterArgs& args, int threads) {
   return cpu_workspace::adapter_weight_gradient(args.rows, args.rank, widest_of(args), threads);
 }
 
-uint64_t norm_gradient_workspace(const NormArgs& args, int) { return cpu_workspace::norm_gradient(args.rows); }
-uint64_t qk_norm_gradient_workspace(const QkNormArgs& args, int) { return cpu_workspace::qk_norm_gradient(args.rows, args.query_heads, args.kv_heads); }
-
-uint64_t attention_workspace(const AttentionArgs& args, int threads) { return cpu_workspace::attention(args.rows_per_sample, args.head_dim, threads); }
-uint64_t attention_gradient_workspace(const AttentionArgs& args, int threads) {
-  return cpu_workspace::attention_gradient(args.rows_per_sample, args.query_heads, args.kv_heads, args.head_dim, threads);
+uint64_t norm_gradient_workspace(const NormArgs& args, int) {
+  return cpu_workspace::norm_gradient(args.rows);
 }
-uint64_t attention_cached_workspace(const AttentionCachedArgs& args, int threads) { return cpu_workspace::attention(args.rows, args.head_dim, threads); }
+uint64_t qk_norm_gradient_workspace(const QkNormArgs& args, int) {
+  return cpu_workspace::qk_norm_gradient(args.rows, args.query_heads, args.kv_heads);
+}
 
-uint64_t embedding_gradient_workspace(const EmbeddingArgs& args, int) { return cpu_workspace::embedding_gradient(args.rows); }
+uint64_t attention_workspace(const AttentionArgs& args, int threads) {
+  return cpu_workspace::attention(args.rows_per_sample, args.head_dim, threads);
+}
+uint64_t attention_gradient_workspace(const AttentionArgs& args, int threads) {
+  return cpu_workspace::attention_gradient(args.rows_per_sample, args.query_heads, args.kv_heads,
+                                           args.head_dim, threads);
+}
+uint64_t attention_cached_workspace(const AttentionCachedArgs& args, int threads) {
+  return cpu_workspace::attention(args.rows, args.head_dim, threads);
+}
+
+uint64_t embedding_gradient_workspace(const EmbeddingArgs& args, int) {
+  return cpu_workspace::embedding_gradient(args.rows);
+}
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&, int) { return 0; }
 uint64_t loss_sum_workspace(const LossSumArgs& args, int) { return cpu_workspace::loss_sum(args.samples); }
 uint64_t preference_workspace(const PreferenceArgs&, int) { return 0; }
 
 uint64_t square_sum_workspace(const List<SquareSumArgs>& args, int) {
   uint64_t bytes = 0;
-  for (int i = 0; i < args.count; ++i) bytes += cpu_workspace::square_sum(static_cast<uint64_t>(args.first[i].count));
+  for (int i = 0; i < args.count; ++i)
+    bytes += cpu_workspace::square_sum(static_cast<uint64_t>(args.first[i].count));
   return bytes;
 }
-uint64_t muon_workspace(const UpdateArgs& args, int threads) { return cpu_workspace::muon(args.count / args.columns, args.columns, threads); }
-uint64_t adafactor_workspace(const UpdateArgs& args, int) { return cpu_workspace::adafactor(args.count, args.columns); }
+uint64_t muon_workspace(const UpdateArgs& args, int threads) {
+  return cpu_workspace::muon(args.count / args.columns, args.columns, threads);
+}
+uint64_t adafactor_workspace(const UpdateArgs& args, int) {
+  return cpu_workspace::adafactor(args.count, args.columns);
+}
 
 namespace cuda {
 
@@ -98,28 +119,40 @@ uint64_t norm_gradient_workspace(const NormArgs& args) {
   return cuda_workspace::norm_gradient(args.rows, args.rows_per_sample, args.features) + biases;
 }
 uint64_t qk_norm_gradient_workspace(const QkNormArgs& args) {
-  return cuda_workspace::qk_norm_gradient(args.rows, args.rows_per_sample, args.query_heads, args.kv_heads, args.head_dim);
+  return cuda_workspace::qk_norm_gradient(args.rows, args.rows_per_sample, args.query_heads, args.kv_heads,
+                                          args.head_dim);
 }
 
-uint64_t attention_workspace(const AttentionArgs& args) { return library_could_take(args) ? cuda_workspace::library_attention() : 0; }
+uint64_t attention_workspace(const AttentionArgs& args) {
+  return library_could_take(args) ? cuda_workspace::library_attention() : 0;
+}
 uint64_t attention_gradient_workspace(const AttentionArgs& args) {
   if (library_could_take(args)) return cuda_workspace::library_attention_gradient(shape_of(args));
   return cuda_workspace::attention_gradient(args.samples * args.rows_per_sample, args.query_heads);
 }
 uint64_t attention_cached_workspace(const AttentionCachedArgs&) { return 0; }
 
-uint64_t embedding_gradient_workspace(const EmbeddingArgs& args) { return cuda_workspace::embedding_gradient(args.rows); }
+uint64_t embedding_gradient_workspace(const EmbeddingArgs& args) {
+  return cuda_workspace::embedding_gradient(args.rows);
+}
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&) { return 0; }
 uint64_t loss_sum_workspace(const LossSumArgs& args) { return cuda_workspace::loss_sum(args.samples); }
-uint64_t preference_workspace(const PreferenceArgs& args) { return cuda_workspace::preference(args.samples, args.rows_per_sample); }
+uint64_t preference_workspace(const PreferenceArgs& args) {
+  return cuda_workspace::preference(args.samples, args.rows_per_sample);
+}
 
 uint64_t square_sum_workspace(const List<SquareSumArgs>& args) {
   uint64_t bytes = 0;
-  for (int i = 0; i < args.count; ++i) bytes += cuda_workspace::square_sum(static_cast<uint64_t>(args.first[i].count));
+  for (int i = 0; i < args.count; ++i)
+    bytes += cuda_workspace::square_sum(static_cast<uint64_t>(args.first[i].count));
   return bytes;
 }
-uint64_t muon_workspace(const UpdateArgs& args) { return cuda_workspace::muon(args.count / args.columns, args.columns, is_tensor_muon(args)); }
-uint64_t adafactor_workspace(const UpdateArgs& args) { return cuda_workspace::adafactor(args.count, args.columns); }
+uint64_t muon_workspace(const UpdateArgs& args) {
+  return cuda_workspace::muon(args.count / args.columns, args.columns, is_tensor_muon(args));
+}
+uint64_t adafactor_workspace(const UpdateArgs& args) {
+  return cuda_workspace::adafactor(args.count, args.columns);
+}
 
 }  // namespace cuda
 

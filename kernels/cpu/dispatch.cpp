@@ -10,15 +10,23 @@
 
 namespace stw::kernels {
 
-namespace scalar { extern const Table table; }
+namespace scalar {
+extern const Table table;
+}
 #ifdef STW_HAVE_AVX2
-namespace avx2 { extern const Table table; }
+namespace avx2 {
+extern const Table table;
+}
 #endif
 #ifdef STW_HAVE_AVX512
-namespace avx512 { extern const Table table; }
+namespace avx512 {
+extern const Table table;
+}
 #endif
 #ifdef STW_HAVE_NEON
-namespace neon { extern const Table table; }
+namespace neon {
+extern const Table table;
+}
 #endif
 
 #ifdef STW_HAVE_AVX2
@@ -28,7 +36,9 @@ static bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 // Required by every table for AVX.
-static bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+static bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
 #endif
 
 const Table* cpu_table(Isa isa) {
@@ -42,7 +52,8 @@ const Table* cpu_table(Isa isa) {
     case Isa::avx512:
 #ifdef STW_HAVE_AVX512
       if (has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512::table;
+          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return &avx512::table;
 #endif
       return nullptr;
     case Isa::neon:  // Part of the baseline of every build that has it.

@@ -3,8 +3,8 @@
 #pragma once
 #include <assert.h>
 
-#include "kernels/lanes/simd.h"
 #include "kernels/contract/kernels.h"
+#include "kernels/lanes/simd.h"
 
 namespace stw::kernels::STW_ISA {
 #define STW_KERNEL_DECLARATION(name, Args) void name(const Launch& launch, const Args& args);
@@ -17,5 +17,6 @@ extern const Table table;
 #define STW_ASSERT_WORKSPACE(kernel) \
   assert(launch.workspace_bytes >= kernel##_workspace(args, launch.parallel->threads))
 // What a kernel divides among its threads fits into it.
-#define STW_ASSERT_THREADS_FIT(thread_bytes) \
-  assert((uint64_t)(thread_bytes) * (uint64_t)(launch.parallel != nullptr ? launch.parallel->threads : 1) <= launch.workspace_bytes)
+#define STW_ASSERT_THREADS_FIT(thread_bytes)                                                                 \
+  assert((uint64_t)(thread_bytes) * (uint64_t)(launch.parallel != nullptr ? launch.parallel->threads : 1) <= \
+         launch.workspace_bytes)

@@ -7,35 +7,62 @@
 namespace stw::kernels::STW_ISA {
 
 #if defined(STW_ISA_AVX512)
-struct Words8 { __m512i v; };
+struct Words8 {
+  __m512i v;
+};
 STW_INLINE Words8 load_words(const uint64_t* p) { return {_mm512_loadu_si512(p)}; }
 STW_INLINE void store_words(uint64_t* p, Words8 x) { _mm512_storeu_si512(p, x.v); }
 STW_INLINE Words8 splat_word(uint32_t x) { return {_mm512_set1_epi64((int64_t)x)}; }
 STW_INLINE Words8 product(Words8 x, Words8 y) { return {_mm512_mul_epu32(x.v, y.v)}; }
 STW_INLINE Words8 upper_words(Words8 x) { return {_mm512_srli_epi64(x.v, 32)}; }
 STW_INLINE Words8 either(Words8 x, Words8 y) { return {_mm512_xor_si512(x.v, y.v)}; }
-STW_INLINE Words8 joined_words(Words8 low, Words8 high) { return {_mm512_mask_blend_epi32(0xaaaa, low.v, _mm512_slli_epi64(high.v, 32))}; }
-#elif defined(STW_ISA_AVX2)
-struct Words8 { __m256i a, b; };
-STW_INLINE Words8 load_words(const uint64_t* p) { return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 4))}; }
-STW_INLINE void store_words(uint64_t* p, Words8 x) { _mm256_storeu_si256((__m256i*)p, x.a); _mm256_storeu_si256((__m256i*)(p + 4), x.b); }
-STW_INLINE Words8 splat_word(uint32_t x) { return {_mm256_set1_epi64x((int64_t)x), _mm256_set1_epi64x((int64_t)x)}; }
-STW_INLINE Words8 product(Words8 x, Words8 y) { return {_mm256_mul_epu32(x.a, y.a), _mm256_mul_epu32(x.b, y.b)}; }
-STW_INLINE Words8 upper_words(Words8 x) { return {_mm256_srli_epi64(x.a, 32), _mm256_srli_epi64(x.b, 32)}; }
-STW_INLINE Words8 either(Words8 x, Words8 y) { return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)}; }
 STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
-  return {_mm256_blend_epi32(low.a, _mm256_slli_epi64(high.a, 32), 0xaa), _mm256_blend_epi32(low.b, _mm256_slli_epi64(high.b, 32), 0xaa)};
+  return {_mm512_mask_blend_epi32(0xaaaa, low.v, _mm512_slli_epi64(high.v, 32))};
+}
+#elif defined(STW_ISA_AVX2)
+struct Words8 {
+  __m256i a, b;
+};
+STW_INLINE Words8 load_words(const uint64_t* p) {
+  return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 4))};
+}
+STW_INLINE void store_words(uint64_t* p, Words8 x) {
+  _mm256_storeu_si256((__m256i*)p, x.a);
+  _mm256_storeu_si256((__m256i*)(p + 4), x.b);
+}
+STW_INLINE Words8 splat_word(uint32_t x) {
+  return {_mm256_set1_epi64x((int64_t)x), _mm256_set1_epi64x((int64_t)x)};
+}
+STW_INLINE Words8 product(Words8 x, Words8 y) {
+  return {_mm256_mul_epu32(x.a, y.a), _mm256_mul_epu32(x.b, y.b)};
+}
+STW_INLINE Words8 upper_words(Words8 x) { return {_mm256_srli_epi64(x.a, 32), _mm256_srli_epi64(x.b, 32)}; }
+STW_INLINE Words8 either(Words8 x, Words8 y) {
+  return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
+}
+STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
+  return {_mm256_blend_epi32(low.a, _mm256_slli_epi64(high.a, 32), 0xaa),
+          _mm256_blend_epi32(low.b, _mm256_slli_epi64(high.b, 32), 0xaa)};
 }
 #else
-struct Words8 { uint64_t w[8]; };
-#define STW_WORDS(expression) Words8 r; for (int i = 0; i < 8; ++i) r.w[i] = (expression); return r
+struct Words8 {
+  uint64_t w[8];
+};
+#define STW_WORDS(expression)                        \
+  Words8 r;                                          \
+  for (int i = 0; i < 8; ++i) r.w[i] = (expression); \
+  return r
 STW_INLINE Words8 load_words(const uint64_t* p) { STW_WORDS(p[i]); }
-STW_INLINE void store_words(uint64_t* p, Words8 x) { for (int i = 0; i < 8; ++i) p[i] = x.w[i]; }
+STW_INLINE void store_words(uint64_t* p, Words8 x) {
+  for (int i = 0; i < 8; ++i) p[i] = x.w[i];
+}
 STW_INLINE Words8 splat_word(uint32_t x) { STW_WORDS(x); }
 STW_INLINE Words8 product(Words8 x, Words8 y) { STW_WORDS((x.w[i] & 0xffffffffu) * (y.w[i] & 0xffffffffu)); }
 STW_INLINE Words8 upper_words(Words8 x) { STW_WORDS(x.w[i] >> 32); }
 STW_INLINE Words8 either(Words8 x, Words8 y) { STW_WORDS(x.w[i] ^ y.w[i]); }
-STW_INLINE Words8 joined_words(Words8 low, Words8 high) { STW_WORDS((low.w[i] & 0xffffffffu) | high.w[i] << 32); }
+STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
+  STW_WORDS((low.w[i] & 0xffffffffu) | high.w[i] << 32);
+}
 #undef STW_WORDS
 #endif
 
@@ -45,7 +72,8 @@ STW_INLINE void philox8(uint32_t first, const Philox4& counter, uint64_t seed, u
   const Words8 m0 = splat_word(0xD2511F53u), m1 = splat_word(0xCD9E8D57u);
   uint64_t low[8], high[8];
   for (int i = 0; i < 8; ++i) low[i] = first + (uint32_t)i;
-  Words8 c0 = load_words(low), c1 = splat_word(counter.w[1]), c2 = splat_word(counter.w[2]), c3 = splat_word(counter.w[3]);
+  Words8 c0 = load_words(low), c1 = splat_word(counter.w[1]), c2 = splat_word(counter.w[2]),
+         c3 = splat_word(counter.w[3]);
   PhiloxKey key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
   for (int round = 0; round < 10; ++round, key = next_key(key)) {
     const Words8 p0 = product(m0, c0), p1 = product(m1, c2);

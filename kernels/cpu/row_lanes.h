@@ -5,13 +5,15 @@
 namespace stw::kernels::STW_ISA {
 
 // Lanes after the end of the row are `past_end`.
-template <DType dtype> STW_INLINE F16 load_lanes(const void* p, int64_t at, int64_t lanes, float past_end) {
+template <DType dtype>
+STW_INLINE F16 load_lanes(const void* p, int64_t at, int64_t lanes, float past_end) {
   if (lanes >= 16) return load16(p, dtype, at);
   float f[16];
   for (int i = 0; i < 16; ++i) f[i] = i < lanes ? load1(p, dtype, at + i) : past_end;
   return load(f);
 }
-template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t lanes, F16 x) {
+template <DType dtype>
+STW_INLINE void store_lanes(void* p, int64_t at, int64_t lanes, F16 x) {
   if (lanes >= 16) store16(p, dtype, at, x);
   else store16_some(p, dtype, at, x, lanes);
 }
@@ -19,7 +21,8 @@ template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t 
 // Σ x over columns [at, at + count); group(column, lanes) gives sixteen values of x. The sum has 64 lanes.
 // They add up loss_columns columns at a time, then the results, lane by lane; in the end they are folded
 // pairwise.
-template <class Group> STW_INLINE float sum_of_columns(int64_t at, int64_t count, const Group& group) {
+template <class Group>
+STW_INLINE float sum_of_columns(int64_t at, int64_t count, const Group& group) {
   F16 totals[4];
   for (int i = 0; i < 4; ++i) totals[i] = zero();
   for (int64_t begin = at; begin < at + count; begin += loss_columns) {

@@ -12,7 +12,8 @@ namespace stw::kernels::cuda {
 // of each. n is Whole if `vectors` allows it, so load and use are generic in n. A group may not load what
 // another group stores. Index is int where that suffices: less arithmetic, fewer registers.
 template <int ahead, class Index, class Load, class Use>
-STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load, const Use& use) {
+STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load,
+                                 const Use& use) {
   const Index stride = step * 16, whole = vectors ? count / 16 * 16 : 0;
   Index at = first * 16;
   STW_ROLLED for (; at + (ahead - 1) * stride < whole; at += ahead * stride) {
@@ -24,10 +25,11 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
   // The last groups. Groups after the end are replaced by the first again: that costs less than a branch.
   if (at < whole) {
     decltype(load(at, Whole{})) values[ahead];
-    STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride < whole ? at + k * stride : at, Whole{});
+    STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] =
+        load(at + k * stride < whole ? at + k * stride : at, Whole{});
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < ahead; ++k)
-      if (at + k * stride < whole) use(values[k], at + k * stride, Whole{});
+    STW_UNROLL for (int k = 0; k < ahead; ++k) if (at + k * stride < whole)
+        use(values[k], at + k * stride, Whole{});
     at += ahead * stride;
   }
   STW_ROLLED while (at - stride >= whole) at -= stride;
@@ -54,10 +56,12 @@ STW_DEVICE void groups_together(const Load& load, const Use& use) {
 }
 // The groups of [begin, end), for the quad with number `own` of `quads`.
 template <class Load, class Use>
-STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads, bool vectors, const Load& load, const Use& use) {
+STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads,
+                                          bool vectors, const Load& load, const Use& use) {
   const int64_t whole = vectors ? begin + (end - begin) / elements_ahead * elements_ahead : begin;
   STW_ROLLED for (int64_t at = begin + own * elements_ahead; at < whole; at += quads * elements_ahead)
-    groups_together([&](int k) { return load(at + k, Whole{}); }, [&](const auto& value, int k) { use(value, at + k, Whole{}); });
+      groups_together([&](int k) { return load(at + k, Whole{}); },
+                      [&](const auto& value, int k) { use(value, at + k, Whole{}); });
   STW_ROLLED for (int64_t at = whole + own * 16; at < end; at += quads * 16) {
     const int64_t n = end - at < 16 ? end - at : 16;
     use(load(at, n), at, n);
@@ -65,24 +69,35 @@ STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t ow
 }
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_grid_ahead(int64_t count, bool vectors, const Load& load, const Use& use) {
-  for_groups_of_quads_ahead(0, count, thread_of_grid() / quad, static_cast<int64_t>(gridDim.x) * blockDim.x / quad, vectors, load, use);
+  for_groups_of_quads_ahead(0, count, thread_of_grid() / quad,
+                            static_cast<int64_t>(gridDim.x) * blockDim.x / quad, vectors, load, use);
 }
 template <class Load, class Use>
-STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vectors, const Load& load, const Use& use) {
+STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vectors, const Load& load,
+                                          const Use& use) {
   for_groups_of_quads_ahead(begin, end, threadIdx.x / quad, blockDim.x / quad, vectors, load, use);
 }
 // The same for groups of rows (rows, features); a group lies within a row: load(row, i, n), use(value, row,
 // i, n). n is Whole only if features is a multiple of elements_ahead.
 // Parts of a row: two groups each, or one.
-struct RowGroups { int64_t rows, features; bool whole; Divisor parts; };
+struct RowGroups {
+  int64_t rows, features;
+  bool whole;
+  Divisor parts;
+};
 inline RowGroups row_groups(int64_t rows, int64_t features, bool vectors) {
   const bool whole = vectors && features % elements_ahead == 0;
   return {rows, features, whole, divisor_of(ceil_div(features, whole ? elements_ahead : 16))};
 }
-inline int blocks_for_ahead(const RowGroups& g) { return blocks_for_ahead(g.rows * g.parts.number * (g.whole ? elements_ahead : 16)); }
+inline int blocks_for_ahead(const RowGroups& g) {
+  return blocks_for_ahead(g.rows * g.parts.number * (g.whole ? elements_ahead : 16));
+}
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, const Use& use) {
-  struct Place { int64_t row; int part; };
+  struct Place {
+    int64_t row;
+    int part;
+  };
   const int parts = static_cast<int>(g.parts.number);
   const auto place_of = [&](int64_t task) {
     const int64_t row = quotient(task, g.parts);
@@ -92,7 +107,8 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
   STW_ROLLED for (Place at = place_of(thread_of_grid() / quad); at.row < g.rows;) {
     if (g.whole) {
       const int64_t i = at.part * elements_ahead;
-      groups_together([&](int k) { return load(at.row, i + k, Whole{}); }, [&](const auto& value, int k) { use(value, at.row, i + k, Whole{}); });
+      groups_together([&](int k) { return load(at.row, i + k, Whole{}); },
+                      [&](const auto& value, int k) { use(value, at.row, i + k, Whole{}); });
     } else {
       const int64_t i = at.part * 16, n = min(static_cast<int64_t>(16), g.features - i);
       use(load(at.row, i, n), at.row, i, n);
@@ -102,7 +118,10 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
   }
 }
 
-template <int n> struct Ahead { static constexpr int value = n; };  // A number of loads, for generic callers.
+template <int n>
+struct Ahead {
+  static constexpr int value = n;
+};  // A number of loads, for generic callers.
 // use(load(i)) for i in [0, count), in order: a chain of uses whose loads run up to 2 · `ahead` ahead of it.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
@@ -132,8 +151,7 @@ STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   if (i >= count) return;
   decltype(load(i)) last[ahead];
   STW_UNROLL for (int k = 0; k < ahead; ++k) last[k] = load(i + k < count ? i + k : count - 1);
-  STW_UNROLL for (int k = 0; k < ahead; ++k)
-    if (i + k < count) use(last[k]);
+  STW_UNROLL for (int k = 0; k < ahead; ++k) if (i + k < count) use(last[k]);
 }
 
 }  // namespace stw::kernels::cuda

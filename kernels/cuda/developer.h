@@ -13,19 +13,24 @@ namespace stw::kernels::cuda {
 
 // Rows × columns of the output of a block; by wgmma, or by mma.sync.
 enum ProductTile : int {
-  wgmma_128x256, wgmma_128x192, wgmma_128x128, wgmma_64x128,
-  mma_128x128, mma_96x192, mma_64x64,
+  wgmma_128x256,
+  wgmma_128x192,
+  wgmma_128x128,
+  wgmma_64x128,
+  mma_128x128,
+  mma_96x192,
+  mma_64x64,
   product_tile_count
 };
 inline constexpr const char* product_tile_names[] = {
-  "wgmma 128x256", "wgmma 128x192", "wgmma 128x128", "wgmma 64x128",
-  "mma 128x128", "mma 96x192", "mma 64x64",
+    "wgmma 128x256", "wgmma 128x192", "wgmma 128x128", "wgmma 64x128",
+    "mma 128x128",   "mma 96x192",    "mma 64x64",
 };
 static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_tile_count);
 
 struct DeveloperSwitches {
-  int tile = -1;     // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
-  int refused = 0;   // Counts launches that the forced tile does not support.
+  int tile = -1;    // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
+  int refused = 0;  // Counts launches that the forced tile does not support.
   // Products by wgmma without the fence that makes copies visible to them, once a slice. Only a card can say
   // whether they see all copies anyway; the emulated machine ends the program.
   bool fence = true;

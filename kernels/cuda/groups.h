@@ -12,17 +12,22 @@ STW_DEVICE Halves load_some_halves(const uint16_t* p, int64_t n) {
   return x;
 }
 STW_DEVICE Halves load_some_halves(const uint16_t* p, Whole n) { return load_halves(p, n); }
-STW_DEVICE void store_some_halves(uint16_t* p, Halves x, Whole) { store_global8(p + first_lane(), as_vector(x)); }
+STW_DEVICE void store_some_halves(uint16_t* p, Halves x, Whole) {
+  store_global8(p + first_lane(), as_vector(x));
+}
 STW_DEVICE void store_some_halves(uint16_t* p, Halves x, int64_t n) {
   if (n >= 16) return store_halves(p, x);
   for (int i = 0; i < 4; ++i)
     if (first_lane() + i < n) p[first_lane() + i] = x.h[i];
 }
 
-struct Bytes { uint8_t b[4]; };
+struct Bytes {
+  uint8_t b[4];
+};
 STW_DEVICE Bytes load_some_bytes(const uint8_t* p, Whole) {
   const uint32_t v = load_vector<uint32_t>(p + first_lane());
-  return {{static_cast<uint8_t>(v), static_cast<uint8_t>(v >> 8), static_cast<uint8_t>(v >> 16), static_cast<uint8_t>(v >> 24)}};
+  return {{static_cast<uint8_t>(v), static_cast<uint8_t>(v >> 8), static_cast<uint8_t>(v >> 16),
+           static_cast<uint8_t>(v >> 24)}};
 }
 STW_DEVICE Bytes load_some_bytes(const uint8_t* p, int64_t n) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(p) % 4 == 0) return load_some_bytes(p, Whole{});
@@ -33,7 +38,9 @@ STW_DEVICE Bytes load_some_bytes(const uint8_t* p, int64_t n) {
   return x;
 }
 STW_DEVICE void store_some_bytes(uint8_t* p, Bytes x, Whole) {
-  store_vector(p + first_lane(), x.b[0] | static_cast<uint32_t>(x.b[1]) << 8 | static_cast<uint32_t>(x.b[2]) << 16 | static_cast<uint32_t>(x.b[3]) << 24);
+  store_vector(p + first_lane(), x.b[0] | static_cast<uint32_t>(x.b[1]) << 8 |
+                                     static_cast<uint32_t>(x.b[2]) << 16 |
+                                     static_cast<uint32_t>(x.b[3]) << 24);
 }
 STW_DEVICE void store_some_bytes(uint8_t* p, Bytes x, int64_t n) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(p) % 4 == 0) return store_some_bytes(p, x, Whole{});

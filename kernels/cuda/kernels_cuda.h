@@ -3,8 +3,8 @@
 #pragma once
 #include <assert.h>
 
-#include "kernels/lanes/gpu_lanes.h"
 #include "kernels/contract/kernels.h"
+#include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 #define STW_KERNEL_DECLARATION(name, Args) void name(const Launch& launch_of, const Args& args);
@@ -22,4 +22,6 @@ inline int multiprocessors_of_device() {
 // Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) assert(l.workspace_bytes >= kernel##_workspace(args))
 // What a kernel carved out of it, up to `end`, fits.
-#define STW_ASSERT_FITS(end) assert(static_cast<uint64_t>(reinterpret_cast<const char*>(end) - static_cast<const char*>(l.workspace)) <= l.workspace_bytes)
+#define STW_ASSERT_FITS(end)                                        \
+  assert(static_cast<uint64_t>(reinterpret_cast<const char*>(end) - \
+                               static_cast<const char*>(l.workspace)) <= l.workspace_bytes)

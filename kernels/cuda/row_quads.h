@@ -6,7 +6,7 @@
 namespace stw::kernels::cuda {
 
 inline constexpr int quads_a_row = 4, row_threads = quads_a_row * quad;
-inline constexpr int row_step = 16 * quads_a_row;   // Columns that the threads of a row take at once.
+inline constexpr int row_step = 16 * quads_a_row;  // Columns that the threads of a row take at once.
 
 STW_DEVICE unsigned row_mask() { return 0xffffu << (threadIdx.x & 16u); }
 STW_DEVICE int quad_of_row() { return static_cast<int>(threadIdx.x % row_threads / quad); }

@@ -1,6 +1,6 @@
 // The CUDA kernels as a table. A missing kernel does not link.
-#include "kernels/cuda/developer.h"
 #include "kernels/contract/kernels.h"
+#include "kernels/cuda/developer.h"
 
 namespace stw::kernels {
 

@@ -4,6 +4,8 @@
 
 namespace stw::kernels::cuda {
 
-STW_DEVICE float whole_number(uint32_t byte) { return float_of(0x4b000000u | ((byte & 0xffu) ^ 0x80u)) - 8388736.0f; }
+STW_DEVICE float whole_number(uint32_t byte) {
+  return float_of(0x4b000000u | ((byte & 0xffu) ^ 0x80u)) - 8388736.0f;
+}
 
 }  // namespace stw::kernels::cuda

@@ -14,7 +14,7 @@
 #include <cuda_runtime.h>
 
 #define STW_SHARED(T, name, count) __shared__ T name[count]
-#define STW_DYNAMIC_SHARED(T, name)                                \
+#define STW_DYNAMIC_SHARED(T, name)                                  \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
   T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
 
@@ -23,42 +23,56 @@
 
 // Before a loop whose counter must become a constant, so that the arrays that it indexes live in registers.
 #define STW_UNROLL _Pragma("unroll")
-#define STW_ROLLED _Pragma("unroll 1")   // The opposite: a long body that must exist once.
+#define STW_ROLLED _Pragma("unroll 1")  // The opposite: a long body that must exist once.
 
 namespace stw::kernels::cuda {
 
 // Errors stay in the runtime until the caller asks for them (cudaGetLastError).
 template <class... P, class... A>
-void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+            A... arguments) {
   constexpr size_t without_asking = 48 * 1024;
   // Always the maximum: another thread may be about to launch the kernel with more.
   if (shared_bytes > without_asking) {
     int device = 0, most = 0;
     cudaFuncAttributes now{};
-    if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess && static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes &&
-        cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess)
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(now.sharedSizeBytes));
+    if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess &&
+        static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes &&
+        cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess)
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           most - static_cast<int>(now.sharedSizeBytes));
   }
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(l.stream)>>>(static_cast<P>(arguments)...);
 }
 template <class T>
-__device__ __forceinline__ T load_vector(const void* p) { return *static_cast<const T*>(p); }
+__device__ __forceinline__ T load_vector(const void* p) {
+  return *static_cast<const T*>(p);
+}
 template <class T>
-__device__ __forceinline__ void store_vector(void* p, T value) { *static_cast<T*>(p) = value; }
+__device__ __forceinline__ void store_vector(void* p, T value) {
+  *static_cast<T*>(p) = value;
+}
 // One access to shared or global memory, guaranteed. In some loops, the compiler splits store_vector into
 // accesses of 4 bytes.
 __device__ __forceinline__ void store_shared16(float* p, float4 v) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(p));
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
 }
 __device__ __forceinline__ void store_global16(float* p, float4 v) {
-  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
 }
 __device__ __forceinline__ void store_global16(uint16_t* p, uint4 v) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x),
+               "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
 }
 __device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
-  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y) : "memory");
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y)
+               : "memory");
 }
 // Loads before this call stay before the code after it. Without it, the compiler moves a load to its first
 // use, after the wait for another load.
@@ -69,7 +83,8 @@ template <class Floats, int count>
 __device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
   loads_are_issued();
 #pragma unroll
-  for (int i = 0; i < count * static_cast<int>(sizeof(Floats) / sizeof(float)); ++i) asm volatile("" : "+f"(reinterpret_cast<float*>(values)[i]));
+  for (int i = 0; i < count * static_cast<int>(sizeof(Floats) / sizeof(float)); ++i)
+    asm volatile("" : "+f"(reinterpret_cast<float*>(values)[i]));
 }
 
 // cp.async: 16 bytes from global to shared memory, without registers and first-level cache.
@@ -80,16 +95,20 @@ __device__ __forceinline__ void copy_async16(void* shared_to, const void* from) 
 // Writes sixteen bytes of zeros if `copy` is false; `from` is not read then.
 __device__ __forceinline__ void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(copy ? 16 : 0) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(copy ? 16 : 0)
+               : "memory");
 }
 // The same for 4 bytes, at any address of a float, through the first-level cache.
 __device__ __forceinline__ void copy_async4_or_zeros(float* shared_to, const float* from, bool copy) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(copy ? 4 : 0)
+               : "memory");
 }
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int groups_left>
-__device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory"); }
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory");
+}
 
 // ldmatrix: lane l gives the address of row l % 8 of matrix l / 8, which has 8 × 8 elements of 16 bits. From
 // matrix m, it gets elements (l / 4, 2·(l % 4)) and the next one in the row; transposed: (2·(l % 4), l / 4)
@@ -97,12 +116,16 @@ __device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_grou
 __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
 }
 __device__ __forceinline__ void load_matrix4_transposed(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
 }
 
 // d (16, 8) += a (16, 16) · b (16, 8) on tensor cores. Fragments as in the PTX manual, mma.m16n8k16.
@@ -110,13 +133,17 @@ template <DType dtype>
 __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   static_assert(dtype != DType::f32);
   if constexpr (dtype == DType::bf16)
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   else
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 // x, hidden from the optimiser: values computed from it are not kept in registers before this point.
@@ -130,7 +157,8 @@ template <DType dtype>
 __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
   static_assert(dtype != DType::f32);
   uint32_t packed;
-  if constexpr (dtype == DType::bf16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  if constexpr (dtype == DType::bf16)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
@@ -139,9 +167,12 @@ __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
 template <DType dtype>
 __device__ __forceinline__ float2 unpack_halves(uint32_t packed) {
   static_assert(dtype != DType::f32);
-  if constexpr (dtype == DType::bf16) return {__uint_as_float(packed << 16), __uint_as_float(packed & 0xffff0000u)};
+  if constexpr (dtype == DType::bf16)
+    return {__uint_as_float(packed << 16), __uint_as_float(packed & 0xffff0000u)};
   float2 x;
-  asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}" : "=f"(x.x), "=f"(x.y) : "r"(packed));
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+      : "=f"(x.x), "=f"(x.y)
+      : "r"(packed));
   return x;
 }
 
@@ -166,18 +197,19 @@ __device__ __forceinline__ float fast_exp2(float x) {
 #endif
 
 #define STW_DEVICE static __device__ __forceinline__
-#define STW_CLASS_DEVICE static constexpr __device__ __forceinline__   // A member of a class.
+#define STW_CLASS_DEVICE static constexpr __device__ __forceinline__  // A member of a class.
 
 namespace stw::kernels::cuda {
 
-inline constexpr float log2_of_e = 1.44269504f;   // For fast_exp2.
+inline constexpr float log2_of_e = 1.44269504f;  // For fast_exp2.
 inline constexpr unsigned all_lanes = 0xffffffffu;
-inline constexpr int largest_blocks = 65535;   // Limit of a grid whose blocks loop until no work is left.
+inline constexpr int largest_blocks = 65535;  // Limit of a grid whose blocks loop until no work is left.
 
 STW_DEVICE int64_t thread_of_grid() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // Calls body(tag) with the storage type as the constant tag.dtype, to choose an instance of a kernel.
-template <DType t> struct StoredAs {
+template <DType t>
+struct StoredAs {
   static constexpr DType dtype = t;
   static constexpr bool alike = true;
   STW_CLASS_DEVICE DType of(DType) { return t; }

@@ -12,7 +12,7 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int quad = 4;   // Threads.
+inline constexpr int quad = 4;  // Threads.
 
 STW_DEVICE int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 STW_DEVICE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -28,8 +28,16 @@ STW_DEVICE double fma1(double a, double b, double c) { return __fma_rn(a, b, c);
 STW_DEVICE double sqrt1(double x) { return __dsqrt_rn(x); }
 #else
 STW_DEVICE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-STW_DEVICE uint32_t bits_of(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
-STW_DEVICE float float_of(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+STW_DEVICE uint32_t bits_of(float x) {
+  uint32_t u;
+  __builtin_memcpy(&u, &x, 4);
+  return u;
+}
+STW_DEVICE float float_of(uint32_t u) {
+  float x;
+  __builtin_memcpy(&x, &u, 4);
+  return x;
+}
 STW_DEVICE float sqrt1(float x) { return __builtin_sqrtf(x); }
 STW_DEVICE double sqrt1(double x) { return __builtin_sqrt(x); }
 #endif
@@ -41,11 +49,13 @@ STW_DEVICE double sqrt1(double x) { return __builtin_sqrt(x); }
 namespace stw::kernels::cuda {
 
 // The four lanes of this thread.
-struct F16 { float f[4]; };
+struct F16 {
+  float f[4];
+};
 STW_DEVICE int first_lane() { return 4 * static_cast<int>(threadIdx.x & 3u); }
 
-#define STW_LANES(expression) \
-  F16 r;                      \
+#define STW_LANES(expression)                        \
+  F16 r;                                             \
   for (int i = 0; i < 4; ++i) r.f[i] = (expression); \
   return r
 STW_DEVICE F16 splat(float x) { STW_LANES(x); }
@@ -63,7 +73,9 @@ STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[
 // quarter of the speed of others or less.
 inline constexpr float rounding_bias = 12582912.0f;
 STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + rounding_bias) - rounding_bias); }
-STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + rounding_bias) << 23) + (126u << 23))); }
+STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) {
+  STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + rounding_bias) << 23) + (126u << 23)));
+}
 // 1 / x for numbers that are at least 1. Below 2^126 the code is a compiler's division without its special
 // cases. One integer comparison checks four numbers: positive floats are ordered like their bit patterns, and
 // NaNs come last. From every approximation within 1 ulp, the correction gives the nearest float, except if
@@ -96,7 +108,9 @@ STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
 // The number of elements of a group that is known to have sixteen at an address that allows vector access.
 // With it instead of an integer, loads and stores have no branch. A compiler issues no loads ahead across a
 // branch (ahead.h).
-struct Whole { constexpr operator int64_t() const { return 16; } };
+struct Whole {
+  constexpr operator int64_t() const { return 16; }
+};
 
 // Sixteen numbers at p, by a vector access if the address allows it.
 STW_DEVICE F16 load(const float* p, Whole) {
@@ -116,9 +130,12 @@ STW_DEVICE void store(float* p, F16 x) {
 }
 STW_DEVICE void store_shared(float* p, F16 x) { store_shared16(p + first_lane(), as_vector(x)); }
 STW_DEVICE void store_global(float* p, F16 x) { store_global16(p + first_lane(), as_vector(x)); }
-struct Halves { uint16_t h[4]; };
+struct Halves {
+  uint16_t h[4];
+};
 STW_DEVICE Halves as_halves(uint2 v) {
-  return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y), static_cast<uint16_t>(v.y >> 16)}};
+  return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y),
+           static_cast<uint16_t>(v.y >> 16)}};
 }
 STW_DEVICE Halves load_halves(const uint16_t* p, Whole) {
   return as_halves(load_vector<uint2>(p + first_lane()));
@@ -128,8 +145,10 @@ STW_DEVICE Halves load_halves(const uint16_t* p) {
   p += first_lane();
   return {{p[0], p[1], p[2], p[3]}};
 }
-STW_DEVICE uint2 as_vector(Halves x) { return {x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16}; }
-STW_DEVICE void store_halves(uint16_t* p, Halves x) {   // p is in global memory.
+STW_DEVICE uint2 as_vector(Halves x) {
+  return {x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16};
+}
+STW_DEVICE void store_halves(uint16_t* p, Halves x) {  // p is in global memory.
   p += first_lane();
   if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_global8(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
@@ -142,7 +161,8 @@ STW_DEVICE F16 widened(uint2 v, DType t) {
   return {{low.x, low.y, high.x, high.y}};
 }
 STW_DEVICE uint2 rounded(F16 x, DType t) {
-  if (t == DType::bf16) return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
+  if (t == DType::bf16)
+    return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
   return {pack_halves<DType::f16>(x.f[0], x.f[1]), pack_halves<DType::f16>(x.f[2], x.f[3])};
 }
 // The same for numbers that are only copied: a NaN keeps its sign and the mantissa bits that fit.
@@ -176,7 +196,8 @@ STW_DEVICE float fold(F16 x) {
 }
 // The same for sixteen adjacent threads with one lane each.
 STW_DEVICE float fold_threads(float x) {
-  for (int threads = 8; threads > 0; threads /= 2) x = x + __shfl_xor_sync(0xffffu << (threadIdx.x & 16u), x, threads);
+  for (int threads = 8; threads > 0; threads /= 2)
+    x = x + __shfl_xor_sync(0xffffu << (threadIdx.x & 16u), x, threads);
   return x;
 }
 STW_DEVICE float fold_maximum(F16 x) {
@@ -194,8 +215,12 @@ STW_DEVICE float fold_maximum(F16 x) {
 
 // Element access by storage type; `at` counts elements.
 STW_DEVICE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
-STW_DEVICE const void* element(const void* p, DType t, int64_t at) { return static_cast<const char*>(p) + at * element_bytes(t); }
-STW_DEVICE void* element(void* p, DType t, int64_t at) { return static_cast<char*>(p) + at * element_bytes(t); }
+STW_DEVICE const void* element(const void* p, DType t, int64_t at) {
+  return static_cast<const char*>(p) + at * element_bytes(t);
+}
+STW_DEVICE void* element(void* p, DType t, int64_t at) {
+  return static_cast<char*>(p) + at * element_bytes(t);
+}
 STW_DEVICE float load1(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return static_cast<const float*>(p)[at];
   const uint16_t half = static_cast<const uint16_t*>(p)[at];
@@ -209,7 +234,7 @@ STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at);
   return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at), t);
 }
-STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is in global memory.
+STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {  // p is in global memory.
   if (t == DType::f32) {
     float* const to = static_cast<float*>(p) + at;
     return reinterpret_cast<uintptr_t>(to) % 16 == 0 ? store_global(to, x) : store(to, x);
@@ -235,7 +260,7 @@ STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at, n);
   return widened(load_vector<uint2>(static_cast<const uint16_t*>(p) + at + first_lane()), t);
 }
-STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is in global memory.
+STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {  // p is in global memory.
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
   store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
 }
@@ -267,16 +292,29 @@ STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
 
 // A divisor for many numbers below 2^31, by multiplication (Granlund and Montgomery, "Division by invariant
 // integers using multiplication", 1994). A division takes about 30 instructions.
-struct Divisor { int64_t number; uint32_t factor; int shift; };
-inline Divisor divisor_of(int64_t number) {   // number > 0.
+struct Divisor {
+  int64_t number;
+  uint32_t factor;
+  int shift;
+};
+inline Divisor divisor_of(int64_t number) {  // number > 0.
   int shift = 31;
   // factor = 2^shift / number, rounded up, fits into 32 bits.
   while (shift < 62 && (int64_t{1} << (shift - 31)) < number) ++shift;
-  return {number, number < int64_t{1} << 31 ? static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(number) - 1) / static_cast<uint64_t>(number)) : 0, shift};
+  return {number,
+          number < int64_t{1} << 31
+              ? static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(number) - 1) /
+                                      static_cast<uint64_t>(number))
+              : 0,
+          shift};
 }
 // x >= 0.
-STW_DEVICE int quotient(int x, const Divisor& by) { return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(x)) * by.factor >> by.shift); }
-STW_DEVICE int64_t quotient(int64_t x, const Divisor& by) { return x < int64_t{1} << 31 ? quotient(static_cast<int>(x), by) : x / by.number; }
+STW_DEVICE int quotient(int x, const Divisor& by) {
+  return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(x)) * by.factor >> by.shift);
+}
+STW_DEVICE int64_t quotient(int64_t x, const Divisor& by) {
+  return x < int64_t{1} << 31 ? quotient(static_cast<int>(x), by) : x / by.number;
+}
 
 // ---- distribution of work over a grid
 inline constexpr int block_threads = 256;
@@ -296,12 +334,14 @@ STW_DEVICE void for_tasks_of_grid(int64_t tasks, const Body& body) {
 // body(at, n) for all groups of [0, count).
 template <class Body>
 STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
-  for_tasks_of_grid(ceil_div(count, 16), [&](int64_t task) { body(task * 16, min(static_cast<int64_t>(16), count - task * 16)); });
+  for_tasks_of_grid(ceil_div(count, 16),
+                    [&](int64_t task) { body(task * 16, min(static_cast<int64_t>(16), count - task * 16)); });
 }
 // The same for the groups of [begin, end), by one block.
 template <class Body>
 STW_DEVICE void for_groups_of_block(int64_t begin, int64_t end, const Body& body) {
-  for (int64_t at = begin + threadIdx.x / quad * 16; at < end; at += blockDim.x / quad * 16) body(at, min(static_cast<int64_t>(16), end - at));
+  for (int64_t at = begin + threadIdx.x / quad * 16; at < end; at += blockDim.x / quad * 16)
+    body(at, min(static_cast<int64_t>(16), end - at));
 }
 inline int blocks_for_elements(int64_t count) { return blocks_for(count, block_quads * 16); }
 inline int blocks_for_rows(int64_t rows) { return blocks_for(rows, block_quads); }

@@ -48,8 +48,16 @@ STW_INLINE int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 STW_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 STW_INLINE float sqrt1(float x) { return __builtin_sqrtf(x); }
 STW_INLINE double sqrt1(double x) { return __builtin_sqrt(x); }
-STW_INLINE uint32_t bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-STW_INLINE float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
+STW_INLINE uint32_t bits_of(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+STW_INLINE float float_of(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
 
 }  // namespace stw::kernels::STW_ISA
 
@@ -58,7 +66,9 @@ STW_INLINE float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 namespace stw::kernels::STW_ISA {
 
 #if defined(STW_ISA_AVX512)
-struct F16 { __m512 v; };
+struct F16 {
+  __m512 v;
+};
 STW_INLINE F16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
 STW_INLINE void store(float* p, F16 a) { _mm512_storeu_ps(p, a.v); }
 STW_INLINE F16 splat(float x) { return {_mm512_set1_ps(x)}; }
@@ -70,7 +80,9 @@ STW_INLINE F16 sqrt(F16 a) { return {_mm512_sqrt_ps(a.v)}; }
 STW_INLINE F16 fma(F16 a, F16 b, F16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 STW_INLINE F16 maximum(F16 a, F16 b) { return {_mm512_max_ps(a.v, b.v)}; }  // a > b ? a : b
 STW_INLINE F16 minimum(F16 a, F16 b) { return {_mm512_min_ps(a.v, b.v)}; }  // a < b ? a : b
-STW_INLINE F16 round_even(F16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+STW_INLINE F16 round_even(F16 a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
 STW_INLINE F16 scale_by_power(F16 a, F16 n) {  // a · 2^n; n is an integer and 2^n normal.
   __m512i i = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127)), 23);
   return {_mm512_mul_ps(a.v, _mm512_castsi512_ps(i))};
@@ -86,31 +98,42 @@ STW_INLINE F16 split_exponent(F16 a, F16* exponent) {
   return {_mm512_castsi512_ps(_mm512_sub_epi32(i, _mm512_slli_epi32(e, 23)))};
 }
 STW_INLINE F16 load_bf16(const uint16_t* p) {
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16))};
+  return {_mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16))};
 }
 STW_INLINE void store_bf16(uint16_t* p, F16 a) {
   const __m512i u = _mm512_castps_si512(a.v), high = _mm512_srli_epi32(u, 16);
   const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-  const __m512i nearest = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd), 16);
+  const __m512i nearest =
+      _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd), 16);
   const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
   const __m512i r = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), nearest, quiet);
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(r));
 }
-STW_INLINE F16 load_f16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))}; }
+STW_INLINE F16 load_f16(const uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))};
+}
 STW_INLINE void store_f16(uint16_t* p, F16 a) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
 #elif defined(STW_ISA_AVX2)
-struct F16 { __m256 a, b; };
+struct F16 {
+  __m256 a, b;
+};
 STW_INLINE F16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-STW_INLINE void store(float* p, F16 x) { _mm256_storeu_ps(p, x.a); _mm256_storeu_ps(p + 8, x.b); }
+STW_INLINE void store(float* p, F16 x) {
+  _mm256_storeu_ps(p, x.a);
+  _mm256_storeu_ps(p + 8, x.b);
+}
 STW_INLINE F16 splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 STW_INLINE F16 add(F16 x, F16 y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
 STW_INLINE F16 sub(F16 x, F16 y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 STW_INLINE F16 mul(F16 x, F16 y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
 STW_INLINE F16 div(F16 x, F16 y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 STW_INLINE F16 sqrt(F16 x) { return {_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)}; }
-STW_INLINE F16 fma(F16 x, F16 y, F16 z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+STW_INLINE F16 fma(F16 x, F16 y, F16 z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
 STW_INLINE F16 maximum(F16 x, F16 y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 STW_INLINE F16 minimum(F16 x, F16 y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 STW_INLINE F16 round_even(F16 x) {
@@ -144,26 +167,35 @@ STW_INLINE F16 load_bf16(const uint16_t* p) {
 STW_INLINE __m256i to_bf16_8(__m256 x) {  // In the lower halves of 8 words.
   const __m256i u = _mm256_castps_si256(x), high = _mm256_srli_epi32(u, 16);
   const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-  const __m256i nearest = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i nearest =
+      _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
   const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
   return _mm256_blendv_epi8(nearest, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 STW_INLINE void store_bf16(uint16_t* p, F16 x) {
-  const __m256i mixed = _mm256_packus_epi32(to_bf16_8(x.a), to_bf16_8(x.b));   // Quarters 0, 2, 1, 3.
+  const __m256i mixed = _mm256_packus_epi32(to_bf16_8(x.a), to_bf16_8(x.b));  // Quarters 0, 2, 1, 3.
   _mm256_storeu_si256((__m256i*)p, _mm256_permute4x64_epi64(mixed, 0xd8));
 }
 STW_INLINE F16 load_f16(const uint16_t* p) {
-  return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
+  return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
+          _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
 }
 STW_INLINE void store_f16(uint16_t* p, F16 x) {
   _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT));
 }
 #elif defined(STW_ISA_NEON)
-struct F16 { float32x4_t q[4]; };
-#define STW_LANES(expression) F16 r; for (int i = 0; i < 4; ++i) r.q[i] = (expression); return r
+struct F16 {
+  float32x4_t q[4];
+};
+#define STW_LANES(expression)                        \
+  F16 r;                                             \
+  for (int i = 0; i < 4; ++i) r.q[i] = (expression); \
+  return r
 STW_INLINE F16 load(const float* p) { STW_LANES(vld1q_f32(p + 4 * i)); }
-STW_INLINE void store(float* p, F16 x) { for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, x.q[i]); }
+STW_INLINE void store(float* p, F16 x) {
+  for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, x.q[i]);
+}
 STW_INLINE F16 splat(float x) { STW_LANES(vdupq_n_f32(x)); }
 STW_INLINE F16 add(F16 x, F16 y) { STW_LANES(vaddq_f32(x.q[i], y.q[i])); }
 STW_INLINE F16 sub(F16 x, F16 y) { STW_LANES(vsubq_f32(x.q[i], y.q[i])); }
@@ -175,10 +207,12 @@ STW_INLINE F16 maximum(F16 x, F16 y) { STW_LANES(vbslq_f32(vcgtq_f32(x.q[i], y.q
 STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(vbslq_f32(vcltq_f32(x.q[i], y.q[i]), x.q[i], y.q[i])); }
 STW_INLINE F16 round_even(F16 x) { STW_LANES(vrndnq_f32(x.q[i])); }
 STW_INLINE F16 scale_by_power(F16 x, F16 n) {
-  STW_LANES(vmulq_f32(x.q[i], vreinterpretq_f32_s32(
-      vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n.q[i]), vdupq_n_s32(127)), 23))));
+  STW_LANES(vmulq_f32(
+      x.q[i], vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n.q[i]), vdupq_n_s32(127)), 23))));
 }
-STW_INLINE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(vbslq_f32(vcltq_f32(x.q[i], y.q[i]), yes.q[i], no.q[i])); }
+STW_INLINE F16 select_less(F16 x, F16 y, F16 yes, F16 no) {
+  STW_LANES(vbslq_f32(vcltq_f32(x.q[i], y.q[i]), yes.q[i], no.q[i]));
+}
 STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   F16 r;
   for (int i = 0; i < 4; ++i) {
@@ -189,7 +223,9 @@ STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   }
   return r;
 }
-STW_INLINE F16 load_bf16(const uint16_t* p) { STW_LANES(vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16))); }
+STW_INLINE F16 load_bf16(const uint16_t* p) {
+  STW_LANES(vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16)));
+}
 STW_INLINE void store_bf16(uint16_t* p, F16 x) {
   for (int i = 0; i < 4; ++i) {
     const uint32x4_t u = vreinterpretq_u32_f32(x.q[i]), high = vshrq_n_u32(u, 16);
@@ -199,16 +235,25 @@ STW_INLINE void store_bf16(uint16_t* p, F16 x) {
     vst1_u16(p + 4 * i, vmovn_u32(vbslq_u32(vceqq_f32(x.q[i], x.q[i]), nearest, quiet)));
   }
 }
-STW_INLINE F16 load_f16(const uint16_t* p) { STW_LANES(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p + 4 * i)))); }
+STW_INLINE F16 load_f16(const uint16_t* p) {
+  STW_LANES(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p + 4 * i))));
+}
 STW_INLINE void store_f16(uint16_t* p, F16 x) {
   for (int i = 0; i < 4; ++i) vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(x.q[i])));
 }
 #undef STW_LANES
 #else
-struct F16 { float f[16]; };
-#define STW_LANES(expression) F16 r; for (int i = 0; i < 16; ++i) r.f[i] = (expression); return r
+struct F16 {
+  float f[16];
+};
+#define STW_LANES(expression)                         \
+  F16 r;                                              \
+  for (int i = 0; i < 16; ++i) r.f[i] = (expression); \
+  return r
 STW_INLINE F16 load(const float* p) { STW_LANES(p[i]); }
-STW_INLINE void store(float* p, F16 x) { for (int i = 0; i < 16; ++i) p[i] = x.f[i]; }
+STW_INLINE void store(float* p, F16 x) {
+  for (int i = 0; i < 16; ++i) p[i] = x.f[i];
+}
 STW_INLINE F16 splat(float x) { STW_LANES(x); }
 STW_INLINE F16 add(F16 x, F16 y) { STW_LANES(x.f[i] + y.f[i]); }
 STW_INLINE F16 sub(F16 x, F16 y) { STW_LANES(x.f[i] - y.f[i]); }
@@ -221,7 +266,9 @@ STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[
 STW_INLINE F16 round_even(F16 x) { STW_LANES(__builtin_rintf(x.f[i])); }
 // NaN becomes 0. x is NaN too then, and so is the product.
 STW_INLINE int32_t whole(float n) { return n == n ? (int32_t)n : 0; }
-STW_INLINE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23)); }
+STW_INLINE F16 scale_by_power(F16 x, F16 n) {
+  STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23));
+}
 STW_INLINE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
 STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   F16 r;
@@ -234,9 +281,13 @@ STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 STW_INLINE F16 load_bf16(const uint16_t* p) { STW_LANES(from_bf16(p[i])); }
-STW_INLINE void store_bf16(uint16_t* p, F16 x) { for (int i = 0; i < 16; ++i) p[i] = to_bf16(x.f[i]); }
+STW_INLINE void store_bf16(uint16_t* p, F16 x) {
+  for (int i = 0; i < 16; ++i) p[i] = to_bf16(x.f[i]);
+}
 STW_INLINE F16 load_f16(const uint16_t* p) { STW_LANES(from_f16(p[i])); }
-STW_INLINE void store_f16(uint16_t* p, F16 x) { for (int i = 0; i < 16; ++i) p[i] = to_f16(x.f[i]); }
+STW_INLINE void store_f16(uint16_t* p, F16 x) {
+  for (int i = 0; i < 16; ++i) p[i] = to_f16(x.f[i]);
+}
 #undef STW_LANES
 #endif
 
@@ -308,8 +359,12 @@ STW_INLINE void store16_some(void* p, DType t, int64_t at, F16 x, int64_t n) {
 
 // Calls body(tag) with the storage type as the constant tag.dtype, for loops that must not test it in every
 // iteration.
-template <DType t> struct Stored { static constexpr DType dtype = t; };
-template <class Body> STW_INLINE void with_dtype(DType t, const Body& body) {
+template <DType t>
+struct Stored {
+  static constexpr DType dtype = t;
+};
+template <class Body>
+STW_INLINE void with_dtype(DType t, const Body& body) {
   switch (t) {
     case DType::f32: return body(Stored<DType::f32>{});
     case DType::bf16: return body(Stored<DType::bf16>{});
@@ -324,9 +379,9 @@ STW_INLINE void parallel_for(const Launch& launch, int64_t tasks, const Body& bo
     for (int64_t i = 0; i < tasks; ++i) body(i, 0);
     return;
   }
-  launch.parallel->run(launch.parallel->self, tasks,
-                       [](void* context, int64_t index, int thread) { (*(const Body*)context)(index, thread); },
-                       (void*)&body);
+  launch.parallel->run(
+      launch.parallel->self, tasks,
+      [](void* context, int64_t index, int thread) { (*(const Body*)context)(index, thread); }, (void*)&body);
 }
 
 }  // namespace stw::kernels::STW_ISA

@@ -5,7 +5,7 @@
 
 namespace stw::kernels::STW_ISA {
 
-inline constexpr int64_t serial_elements = 4096;   // A smaller amount is not worth a thread.
+inline constexpr int64_t serial_elements = 4096;  // A smaller amount is not worth a thread.
 // Elements of a task: a multiple of 256, the block of 8-bit states.
 inline constexpr int64_t task_elements = 4096;
 
@@ -26,7 +26,8 @@ STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& bo
 template <class Args, class Body>
 STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, const Body& body) {
   int64_t tasks = 0, elements = 0;
-  for (int i = 0; i < list.count; ++i) tasks += ceil_div(list.first[i].count, task_elements), elements += list.first[i].count;
+  for (int i = 0; i < list.count; ++i)
+    tasks += ceil_div(list.first[i].count, task_elements), elements += list.first[i].count;
   const auto run_task = [&](int64_t task, int) {
     const Args* args = list.first;
     int64_t own = task;
@@ -45,9 +46,8 @@ STW_INLINE void for_rows(const Launch& launch, int64_t rows, int64_t elements, c
     return;
   }
   int64_t step = max(1, task_elements / max(1, elements));
-  parallel_for(launch, ceil_div(rows, step), [&](int64_t task, int) {
-    body(task * step, min(rows, (task + 1) * step));
-  });
+  parallel_for(launch, ceil_div(rows, step),
+               [&](int64_t task, int) { body(task * step, min(rows, (task + 1) * step)); });
 }
 
 // A group has 16 elements; the last one of a range may have n < 16. Lanes from n on are 0 on load, unwritten
@@ -56,7 +56,8 @@ STW_INLINE F16 load_group(const void* p, DType t, int64_t at, int64_t n) {
   return n == 16 ? load16(p, t, at) : load16_some(p, t, at, n);
 }
 STW_INLINE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
-  if (n == 16) store16(p, t, at, x); else store16_some(p, t, at, x, n);
+  if (n == 16) store16(p, t, at, x);
+  else store16_some(p, t, at, x, n);
 }
 // body(at, n) for the groups of [begin, end).
 template <class Body>
@@ -68,7 +69,9 @@ STW_INLINE void for_groups(int64_t begin, int64_t end, const Body& body) {
 // Copies elements [begin, end) of x to the same places of y.
 template <class From>
 STW_INLINE void copy_elements(const From& x, const Matrix& y, int64_t begin, int64_t end) {
-  for_groups(begin, end, [&](int64_t at, int64_t n) { store_group(y.data, y.dtype, at, load_group(x.data, x.dtype, at, n), n); });
+  for_groups(begin, end, [&](int64_t at, int64_t n) {
+    store_group(y.data, y.dtype, at, load_group(x.data, x.dtype, at, n), n);
+  });
 }
 
 }  // namespace stw::kernels::STW_ISA

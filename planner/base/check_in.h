@@ -8,7 +8,9 @@ namespace stw {
 
 // check_in() throws it, and the boundary of the C API turns it into STW_CANCELLED. `message` is one line that
 // lives forever.
-struct Cancelled { const char* message; };
+struct Cancelled {
+  const char* message;
+};
 
 // A call that can be cancelled and that reports its progress (src/base/watch.h).
 class Supervisor {
@@ -22,7 +24,7 @@ class Supervisor {
   virtual void within(double share) = 0;
   // From now on the work cannot be undone: it goes on to its end, even if the caller cancels.
   virtual void commit() noexcept = 0;
-  [[noreturn]] virtual void leave() = 0;   // throws Cancelled
+  [[noreturn]] virtual void leave() = 0;  // throws Cancelled
 
  protected:
   ~Supervisor() = default;

@@ -5,7 +5,7 @@
 namespace stw {
 
 std::string fixed_point(double value, int decimals) {
-  char text[400];   // the largest double has 309 digits
+  char text[400];  // the largest double has 309 digits
   return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr};
 }
 

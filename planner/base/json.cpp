@@ -35,7 +35,8 @@ const Json* Json::find(std::string_view key) const {
 }
 
 void Json::erase(std::string_view key) {
-  if (Object* object = std::get_if<7>(&value_)) std::erase_if(*object, [&](const auto& member) { return member.first == key; });
+  if (Object* object = std::get_if<7>(&value_))
+    std::erase_if(*object, [&](const auto& member) { return member.first == key; });
 }
 
 Json& Json::set(std::string key, Json value) {
@@ -88,8 +89,8 @@ std::string quoted(std::string_view key) {
 
 Error missing(const Json& object, std::string_view key) {
   if (!object.is_object())
-    return {Code::corrupt, "expected an object with " + quoted(key) + ", found " +
-                               std::string(kind_name(object.kind()))};
+    return {Code::corrupt,
+            "expected an object with " + quoted(key) + ", found " + std::string(kind_name(object.kind()))};
   return {Code::corrupt, quoted(key) + " is missing"};
 }
 
@@ -120,7 +121,8 @@ Result<uint64_t> to_uint(const Json& value, std::string_view key) {
 }
 
 Result<double> to_double(const Json& value, std::string_view key) {
-  if (const double* held = value.as_double()) return std::isfinite(*held) ? Result<double>(*held) : mismatch(value, key, "a finite number");
+  if (const double* held = value.as_double())
+    return std::isfinite(*held) ? Result<double>(*held) : mismatch(value, key, "a finite number");
   if (const int64_t* held = value.as_int()) return static_cast<double>(*held);
   if (const uint64_t* held = value.as_large_uint()) return static_cast<double>(*held);
   return mismatch(value, key, "a number");
@@ -139,7 +141,8 @@ Result<T> get(const Json& object, std::string_view key, Result<T> (*convert)(con
 }
 
 template <class T>
-Result<T> get(const Json& object, std::string_view key, T absent, Result<T> (*convert)(const Json&, std::string_view)) {
+Result<T> get(const Json& object, std::string_view key, T absent,
+              Result<T> (*convert)(const Json&, std::string_view)) {
   if (!object.is_object()) return missing(object, key);
   const Json* value = find_present(object, key);
   if (!value) return absent;
@@ -184,8 +187,9 @@ Result<const Json*> get_object(const Json& object, std::string_view key) {
 }
 
 Json canonical(const Json& json) {
-  constexpr double largest_whole = 9007199254740992;   // 2^53
-  if (const double* x = json.as_double(); x && std::fabs(*x) <= largest_whole && *x == std::trunc(*x)) return Json(static_cast<int64_t>(*x));
+  constexpr double largest_whole = 9007199254740992;  // 2^53
+  if (const double* x = json.as_double(); x && std::fabs(*x) <= largest_whole && *x == std::trunc(*x))
+    return Json(static_cast<int64_t>(*x));
   if (json.is_array()) {
     Json::Array elements;
     for (const Json& element : json.elements()) elements.push_back(canonical(element));

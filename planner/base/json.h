@@ -36,8 +36,7 @@ class Json {
   Json(std::nullptr_t) {}
   Json(std::same_as<bool> auto value) : value_(std::in_place_index<1>, value) {}
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Json(T value) {
+  requires(!std::same_as<T, bool>) Json(T value) {
     if (std::in_range<int64_t>(value)) value_.emplace<2>(static_cast<int64_t>(value));
     else value_.emplace<3>(static_cast<uint64_t>(value));
   }

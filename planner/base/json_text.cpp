@@ -77,7 +77,8 @@ class JsonParser {
 
   bool take_not_finite(Json& out) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    constexpr std::pair<std::string_view, double> words[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", infinity}, {"-Infinity", -infinity}};
+    constexpr std::pair<std::string_view, double> words[] = {
+        {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", infinity}, {"-Infinity", -infinity}};
     for (const auto& [word, value] : words) {
       if (!text_.substr(position_).starts_with(word)) continue;
       position_ += word.size();
@@ -125,7 +126,8 @@ class JsonParser {
       int64_t value = 0;
       if (std::from_chars(first, last, value).ec == std::errc()) return out = Json(value), true;
       uint64_t large = 0;
-      if (*first != '-' && std::from_chars(first, last, large).ec == std::errc()) return out = Json(large), true;
+      if (*first != '-' && std::from_chars(first, last, large).ec == std::errc())
+        return out = Json(large), true;
     }
     double value = 0;
     if (std::from_chars(first, last, value).ec != std::errc())
@@ -191,7 +193,8 @@ class JsonParser {
   }
 
   bool parse_array(Json& out, int depth) {
-    if (depth == json_depth_limit) return fail("nested deeper than " + std::to_string(json_depth_limit) + " levels");
+    if (depth == json_depth_limit)
+      return fail("nested deeper than " + std::to_string(json_depth_limit) + " levels");
     Json::Array& array = out.value_.emplace<6>();
     ++position_;
     skip_space();
@@ -206,7 +209,8 @@ class JsonParser {
   }
 
   bool parse_object(Json& out, int depth) {
-    if (depth == json_depth_limit) return fail("nested deeper than " + std::to_string(json_depth_limit) + " levels");
+    if (depth == json_depth_limit)
+      return fail("nested deeper than " + std::to_string(json_depth_limit) + " levels");
     Json::Object& object = out.value_.emplace<7>();
     std::vector<size_t> starts;  // of the keys, parallel to the members
     ++position_;
@@ -242,7 +246,8 @@ class JsonParser {
   bool check_unique(const Json::Object& object, const std::vector<size_t>& starts) {
     std::vector<std::pair<std::string_view, size_t>> keys;
     keys.reserve(object.size());
-    for (size_t index = 0; index < object.size(); ++index) keys.emplace_back(object[index].first, starts[index]);
+    for (size_t index = 0; index < object.size(); ++index)
+      keys.emplace_back(object[index].first, starts[index]);
     std::sort(keys.begin(), keys.end());
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
     const auto twice = std::adjacent_find(keys.begin(), keys.end(), same);
@@ -259,7 +264,8 @@ class JsonParser {
 Result<Json> parse_json(std::string_view text) { return JsonParser(text, false).parse(); }
 
 Result<Json> parse_python_json(std::string_view text) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return Error{Code::corrupt, "it is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)"};
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    return Error{Code::corrupt, "it is UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)"};
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   if (text.starts_with(mark)) text.remove_prefix(mark.size());
   return JsonParser(text, true).parse();
@@ -323,7 +329,8 @@ void write_value(std::string& out, const Json& value, int indent, int depth) {
     case Json::Kind::string: write_string(out, *value.as_string()); return;
     case Json::Kind::array: {
       const Json::Array& array = value.elements();
-      const bool one_line = std::all_of(array.begin(), array.end(), [](const Json& item) { return item.is_scalar(); });
+      const bool one_line =
+          std::all_of(array.begin(), array.end(), [](const Json& item) { return item.is_scalar(); });
       out.push_back('[');
       for (size_t index = 0; index < array.size(); ++index) {
         if (index > 0) out += one_line && indent > 0 ? ", " : ",";

@@ -14,7 +14,9 @@ uint64_t whole_number(double x, uint64_t largest) {
 }
 
 // `ideal`: seconds at the full peaks, without a launch. The permille divides it.
-struct Point { double ideal, seconds; };
+struct Point {
+  double ideal, seconds;
+};
 
 // Ops that share one permille and launch. Sums are those of a step.
 struct Group {
@@ -30,13 +32,15 @@ struct Group {
   bool is_timed() const { return ideal > 0; }
   // Times of one extent alone do not determine the launch: it may be all of such a time, or none.
   bool shows_launch() const {
-    return std::any_of(points.begin(), points.end(), [this](const Point& p) { return p.ideal != points[0].ideal; });
+    return std::any_of(points.begin(), points.end(),
+                       [this](const Point& p) { return p.ideal != points[0].ideal; });
   }
   // The permille for which count · launch + ideal / share equals the measured time. If launches take all of
   // that time, the largest permille.
   double permille(double launch) const {
     const double work = seconds - count * launch;
-    return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille}) : double{largest_permille};
+    return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille})
+                    : double{largest_permille};
   }
   double error(double launch) const {
     const double share = permille(launch) / 1000;
@@ -58,8 +62,8 @@ struct Group {
 
 }  // namespace
 
-DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads, std::span<const TimedOp> ops,
-                         double step_seconds) {
+DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads,
+                         std::span<const TimedOp> ops, double step_seconds) {
   DeviceProfile full = base;
   full.calibration = {};
   full.product_permille = full.stream_permille = 1000;
@@ -72,7 +76,8 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   };
   for (const TimedOp& op : ops) {
     const double arithmetic = ideal(op, {op.cost.flops, 0}), traffic = ideal(op, {0, op.cost.bytes});
-    const double n = static_cast<double>(op.count), all = std::max(arithmetic, traffic) + ideal(op, {0, op.cost.bytes_before});
+    const double n = static_cast<double>(op.count),
+                 all = std::max(arithmetic, traffic) + ideal(op, {0, op.cost.bytes_before});
     kinds[static_cast<size_t>(op.kind)].add(all, op.seconds, n);
     (arithmetic < traffic ? streams : is_attention(op.kind) ? attention : products).add(all, op.seconds, n);
   }
@@ -99,13 +104,17 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
     // If this group does not determine the launch, it takes that of the others.
     const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;
     p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(own), largest_permille)),
-                            whole_number(own * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
+                            whole_number(own * 1e9, longest_launch_nanoseconds),
+                            whole_number(g.seconds * 1e9, longest_nanoseconds)};
   }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
   // Ops that were not timed are priced at the full peaks at most: a share above them comes from caches.
-  if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
-  if (attention.is_timed()) p.attention_permille = static_cast<uint32_t>(whole_number(attention.permille(launch), 1000));
-  if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
+  if (products.is_timed())
+    p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
+  if (attention.is_timed())
+    p.attention_permille = static_cast<uint32_t>(whole_number(attention.permille(launch), 1000));
+  if (streams.is_timed())
+    p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
   return p;
 }
 

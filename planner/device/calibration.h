@@ -21,14 +21,14 @@ inline constexpr uint64_t longest_nanoseconds = 1000000000000000;
 struct TimedOp {
   OpKind kind;
   Cost cost;
-  double seconds;        // of one op
-  uint64_t count;        // ops in the step; 0: timed in addition to the step's ops, at another extent
+  double seconds;  // of one op
+  uint64_t count;  // ops in the step; 0: timed in addition to the step's ops, at another extent
   Peak peak = Peak::fp32;
 };
 
 // `base` with the figures that these times give. Kinds that were not timed get means over those that were.
 // `step_seconds`: of the whole step.
-DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads, std::span<const TimedOp> ops,
-                         double step_seconds);
+DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads,
+                         std::span<const TimedOp> ops, double step_seconds);
 
 }  // namespace stw

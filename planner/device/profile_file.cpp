@@ -8,8 +8,10 @@ namespace {
 
 constexpr uint64_t largest_threads = 1024;
 constexpr uint64_t largest_reserve = uint64_t{1} << 40;
-constexpr const char* measured_there = "measured on the device by its calibration; peaks, memory and reserve are the embedded profile's";
-constexpr const char* measured_with_reserve = "measured on the device by its calibration, the reserve too; peaks and memory are the embedded profile's";
+constexpr const char* measured_there =
+    "measured on the device by its calibration; peaks, memory and reserve are the embedded profile's";
+constexpr const char* measured_with_reserve =
+    "measured on the device by its calibration, the reserve too; peaks and memory are the embedded profile's";
 
 Error no_profile(const std::string& what) { return {Code::corrupt, what}; }
 
@@ -17,11 +19,13 @@ Error no_profile(const std::string& what) { return {Code::corrupt, what}; }
 std::string quoted(const std::string& name) { return to_string(Json(name), 0); }
 
 // A whole number from 1 to `largest`.
-Result<uint64_t> figure(const Json& object, std::string_view key, uint64_t largest, const std::string& where = {}) {
+Result<uint64_t> figure(const Json& object, std::string_view key, uint64_t largest,
+                        const std::string& where = {}) {
   auto n = get_uint(object, key);
   if (!n) return no_profile(where + n.error().message);
   if (*n >= 1 && *n <= largest) return *n;
-  return no_profile(where + "\"" + std::string(key) + "\": expected 1 to " + std::to_string(largest) + ", found " + std::to_string(*n));
+  return no_profile(where + "\"" + std::string(key) + "\": expected 1 to " + std::to_string(largest) +
+                    ", found " + std::to_string(*n));
 }
 
 // There are few names of ops, so a linear search is enough.
@@ -35,7 +39,8 @@ Status read_ops(const Json& ops, Calibration& c) {
   for (const auto& [name, value] : ops.members()) {
     const int kind = kind_of(name);
     if (kind < 0) return no_profile("there is no op " + quoted(name));
-    if (!value.is_object()) return no_profile(quoted(name) + ": expected an object, found " + std::string(kind_name(value.kind())));
+    if (!value.is_object())
+      return no_profile(quoted(name) + ": expected an object, found " + std::string(kind_name(value.kind())));
     STW_ASSIGN(permille, figure(value, "permille", largest_permille, quoted(name) + ": "));
     STW_ASSIGN(launch, figure(value, "launch_nanoseconds", longest_launch_nanoseconds, quoted(name) + ": "));
     STW_ASSIGN(nanoseconds, figure(value, "nanoseconds", longest_nanoseconds, quoted(name) + ": "));
@@ -45,7 +50,8 @@ Status read_ops(const Json& ops, Calibration& c) {
 }
 
 Result<DeviceProfile> read(const Json& body) {
-  if (!body.is_object()) return no_profile("expected an object, found " + std::string(kind_name(body.kind())));
+  if (!body.is_object())
+    return no_profile("expected an object, found " + std::string(kind_name(body.kind())));
   const Json* format = body.find("format");
   if (!format || !format->as_string() || *format->as_string() != "stowage-profile")
     return no_profile("expected \"format\": \"stowage-profile\"");
@@ -63,13 +69,13 @@ Result<DeviceProfile> read(const Json& body) {
   const auto known = named<Precision>(precision_names, precision);
   if (!known) return no_profile("unknown precision " + quoted(precision));
   c.precision = *known;
-  if (body.find("kernels")) {   // older profiles have none
+  if (body.find("kernels")) {  // older profiles have none
     STW_ASSIGN(kernels, get_string(body, "kernels"));
     const auto which = named<Kernels>(kernels_names, kernels);
     if (!which) return no_profile("unknown kernels " + quoted(kernels));
     c.kernels = *which;
   }
-  if (body.find("reserve_bytes")) {   // if it was measured
+  if (body.find("reserve_bytes")) {  // if it was measured
     STW_ASSIGN(reserve, figure(body, "reserve_bytes", largest_reserve));
     p.reserve_bytes = reserve;
     p.source = measured_with_reserve;
@@ -83,7 +89,8 @@ Result<DeviceProfile> read(const Json& body) {
   // Older profiles have neither. Attention had the share of products, and shares of wgmma kernels were of the
   // whole peak.
   p.attention_permille = 0, p.wgmma_permille = 1000;
-  for (const auto& [key, share] : {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {
+  for (const auto& [key, share] :
+       {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {
     if (!body.find(key)) continue;
     STW_ASSIGN(permille, figure(body, key, largest_permille));
     *share = static_cast<uint32_t>(permille);
@@ -107,17 +114,24 @@ Json profile_json(const DeviceProfile& p) {
                                                        .set("launch_nanoseconds", op.launch_nanoseconds)
                                                        .set("nanoseconds", op.nanoseconds));
   Json profile = Json::object()
-      .set("format", "stowage-profile").set("version", 1)
-      .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision)).set("kernels", kernels_names[static_cast<size_t>(c.kernels)]);
+                     .set("format", "stowage-profile")
+                     .set("version", 1)
+                     .set("device", p.name)
+                     .set("threads", c.threads)
+                     .set("precision", name_of(c.precision))
+                     .set("kernels", kernels_names[static_cast<size_t>(c.kernels)]);
   if (p.reserve_bytes != find_device(p.name)->reserve_bytes) profile.set("reserve_bytes", p.reserve_bytes);
-  profile.set("launch_nanoseconds", p.launch_nanoseconds).set("product_permille", p.product_permille).set("stream_permille", p.stream_permille);
+  profile.set("launch_nanoseconds", p.launch_nanoseconds)
+      .set("product_permille", p.product_permille)
+      .set("stream_permille", p.stream_permille);
   if (p.attention_permille > 0) profile.set("attention_permille", p.attention_permille);
   if (p.wgmma_permille != 1000) profile.set("wgmma_permille", p.wgmma_permille);
-  return profile
-      .set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));
+  return profile.set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));
 }
 
-std::string profile_to_json(const DeviceProfile& profile) { return to_string(profile_json(profile), 1) + "\n"; }
+std::string profile_to_json(const DeviceProfile& profile) {
+  return to_string(profile_json(profile), 1) + "\n";
+}
 
 Result<DeviceProfile> profile_from(const Json& body) {
   auto profile = read(body);

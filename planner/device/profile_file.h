@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "planner/device/device.h"
 #include "planner/base/json.h"
+#include "planner/device/device.h"
 
 namespace stw {
 

@@ -17,7 +17,10 @@ constexpr double largest_alpha = 1e6;
 class Adding {
  public:
   Adding(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole)
-      : graph_(graph), adapters_(adapters), is_trained_whole_(is_trained_whole), is_known_(adapters.targets.size()) {
+      : graph_(graph),
+        adapters_(adapters),
+        is_trained_whole_(is_trained_whole),
+        is_known_(adapters.targets.size()) {
     for (const Tensor& t : graph.tensors) next_number_ = std::max(next_number_, t.number + 1);
     for (const Op& op : graph.ops) stream_ = std::max(stream_, op.attributes.stream);
   }
@@ -48,21 +51,25 @@ class Adding {
     modules_.insert(module.substr(module.rfind('.') + 1));
     bool any = false;
     for (size_t i = 0; i < is_known_.size(); ++i)
-      if (adapters_.targets[i] == all_targets || names_module(adapters_.targets[i], module)) any = is_known_[i] = true;
+      if (adapters_.targets[i] == all_targets || names_module(adapters_.targets[i], module))
+        any = is_known_[i] = true;
     return any;
   }
 
   Error unknown(const std::string& target) const {
     const size_t dot = target.rfind('.');
-    if (dot != target.npos && modules_.count(target.substr(dot + 1))) return {Code::bad_argument, "no block of the model has the adapters' target \"" + target + "\""};
+    if (dot != target.npos && modules_.count(target.substr(dot + 1)))
+      return {Code::bad_argument, "no block of the model has the adapters' target \"" + target + "\""};
     std::string list;
     for (const std::string& m : modules_) list += m + ", ";
-    return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target + "\"; there are " + list + "and " + all_targets + " for all"};
+    return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target +
+                                    "\"; there are " + list + "and " + all_targets + " for all"};
   }
 
   // Adds a factor of a matrix, or returns the existing one if the matrix was adapted before.
   int parameter(int weight, const char* suffix, Shape shape, Initializer initializer, float std) {
-    const auto [known, is_new] = factors_.try_emplace({weight, suffix}, static_cast<int>(graph_.tensors.size()));
+    const auto [known, is_new] =
+        factors_.try_emplace({weight, suffix}, static_cast<int>(graph_.tensors.size()));
     if (!is_new) return known->second;
     Tensor t;
     t.name = module_name(graph_.at(weight)) + suffix;
@@ -117,8 +124,10 @@ class Adding {
         // PEFT begins with uniform numbers within 1 / sqrt(inputs). This is their standard deviation.
         const auto std = static_cast<float>(1 / std::sqrt(3 * static_cast<double>(inputs)));
         of_parts.columns[high_weights.size()] = column;
-        low_weights.push_back(parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
-        high_weights.push_back(parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
+        low_weights.push_back(
+            parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
+        high_weights.push_back(
+            parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
         // Its rows are in the weight's order.
         graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;
       }
@@ -158,25 +167,29 @@ class Adding {
   Graph& graph_;
   const Adapters& adapters_;
   const std::function<bool(const Tensor&)>& is_trained_whole_;
-  std::vector<bool> is_known_;       // for each target: whether it names anything
-  std::map<std::pair<int, std::string>, int> factors_;   // key: matrix and suffix
-  std::set<std::string> modules_;    // last parts of the names of all matrices that could have an adapter
+  std::vector<bool> is_known_;                          // for each target: whether it names anything
+  std::map<std::pair<int, std::string>, int> factors_;  // key: matrix and suffix
+  std::set<std::string> modules_;  // last parts of the names of all matrices that could have an adapter
   int next_number_ = 0, segment_ = -1;
   uint32_t stream_ = 0;
 };
 
 }  // namespace
 
-double Adapters::scale() const { return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)); }
+double Adapters::scale() const {
+  return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
+}
 
 std::string module_name(const Tensor& weight) {
   constexpr std::string_view suffix = ".weight";
-  return weight.name.ends_with(suffix) ? weight.name.substr(0, weight.name.size() - suffix.size()) : weight.name;
+  return weight.name.ends_with(suffix) ? weight.name.substr(0, weight.name.size() - suffix.size())
+                                       : weight.name;
 }
 
 bool names_module(const std::string& target, const std::string& module) {
   if (target == module) return true;
-  return module.size() > target.size() && module.ends_with(target) && module[module.size() - target.size() - 1] == '.';
+  return module.size() > target.size() && module.ends_with(target) &&
+         module[module.size() - target.size() - 1] == '.';
 }
 
 void tie_choices(Graph& graph) {
@@ -189,11 +202,12 @@ void tie_choices(Graph& graph) {
     is_narrow[y] = true;
     const int made_by = graph.producer[static_cast<size_t>(o.inputs[0])];
     // The matrix itself reads the tensor before the dropout of its adapter.
-    if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1)) is_dropped[static_cast<size_t>(o.inputs[0])] = true;
+    if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1))
+      is_dropped[static_cast<size_t>(o.inputs[0])] = true;
   }
   for (Segment& s : graph.segments) {
     s.kept_with.assign(s.saveable.size(), Segment::own_choice);
-    int of_part = Segment::own_choice;   // first narrow tensor inside the feed-forward part
+    int of_part = Segment::own_choice;  // first narrow tensor inside the feed-forward part
     for (size_t k = 0; k < s.saveable.size(); ++k) {
       const int tensor = op(s.saveable[k]).outputs[0];
       if (is_dropped[static_cast<size_t>(tensor)]) s.kept_with[k] = Segment::never;
@@ -205,11 +219,15 @@ void tie_choices(Graph& graph) {
   }
 }
 
-Status add_adapters(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole) {
+Status add_adapters(Graph& graph, const Adapters& adapters,
+                    const std::function<bool(const Tensor&)>& is_trained_whole) {
   const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, "adapters: " + what}; };
   if (!adapters.any()) return ok();
-  if (adapters.rank > largest_rank) return wrong("expected a rank of at most " + std::to_string(largest_rank) + ", found " + std::to_string(adapters.rank));
-  if (!(adapters.alpha > 0 && adapters.alpha <= largest_alpha)) return wrong("alpha must lie above 0 and be at most 1e6");
+  if (adapters.rank > largest_rank)
+    return wrong("expected a rank of at most " + std::to_string(largest_rank) + ", found " +
+                 std::to_string(adapters.rank));
+  if (!(adapters.alpha > 0 && adapters.alpha <= largest_alpha))
+    return wrong("alpha must lie above 0 and be at most 1e6");
   if (!(adapters.dropout >= 0 && adapters.dropout < 1)) return wrong("dropout must lie in [0, 1)");
   if (adapters.targets.empty()) return wrong("there are no targets");
   return Adding(graph, adapters, is_trained_whole).run();

@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "planner/graph/graph.h"
 #include "planner/base/result.h"
+#include "planner/graph/graph.h"
 
 namespace stw {
 
 struct Adapters {
-  int64_t rank = 0;        // 0: no adapters
-  double alpha = 0;   // scale = alpha / rank, or alpha / sqrt(rank) if rank-stabilised (Kalajdzievski 2023)
+  int64_t rank = 0;  // 0: no adapters
+  double alpha = 0;  // scale = alpha / rank, or alpha / sqrt(rank) if rank-stabilised (Kalajdzievski 2023)
   bool rank_stabilised = false;
-  double dropout = 0;      // of A's input
+  double dropout = 0;  // of A's input
   // The matrices that get adapters, by the last parts of their modules' names ("q_proj", "self_attn.q_proj"),
   // or "all-linear".
   std::vector<std::string> targets;
@@ -40,7 +40,8 @@ bool names_module(const std::string& target, const std::string& module);
 // `is_trained_whole` is true; these get no adapters, and are saved with the adapters. Errors: bad_argument
 // for a rank, alpha or dropout out of range, and for a target that names no matrix; the message lists the
 // names that exist.
-Status add_adapters(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole = {});
+Status add_adapters(Graph& graph, const Adapters& adapters,
+                    const std::function<bool(const Tensor&)>& is_trained_whole = {});
 
 // Ties choices of what a block keeps. The narrow tensors of adapters are always kept, but those inside of a
 // feed-forward part all or none. Their dropout is always drawn again. Blocks that keep everything, and plans

@@ -8,7 +8,8 @@ namespace stw {
 Differentiation::Differentiation(Graph& graph)
     : graph_(graph), wanted_(graph.tensors.size()), gradient_(graph.tensors.size(), -1) {
   for (size_t i = 0; i < graph.tensors.size(); ++i)
-    wanted_[i] = graph.tensors[i].kind == Kind::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
+    wanted_[i] =
+        graph.tensors[i].kind == Kind::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
   for (const Op& op : graph.ops) {
     bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return t >= 0 && wanted(t); });
     for (int t : op.outputs) wanted_[static_cast<size_t>(t)] = any;
@@ -72,7 +73,8 @@ void Differentiation::run() {
       bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return wanted(t); });
       if (!any) continue;
       const auto backward = op_row(op.kind).backward;
-      assert((backward || segment.kind == SegmentKind::head) && "what something trained goes into has a backward rule, but for what the loss is summed up by");
+      assert((backward || segment.kind == SegmentKind::head) &&
+             "what something trained goes into has a backward rule, but for what the loss is summed up by");
       if (backward) backward(*this, op);
     }
     segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
@@ -90,7 +92,8 @@ void Differentiation::run() {
   // Numbers buffers in op order. In this order the gradients of a parameter with several uses are added.
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
   std::vector<int> uses(graph_.tensors.size());
-  for (const ParameterGradient& g : graph_.gradients) graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
+  for (const ParameterGradient& g : graph_.gradients)
+    graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 
@@ -101,11 +104,14 @@ void Differentiation::mark_chunked() {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
     const int input_gradient = gradient_of(graph_.segments[s].input);
     // It works on all rows.
-    const Op& last = graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];
+    const Op& last =
+        graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       Tensor& tensor = graph_.tensors[t];
-      tensor.chunked = tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&
-                       std::find(last.inputs.begin(), last.inputs.end(), static_cast<int>(t)) == last.inputs.end() && static_cast<int>(t) != input_gradient;
+      tensor.chunked =
+          tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&
+          std::find(last.inputs.begin(), last.inputs.end(), static_cast<int>(t)) == last.inputs.end() &&
+          static_cast<int>(t) != input_gradient;
     }
   }
 }

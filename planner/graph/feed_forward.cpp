@@ -12,21 +12,58 @@ bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind:
 // rows may be cut at multiples of tile_unit(graph, part).
 bool is_row_by_row(OpKind kind) {
   switch (kind) {
-    case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
-    case OpKind::adapter: case OpKind::adapter_input_gradient: case OpKind::adapter_weight_gradient: case OpKind::scale:
-    case OpKind::gelu: case OpKind::gelu_gradient: case OpKind::swiglu: case OpKind::swiglu_gradient: return true;
-    case OpKind::embedding: case OpKind::norm: case OpKind::qk_norm: case OpKind::rope: case OpKind::attention: case OpKind::attention_cached:
-    case OpKind::add: case OpKind::dropout: case OpKind::cross_entropy: case OpKind::loss_sum: case OpKind::hit_count:
-    case OpKind::embedding_gradient: case OpKind::position_gradient: case OpKind::norm_gradient: case OpKind::qk_norm_gradient:
-    case OpKind::attention_gradient: case OpKind::square_sum: case OpKind::finish_step: case OpKind::adamw: case OpKind::adamw8: case OpKind::sgd:
-    case OpKind::lion: case OpKind::lion8: case OpKind::muon: case OpKind::adafactor: case OpKind::fetch: case OpKind::store:
-    case OpKind::preference: case OpKind::gradient_sum: case OpKind::document_mean: case OpKind::document_mean_gradient:
-    case OpKind::value_loss: case OpKind::value_hits: return false;
+    case OpKind::linear:
+    case OpKind::linear_input_gradient:
+    case OpKind::linear_weight_gradient:
+    case OpKind::linear_bias_gradient:
+    case OpKind::adapter:
+    case OpKind::adapter_input_gradient:
+    case OpKind::adapter_weight_gradient:
+    case OpKind::scale:
+    case OpKind::gelu:
+    case OpKind::gelu_gradient:
+    case OpKind::swiglu:
+    case OpKind::swiglu_gradient: return true;
+    case OpKind::embedding:
+    case OpKind::norm:
+    case OpKind::qk_norm:
+    case OpKind::rope:
+    case OpKind::attention:
+    case OpKind::attention_cached:
+    case OpKind::add:
+    case OpKind::dropout:
+    case OpKind::cross_entropy:
+    case OpKind::loss_sum:
+    case OpKind::hit_count:
+    case OpKind::embedding_gradient:
+    case OpKind::position_gradient:
+    case OpKind::norm_gradient:
+    case OpKind::qk_norm_gradient:
+    case OpKind::attention_gradient:
+    case OpKind::square_sum:
+    case OpKind::finish_step:
+    case OpKind::adamw:
+    case OpKind::adamw8:
+    case OpKind::sgd:
+    case OpKind::lion:
+    case OpKind::lion8:
+    case OpKind::muon:
+    case OpKind::adafactor:
+    case OpKind::fetch:
+    case OpKind::store:
+    case OpKind::preference:
+    case OpKind::gradient_sum:
+    case OpKind::document_mean:
+    case OpKind::document_mean_gradient:
+    case OpKind::value_loss:
+    case OpKind::value_hits: return false;
   }
   return false;
 }
 
-bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }
+bool contains(const std::vector<int>& list, int t) {
+  return std::find(list.begin(), list.end(), t) != list.end();
+}
 
 // Number of times that each tensor is read.
 std::vector<int> reads_of(const Graph& graph, const std::vector<Op>& ops) {
@@ -39,7 +76,10 @@ std::vector<int> reads_of(const Graph& graph, const std::vector<Op>& ops) {
 
 class Finder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), reads_(reads_of(graph, graph.ops)), gradient_reads_(reads_of(graph, graph.gradient_ops)) {}
+  explicit Finder(const Graph& graph)
+      : graph_(graph),
+        reads_(reads_of(graph, graph.ops)),
+        gradient_reads_(reads_of(graph, graph.gradient_ops)) {}
 
   FeedForward part_of(const Segment& segment) const;
 
@@ -47,7 +87,8 @@ class Finder {
   FeedForward part_from(int first, int end) const;
   bool find_gradient_ops(const Segment& segment, FeedForward& part) const;
   // Whether no other ops than [first, end) read these tensors.
-  static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end, const std::vector<int>& tensors) {
+  static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end,
+                         const std::vector<int>& tensors) {
     for (int t : tensors) {
       int own = 0;
       for (int i = first; i < end; ++i) {
@@ -60,7 +101,7 @@ class Finder {
   }
 
   const Graph& graph_;
-  std::vector<int> reads_, gradient_reads_;   // by forward ops, and by gradient ops
+  std::vector<int> reads_, gradient_reads_;  // by forward ops, and by gradient ops
 };
 
 // Finds the gradient ops of the part: from the first to the last op that touches an inner tensor or its
@@ -70,7 +111,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
   // Ops that compute input gradients are found by the parameters they read, because they may read no inner
   // tensor.
-  std::vector<int> parameters, outer;   // parameters of all ops, and of the ops that read the part's input
+  std::vector<int> parameters, outer;  // parameters of all ops, and of the ops that read the part's input
   const int input = graph_.op(part.first_op).inputs[0];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
     for (int t : graph_.op(i).inputs) {
@@ -78,18 +119,25 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
       parameters.push_back(t);
       if (graph_.op(i).inputs[0] == input) outer.push_back(t);
     }
-  const auto is_input_gradient = [&](const Op& o) { return o.kind == OpKind::linear_input_gradient || o.kind == OpKind::adapter_input_gradient; };
-  const auto leaves = [&](const Op& o) { return o.kind == OpKind::linear_input_gradient && contains(outer, o.inputs[2]); };
+  const auto is_input_gradient = [&](const Op& o) {
+    return o.kind == OpKind::linear_input_gradient || o.kind == OpKind::adapter_input_gradient;
+  };
+  const auto leaves = [&](const Op& o) {
+    return o.kind == OpKind::linear_input_gradient && contains(outer, o.inputs[2]);
+  };
   int first = end, last = begin - 1;
   std::vector<int> inner = part.inner;
   for (int i = begin; i < end; ++i) {
-    const auto is_inside = [&](int t) { return t >= 0 && (contains(inner, t) || (is_input_gradient(op(i)) && contains(parameters, t))); };
+    const auto is_inside = [&](int t) {
+      return t >= 0 && (contains(inner, t) || (is_input_gradient(op(i)) && contains(parameters, t)));
+    };
     if (std::none_of(op(i).inputs.begin(), op(i).inputs.end(), is_inside)) continue;
     first = std::min(first, i);
     last = i;
     // The last op that adds to the gradient of the part's input computes that gradient.
     bool is_of_input = leaves(op(i));
-    for (int k = i + 1; k < end && is_of_input; ++k) is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
+    for (int k = i + 1; k < end && is_of_input; ++k)
+      is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
       // Sums are over all rows.
       if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);
@@ -116,12 +164,14 @@ FeedForward Finder::part_from(int first, int end) const {
   bool has_activation = false;
   for (int i = first; i < end && is_row_by_row(op(i).kind); ++i) {
     const bool is_part = std::all_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) {
-      return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == op(i).residual() || contains(outputs, t);
+      return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == op(i).residual() ||
+             contains(outputs, t);
     });
     if (!is_part) break;
     outputs.push_back(op(i).outputs[0]);
     has_activation |= is_activation(op(i).kind);
-    if (has_activation && (op(i).kind == OpKind::linear || op(i).kind == OpKind::adapter)) part.op_count = i + 1 - first;
+    if (has_activation && (op(i).kind == OpKind::linear || op(i).kind == OpKind::adapter))
+      part.op_count = i + 1 - first;
   }
   if (part.exists()) part.inner.assign(outputs.begin(), outputs.begin() + part.op_count - 1);
   return part;
@@ -132,7 +182,9 @@ FeedForward Finder::part_of(const Segment& segment) const {
   for (int first = segment.first_op; first < end; ++first) {
     if (graph_.ops[static_cast<size_t>(first)].kind != OpKind::linear) continue;
     FeedForward part = part_from(first, end);
-    if (part.exists() && is_private(graph_.ops, reads_, first, first + part.op_count, part.inner) && find_gradient_ops(segment, part)) return part;
+    if (part.exists() && is_private(graph_.ops, reads_, first, first + part.op_count, part.inner) &&
+        find_gradient_ops(segment, part))
+      return part;
   }
   return {};
 }
@@ -141,14 +193,16 @@ FeedForward Finder::part_of(const Segment& segment) const {
 
 int64_t tile_unit(const Graph& graph, const FeedForward& part) {
   const auto first = graph.gradient_ops.begin() + part.first_gradient_op;
-  return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms : frozen_tile_unit;
+  return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms
+                                                                              : frozen_tile_unit;
 }
 
 Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};
   // Either whole samples, or parts of each sample.
   const bool whole = tile_rows >= rows_per_sample;
-  const int64_t step = whole ? tile_rows / rows_per_sample * rows_per_sample : tile_rows, length = whole ? rows : rows_per_sample, pieces = rows / length;
+  const int64_t step = whole ? tile_rows / rows_per_sample * rows_per_sample : tile_rows,
+                length = whole ? rows : rows_per_sample, pieces = rows / length;
   return {step, length / step * pieces, length % step, length % step > 0 ? pieces : 0};
 }
 
@@ -163,10 +217,13 @@ std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_r
 }
 
 int64_t rows_in_tiles(const Graph& graph, const Segment& segment) {
-  return segment.feed_forward.exists() ? graph.rows_of(graph.op(segment.feed_forward.first_op)) : graph.sequence;
+  return segment.feed_forward.exists() ? graph.rows_of(graph.op(segment.feed_forward.first_op))
+                                       : graph.sequence;
 }
 
-bool is_inner(const FeedForward& part, int tensor) { return contains(part.inner, tensor) || contains(part.inner_gradients, tensor); }
+bool is_inner(const FeedForward& part, int tensor) {
+  return contains(part.inner, tensor) || contains(part.inner_gradients, tensor);
+}
 
 bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
   const FeedForward& part = segment.feed_forward;
@@ -174,7 +231,8 @@ bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit) {
     const int op = segment.saveable[bit];
     const bool is_kept = saved >> bit & 1;
-    if (is_kept ? contains(part.inner, graph.op(op).outputs[0]) : op >= part.first_op + part.op_count - 1) return false;
+    if (is_kept ? contains(part.inner, graph.op(op).outputs[0]) : op >= part.first_op + part.op_count - 1)
+      return false;
   }
   return true;
 }

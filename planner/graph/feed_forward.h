@@ -24,8 +24,8 @@ struct Tile {
 std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows);
 // The same tiles as numbers, without a list.
 struct Tiling {
-  int64_t rows, count;               // of the tiles with the most rows
-  int64_t short_rows, short_count;   // of the shorter tiles; 0 if all tiles are equal
+  int64_t rows, count;              // of the tiles with the most rows
+  int64_t short_rows, short_count;  // of the shorter tiles; 0 if all tiles are equal
   int64_t tiles() const { return count + short_count; }
   int64_t last_rows() const { return short_count > 0 ? short_rows : rows; }
 };

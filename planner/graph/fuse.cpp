@@ -9,31 +9,39 @@ namespace stw {
 namespace {
 
 int reads_of(const std::vector<Op>& ops, int tensor) {
-  return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
+  return static_cast<int>(
+      std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
 }
 
 // Whether a product with this weight can end in this form of GELU. The kernels support the tanh form alone.
 bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
   const Tensor& w = graph.at(weight);
-  return form == Activation::gelu_tanh && !is_quantized(w.format) && kernels::ends_in_gelu(w.shape[0], w.shape[1]);
+  return form == Activation::gelu_tanh && !is_quantized(w.format) &&
+         kernels::ends_in_gelu(w.shape[0], w.shape[1]);
 }
 
 bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
-  return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 && gelu.inputs[0] == product.outputs[0] &&
-         product.segment == gelu.segment && graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
+  return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 &&
+         gelu.inputs[0] == product.outputs[0] && product.segment == gelu.segment &&
+         graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
          ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
 }
 
 bool is_slope_of(const Graph& graph, const Op& product, const Op& slope) {
-  return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient && product.inputs.size() == 3 && product.inputs[1] < 0 &&
-         slope.inputs[1] == product.outputs[0] && product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
+  return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient &&
+         product.inputs.size() == 3 && product.inputs[1] < 0 && slope.inputs[1] == product.outputs[0] &&
+         product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
          ends_in_gelu(graph, product.inputs[2], slope.attributes.activation);
 }
 
 // The backward pass of a segment.
 class Backward {
  public:
-  Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
+  Backward(Graph& graph, const Segment& segment)
+      : graph_(graph),
+        ops_(graph.gradient_ops),
+        begin_(segment.first_gradient_op),
+        end_(begin_ + segment.gradient_op_count) {}
 
   // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is
   // the next op. If a norm's gradient comes later, the product leaves sums of tiles, and the norm's kernel
@@ -43,7 +51,8 @@ class Backward {
       if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
       op(i + 1).fused = true;
       for (int bias = i + 2; bias < end_; ++bias)
-        if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] && op(bias).outputs.size() == 1) {
+        if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] &&
+            op(bias).outputs.size() == 1) {
           if (leave_sums(i + 1, bias)) break;
           move(bias, i + 2);
           op(i + 2).fused = true;
@@ -54,7 +63,9 @@ class Backward {
 
   void fuse_positions() {
     for (int i = begin_; i + 1 < end_; ++i)
-      if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient && op(i).inputs[1] == op(i + 1).inputs[0]) op(i + 1).fused = true;
+      if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient &&
+          op(i).inputs[1] == op(i + 1).inputs[0])
+        op(i + 1).fused = true;
   }
 
   // Moves a bias's gradient into the next norm's gradient if that norm reads the same gradient as its addend.
@@ -66,7 +77,7 @@ class Backward {
       const int norm = next_norm(i);
       if (norm < 0) continue;
       const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
-      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;   // another op is here now
+      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;  // another op is here now
     }
   }
 
@@ -77,7 +88,9 @@ class Backward {
       if (op(i).kind != kind || op(i).fused) continue;
       int next = i + 1;
       while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
-      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
+      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) ||
+          (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next))))
+        continue;
       move(i, next - 1);
       op(next).fused = true;
       i = next;
@@ -93,7 +106,7 @@ class Backward {
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
   }
-  int next_norm(int i) {   // the next norm's gradient, if it computes a weight's gradient, or -1
+  int next_norm(int i) {  // the next norm's gradient, if it computes a weight's gradient, or -1
     for (int n = i + 1; n < end_; ++n)
       if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
     return -1;
@@ -132,7 +145,9 @@ class Backward {
   }
   bool comes_after_attention(int i) {
     for (int n = begin_; n < i; ++n)
-      if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
+      if (op(n).kind == OpKind::attention_gradient &&
+          graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0]))
+        return true;
     return false;
   }
   // Whether one launch can compute the products of both: on tensor cores, and not too many.
@@ -160,8 +175,10 @@ class Backward {
   // alive together, and the gradient takes the input's place, as before. Only the sums of a bias are new.
   bool is_before_slope(int i, int next) {
     const int run = next - i - 1;
-    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
-           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused && (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
+    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&
+           op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
+           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused &&
+           (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
   }
 
   Graph& graph_;
@@ -173,7 +190,8 @@ class Backward {
 
 void find_fused_ops(Graph& graph, Kernels kernels) {
   if (kernels != Kernels::tensor && kernels != Kernels::wgmma) return;
-  for (size_t i = 0; i + 1 < graph.ops.size(); ++i) graph.ops[i + 1].fused = is_gelu_of(graph, graph.ops[i], graph.ops[i + 1]);
+  for (size_t i = 0; i + 1 < graph.ops.size(); ++i)
+    graph.ops[i + 1].fused = is_gelu_of(graph, graph.ops[i], graph.ops[i + 1]);
   for (const Segment& segment : graph.segments) {
     Backward backward(graph, segment);
     backward.fuse_positions();
@@ -185,7 +203,8 @@ void find_fused_ops(Graph& graph, Kernels kernels) {
 }
 
 int fused_run(const Graph& graph, int op) {
-  for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops, &graph.generate_ops}) {
+  for (const std::vector<Op>* list :
+       {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops, &graph.generate_ops}) {
     if (op >= static_cast<int>(list->size())) {
       op -= static_cast<int>(list->size());
       continue;
@@ -201,7 +220,8 @@ int may_wait_for_slope(const Graph& graph, int op) {
   const int run = fused_run(graph, op);
   if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
   const Op& next = graph.op(op + run);
-  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
+  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run
+                                                                                                 : -1;
 }
 
 // GELU's input and output are alive together in two cases. Either neither is kept, and one product computes
@@ -209,7 +229,8 @@ int may_wait_for_slope(const Graph& graph, int op) {
 bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
   const auto is_there = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)]) return (saved >> bit & 1) != 0;
+      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)])
+        return (saved >> bit & 1) != 0;
     return true;
   };
   const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];

@@ -31,7 +31,8 @@ uint32_t Segment::choice_of(uint32_t saved) const {
 }
 
 int Graph::first_square_sum() const {
-  const auto at = std::find_if(update_ops.begin(), update_ops.end(), [](const Op& op) { return op.kind == OpKind::square_sum; });
+  const auto at = std::find_if(update_ops.begin(), update_ops.end(),
+                               [](const Op& op) { return op.kind == OpKind::square_sum; });
   return first_update_op() + static_cast<int>(at - update_ops.begin());
 }
 
@@ -42,10 +43,12 @@ int Graph::blocks() const {
 }
 
 static bool is_product(const Op& op) {
-  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient;
+  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient ||
+         op.kind == OpKind::linear_weight_gradient;
 }
 static bool has_rounded_outputs(const Graph& graph, const Op& op) {
-  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](int t) { return t >= 0 && graph.at(t).format != Format::f32; });
+  return std::any_of(op.outputs.begin(), op.outputs.end(),
+                     [&](int t) { return t >= 0 && graph.at(t).format != Format::f32; });
 }
 
 bool Graph::is_library_product(const Op& op) const {
@@ -68,12 +71,16 @@ static bool suits_tensor_cores(const Op& op) { return kernels::is_tensor_head(op
 // Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi && inputs[Input::positions] < 0 && suits_tensor_cores(op);
+  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi &&
+         inputs[Input::positions] < 0 && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || !kernels::is_warpgroup_head(op.attributes.head_dim)) return false;
-  return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
+  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 ||
+      !kernels::is_warpgroup_head(op.attributes.head_dim))
+    return false;
+  return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient &&
+                                          (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
 Peak Graph::peak_of(const Op& op) const {
@@ -107,7 +114,7 @@ int64_t Graph::rows_of(const Op& op) const {
   for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
     for (int t : *operands)
       if (t >= 0 && at(t).per_sample) return at(t).rows;
-  return sequence;   // it works on parameters
+  return sequence;  // it works on parameters
 }
 
 const Op& Graph::op(int index) const {
@@ -119,7 +126,8 @@ const Op& Graph::op(int index) const {
   return transfer_ops[i];
 }
 
-GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs) {
+GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute,
+                           GraphInputs inputs) {
   graph_.architecture = std::move(architecture);
   graph_.sequence = sequence;
   graph_.vocabulary = vocabulary;
@@ -181,7 +189,8 @@ std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
   return inputs;
 }
 
-int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std, WeightLayout layout) {
+int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std,
+                            WeightLayout layout) {
   const auto [known, is_new] = named_.try_emplace(name, static_cast<int>(graph_.tensors.size()));
   if (!is_new) {
     assert(graph_.at(known->second).shape == shape && "one name is one parameter");
@@ -193,7 +202,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   t.format = graph_.compute;
   t.shape = shape;
   t.trainable = true;
-  if (shape.rank < 2) t.decay = 0;   // norms and biases
+  if (shape.rank < 2) t.decay = 0;  // norms and biases
   t.initializer = initializer;
   t.init_std = std;
   t.layout = layout;
@@ -253,10 +262,11 @@ int GraphBuilder::activation(const char* name, int64_t rows, Shape shape, Format
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
 
-void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs) {
+void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
+                      std::vector<int> outputs) {
   assert(!graph_.segments.empty());
-  graph_.ops.push_back(
-      {kind, attributes, std::move(inputs), std::move(outputs), static_cast<int>(graph_.segments.size()) - 1});
+  graph_.ops.push_back({kind, attributes, std::move(inputs), std::move(outputs),
+                        static_cast<int>(graph_.segments.size()) - 1});
 }
 
 int GraphBuilder::embedding(int table, int positions, const char* name) {
@@ -271,7 +281,8 @@ int GraphBuilder::embedding(int ids, int table, int positions, int position_ids,
   return y;
 }
 
-int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset) {
+int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name,
+                       float weight_offset) {
   Attributes a;
   a.epsilon = epsilon;
   a.rms = rms;
@@ -308,7 +319,8 @@ static Attributes of_heads(int query_heads, int kv_heads, int head_dim) {
   return a;
 }
 
-int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset) {
+int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads,
+                          float epsilon, const char* name, float weight_offset) {
   Attributes a = of_heads(query_heads, kv_heads, static_cast<int>(graph_.at(query_weight).shape[0]));
   a.epsilon = epsilon;
   a.rms = true;
@@ -421,8 +433,13 @@ void GraphBuilder::cross_entropy(int logits) {
   std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
-  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
-  else op(OpKind::preference, {}, {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions], graph_.inputs[Input::reference]}, {graph_.token_weights});
+  if (graph_.preference == Preference::none)
+    op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  else
+    op(OpKind::preference, {},
+       {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions],
+        graph_.inputs[Input::reference]},
+       {graph_.token_weights});
   end(loss);
 }
 
@@ -431,7 +448,8 @@ void GraphBuilder::value_loss(int logits) {
   align_rows(logits);
   Attributes a;
   a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
-  const int values = need(Input::values), loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
+  const int values = need(Input::values),
+            loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::value_loss, a, std::move(inputs), {loss});

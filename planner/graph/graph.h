@@ -17,9 +17,9 @@ enum class SegmentKind : uint8_t { embedding, block, final, head };
 
 // The part of a block that may run in tiles of rows (feed_forward.h). No ops if the block has none.
 struct FeedForward {
-  int first_op = 0, op_count = 0;                   // in Graph::ops
-  int first_gradient_op = 0, gradient_op_count = 0; // in Graph::gradient_ops
-  std::vector<int> inner, inner_gradients;          // tensors that only these ops read and write
+  int first_op = 0, op_count = 0;                    // in Graph::ops
+  int first_gradient_op = 0, gradient_op_count = 0;  // in Graph::gradient_ops
+  std::vector<int> inner, inner_gradients;           // tensors that only these ops read and write
   bool exists() const { return op_count > 0; }
 };
 
@@ -27,7 +27,7 @@ struct FeedForward {
 // tensors are kept.
 struct Segment {
   SegmentKind kind;
-  int block = -1;               // index of the block
+  int block = -1;  // index of the block
   int first_op = 0, op_count = 0;
   int input = -1, output = -1;  // tensors
   // Backward ops of this segment in `gradient_ops`, in execution order.
@@ -39,23 +39,29 @@ struct Segment {
   // constants. Empty: every entry is a choice of its own.
   static constexpr int own_choice = -1, always = -2, never = -3;
   std::vector<int> kept_with;
-  uint32_t choice_of(uint32_t saved) const;   // the save-set that a search tries in place of this one
+  uint32_t choice_of(uint32_t saved) const;  // the save-set that a search tries in place of this one
   FeedForward feed_forward;
 };
 
 // The gradient of one use of a parameter by a forward op. Each use has a buffer of its own: in a shared
 // buffer, the order of the contributions would depend on how the batch is cut. The update adds the buffers up
 // in op order (update.h).
-struct ParameterGradient { int parameter; int gradient; };
+struct ParameterGradient {
+  int parameter;
+  int gradient;
+};
 
 // A parameter that is updated inside the backward pass: its ops, and its element of the sums of squares. Its
 // gradient is a value of the program like any other.
-struct FusedUpdate { int square_sum, update; int64_t sum; };
+struct FusedUpdate {
+  int square_sum, update;
+  int64_t sum;
+};
 
 // Rotary positions: the angles' increase from one position to the next, and tables of scale·cos and scale·sin
 // of the angles, (sequence, frequencies).
 struct RotaryTables {
-  int cosine = -1, sine = -1;   // tensors
+  int cosine = -1, sine = -1;  // tensors
   std::vector<float> inverse_frequencies;
   float scale = 1;
 };
@@ -63,13 +69,13 @@ struct RotaryTables {
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
-  int64_t token_types = 0;           // number of types, if the model has that input
+  int64_t token_types = 0;  // number of types, if the model has that input
   Task task = Task::language_model;
-  int64_t labels = 0;                // number of labels that targets choose from; 0: targets are tokens
-  LabelPlace label_place = LabelPlace::last_token;   // for a classifier
+  int64_t labels = 0;  // number of labels that targets choose from; 0: targets are tokens
+  LabelPlace label_place = LabelPlace::last_token;  // for a classifier
   // Tokens one after the other: attention sees no later token, and tokens have no labels.
   bool generates = true;
-  Format compute = Format::f32;      // of activations
+  Format compute = Format::f32;          // of activations
   Kernels kernels = Kernels::portable;   // copied from the numerics
   Attention attention = Attention::own;  // copied from the numerics
   bool exact = true;
@@ -89,28 +95,35 @@ struct Graph {
   // For every op of `gradient_ops`: the updates inside the backward pass that follow it. Empty unless updates
   // are fused.
   std::vector<std::vector<FusedUpdate>> updates_after;
-  int begin_update = -1;         // the op before all updates inside the backward pass, or -1
-  std::vector<int> producer;     // tensor -> forward op that computes it, or -1
-  InputIndices inputs;           // tensors
+  int begin_update = -1;      // the op before all updates inside the backward pass, or -1
+  std::vector<int> producer;  // tensor -> forward op that computes it, or -1
+  InputIndices inputs;        // tensors
   int state = -1;
-  int64_t first_position = 0;        // the row of the table of positions for a document's first token
+  int64_t first_position = 0;                // the row of the table of positions for a document's first token
   Preference preference = Preference::none;  // for pairs of documents
-  int token_weights = -1;   // tensor: the factors of tokens' gradients that a preference computes from a pair
-  std::vector<RotaryTables> rotary;   // one for each kind of rotary positions, if the model has several
+  int token_weights = -1;  // tensor: the factors of tokens' gradients that a preference computes from a pair
+  std::vector<RotaryTables> rotary;  // one for each kind of rotary positions, if the model has several
   // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few rows
   // save memory; more rows reach full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
 
-  int resolve(int tensor) const {            // follows tied_to
-    while (tensors[static_cast<size_t>(tensor)].tied_to >= 0) tensor = tensors[static_cast<size_t>(tensor)].tied_to;
+  int resolve(int tensor) const {  // follows tied_to
+    while (tensors[static_cast<size_t>(tensor)].tied_to >= 0)
+      tensor = tensors[static_cast<size_t>(tensor)].tied_to;
     return tensor;
   }
   bool fuses_updates() const { return begin_update >= 0; }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
   // The tensors of all inputs, of those that only the loss reads, and of the others.
-  std::vector<int> all_inputs() const { return inputs_where([](const InputRow&) { return true; }); }
-  std::vector<int> loss_inputs() const { return inputs_where([](const InputRow& row) { return row.of_loss; }); }
-  std::vector<int> body_inputs() const { return inputs_where([](const InputRow& row) { return !row.of_loss; }); }
+  std::vector<int> all_inputs() const {
+    return inputs_where([](const InputRow&) { return true; });
+  }
+  std::vector<int> loss_inputs() const {
+    return inputs_where([](const InputRow& row) { return row.of_loss; });
+  }
+  std::vector<int> body_inputs() const {
+    return inputs_where([](const InputRow& row) { return !row.of_loss; });
+  }
   // The first op of the update that sums squares. There is one such op for each element of norm_sums. The ops
   // before it add up gradients.
   int first_square_sum() const;
@@ -124,8 +137,10 @@ struct Graph {
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
   // Whether an evaluation counts correct outputs. It does not count numbers.
-  bool counts_hits() const { return (labels > 0 && task != Task::number) || task == Task::masked_language_model; }
-  size_t loss_ops() const { return counts_hits() ? 3 : 2; }   // at the end of evaluate_ops
+  bool counts_hits() const {
+    return (labels > 0 && task != Task::number) || task == Task::masked_language_model;
+  }
+  size_t loss_ops() const { return counts_hits() ? 3 : 2; }  // at the end of evaluate_ops
   // Whether the library returns the logits of a text, in one row for each text. Those of all tokens would
   // take more memory than training does.
   bool tells_logits() const { return task != Task::masked_language_model; }
@@ -134,24 +149,29 @@ struct Graph {
   // Numbers of an input for one row of a sample.
   int64_t input_width(Input input) const { return input_row(input).of_labels ? labels : 1; }
   int blocks() const;
-  std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
-  bool has_adapters() const;   // low-rank adapters (adapters.h); then nothing else is trained
+  std::string segment_name(int segment) const;  // "block 3", "head"; empty for -1
+  bool has_adapters() const;  // low-rank adapters (adapters.h); then nothing else is trained
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
   // Rows of a sample that an op processes: those of its first operand that has rows.
   int64_t rows_of(const Op& op) const;
   int64_t rows_of(int tensor) const { return at(tensor).rows; }
   // The window of this attention, if a sample has more rows than that; else 0.
-  int64_t window_of(const Op& op) const { return op.attributes.window < rows_of(op) ? op.attributes.window : 0; }
+  int64_t window_of(const Op& op) const {
+    return op.attributes.window < rows_of(op) ? op.attributes.window : 0;
+  }
   // Whether cuBLASLt computes it in training programs; the library may decline some.
   bool is_library_product(const Op& op) const;
   // Whether warpgroups compute it (wgmma), if operands are aligned.
   bool is_wgmma_product(const Op& op) const;
   bool is_wgmma_attention(const Op& op) const;
-  bool is_library_attention(const Op& op) const; // whether cuDNN computes it
+  bool is_library_attention(const Op& op) const;  // whether cuDNN computes it
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (rows, features).
-  int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
+  int64_t features(int tensor) const {
+    const Shape& s = at(tensor).shape;
+    return s[s.rank - 1];
+  }
 
  private:
   template <class Is>
@@ -167,15 +187,18 @@ struct Graph {
 // its sum to the gradient: 8 bytes of memory traffic an element for 2 multiply-adds a token. Our own kernels
 // keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
-inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of this many elements
+inline constexpr int64_t logits_unit = 16;  // rows of logits begin at multiples of this many elements
 
-struct LinearWeights { int weight; int bias = -1; };
+struct LinearWeights {
+  int weight;
+  int bias = -1;
+};
 
 // The keys that a row of attention sees, and the bias of its scores (kernels/common/score_rule.h).
 struct ScoreRule {
-  int64_t window = 0;    // Attributes::window
+  int64_t window = 0;  // Attributes::window
   bool causal = true;
-  bool alibi = false;    // causal only
+  bool alibi = false;  // causal only
   // If not causal, and samples hold documents: a tensor of int32 (sequence), the number of rows of its
   // document that follow each row.
   int following = -1;
@@ -183,12 +206,14 @@ struct ScoreRule {
 
 class GraphBuilder {
  public:
-  GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
+  GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute,
+               GraphInputs inputs = {});
 
   // Adds a parameter. If the name was given before, with the same shape, returns the existing parameter: its
   // ops share it.
-  int parameter(std::string name, Shape shape, Initializer initializer, float std = 0, WeightLayout layout = {});
-  int tied(std::string name, int to);                  // another name for a parameter's bytes
+  int parameter(std::string name, Shape shape, Initializer initializer, float std = 0,
+                WeightLayout layout = {});
+  int tied(std::string name, int to);  // another name for a parameter's bytes
   // Declares tables of cosines and sines. A head has twice as many rotated numbers as there are frequencies.
   // Returns the index of the tables, for `rope`.
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);
@@ -199,8 +224,8 @@ class GraphBuilder {
   // Inputs besides tokens and targets. Each call adds its input to the graph and returns its tensor.
   int token_types(int64_t count);
   int tokens() const { return graph_.inputs[Input::tokens]; }
-  int following();                             // adds positions too: every sample holds documents
-  int position_rows(int64_t first_position);   // adds positions too
+  int following();                            // adds positions too: every sample holds documents
+  int position_rows(int64_t first_position);  // adds positions too
   // The rows of `table` for the tokens, plus rows of `positions` (-1: none) for their positions.
   int embedding(int table, int positions, const char* name);
   // Rows of `table` by `ids`, plus rows of `positions` (-1: none) by `position_ids` (-1: by the row in the
@@ -213,17 +238,19 @@ class GraphBuilder {
     return linear(x, parts, transposed, name, graph_.compute);
   }
   // x: queries, keys and values next to each other. The weights have the size of one head.
-  int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset = 0);
+  int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon,
+              const char* name, float weight_offset = 0);
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
-  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, const ScoreRule& rule = {});
-  int gelu(int x, Activation activation, const char* name);   // or another activation
+  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
+                const char* name, const ScoreRule& rule = {});
+  int gelu(int x, Activation activation, const char* name);  // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
-  int document_mean(int x, const char* name);   // every sample must hold documents, as after `following`
-  int scale(int x, float factor, const char* name);    // x itself if factor is 1
+  int document_mean(int x, const char* name);        // every sample must hold documents, as after `following`
+  int scale(int x, float factor, const char* name);  // x itself if factor is 1
   int add(int a, int b, const char* name);
-  int dropout(int x, float p, const char* name);       // x itself if p is 0
-  void loss(int logits);   // of the graph's task: cross entropy, or the loss of values
-  void cross_entropy(int logits);                      // of tokens, or of labels after a call of `labels`
+  int dropout(int x, float p, const char* name);  // x itself if p is 0
+  void loss(int logits);                          // of the graph's task: cross entropy, or the loss of values
+  void cross_entropy(int logits);                 // of tokens, or of labels after a call of `labels`
   // Declares labels as targets, and where they are. Call it before the loss. Without it, targets are tokens.
   void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
     graph_.task = task, graph_.labels = count, graph_.label_place = place;
@@ -235,7 +262,9 @@ class GraphBuilder {
  private:
   int activation(const char* name, int64_t rows, Shape shape, Format format);
   // A tensor with as many rows as `x`.
-  int rows_like(int x, const char* name, int64_t features) { return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute); }
+  int rows_like(int x, const char* name, int64_t features) {
+    return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute);
+  }
   void align_rows(int logits);
   void value_loss(int logits);
   void input(Input input);  // creates the input's tensor
@@ -244,8 +273,8 @@ class GraphBuilder {
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
-  std::map<std::string, int> named_;   // name -> parameter
-  InputIndices records_;   // tensors of inputs, whether the graph needs them or not
+  std::map<std::string, int> named_;  // name -> parameter
+  InputIndices records_;              // tensors of inputs, whether the graph needs them or not
   uint32_t streams_ = 0;
   int parameters_ = 0;
 };

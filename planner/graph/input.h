@@ -7,35 +7,40 @@
 #include <cstddef>
 #include <cstdint>
 
-
 namespace stw {
 
 enum class Input : uint8_t {
   tokens,
-  targets,       // tokens or labels that the loss compares with
-  positions,     // of a token in its document: attention stays inside a document
-  weights,       // of a token in the loss
-  reference,     // log-probabilities that a preference compares with
-  token_types,   // 0 for tokens of a first text, 1 for those of a second one
-  following,     // number of tokens of its document after a token
+  targets,      // tokens or labels that the loss compares with
+  positions,    // of a token in its document: attention stays inside a document
+  weights,      // of a token in the loss
+  reference,    // log-probabilities that a preference compares with
+  token_types,  // 0 for tokens of a first text, 1 for those of a second one
+  following,    // number of tokens of its document after a token
   // A token's position + Graph::first_position: its row in a table of positions whose first rows are unused.
   position_rows,
-  values,        // of all labels, if the row's target says that it has values
+  values,  // of all labels, if the row's target says that it has values
 };
 inline constexpr size_t input_count = 9;
 
 struct InputRow {
   const char* name;
-  bool is_float;   // f32; else i32
-  bool of_loss;    // only the loss reads it
-  bool of_labels = false;   // a row has a number for each label, else one
+  bool is_float;           // f32; else i32
+  bool of_loss;            // only the loss reads it
+  bool of_labels = false;  // a row has a number for each label, else one
 };
 inline constexpr std::array<InputRow, input_count> input_rows{{
-  {"tokens", false, false}, {"targets", false, true}, {"positions", false, false}, {"weights", true, true},
-  {"reference", true, true}, {"token_types", false, false}, {"following", false, false}, {"position_rows", false, false},
-  {"values", true, true, true},
+    {"tokens", false, false},
+    {"targets", false, true},
+    {"positions", false, false},
+    {"weights", true, true},
+    {"reference", true, true},
+    {"token_types", false, false},
+    {"following", false, false},
+    {"position_rows", false, false},
+    {"values", true, true, true},
 }};
-inline constexpr uint64_t input_element_bytes = 4;   // of all inputs
+inline constexpr uint64_t input_element_bytes = 4;  // of all inputs
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
 
 // The token of a document that a classifier's label is the target of. every_token: each token has its own

@@ -34,7 +34,8 @@ inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"}
 // mma.sync and `cublaslt_wgmma` uses wgmma; the latter also uses wgmma for exact weight gradients.
 enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma, cublaslt_wgmma };
 inline constexpr int kernels_count = 5;
-inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"};
+inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma",
+                                                             "cublaslt-wgmma"};
 inline bool uses_cublaslt(Kernels k) { return k == Kernels::cublaslt || k == Kernels::cublaslt_wgmma; }
 inline bool uses_wgmma(Kernels k) { return k == Kernels::wgmma || k == Kernels::cublaslt_wgmma; }
 
@@ -60,10 +61,10 @@ std::optional<Enum> named(const char* const (&names)[count], std::string_view na
 // unchanged.
 struct ParameterGroup {
   std::string pattern;
-  std::optional<bool> frozen;    // no gradient, no state, no update
-  std::optional<double> rate;    // factor of the learning rate
-  std::optional<double> decay;   // weight decay
-  std::optional<int> state_bits; // 32: even if the states of other parameters have 8 bits
+  std::optional<bool> frozen;     // no gradient, no state, no update
+  std::optional<double> rate;     // factor of the learning rate
+  std::optional<double> decay;    // weight decay
+  std::optional<int> state_bits;  // 32: even if the states of other parameters have 8 bits
   bool operator==(const ParameterGroup&) const = default;
 };
 
@@ -77,16 +78,16 @@ struct RequestedNumerics {
   // one micro-step, no clipping, and no fp16.
   bool fused_update = false;
   Attention attention = Attention::own;
-  Quantize quantize = Quantize::none;              // of blocks
-  Quantize quantize_embeddings = Quantize::none;   // of the table of tokens and the head; not nf4
-  std::vector<ParameterGroup> groups;              // later ones win
-  GraphInputs inputs;                              // in addition to tokens and targets
+  Quantize quantize = Quantize::none;             // of blocks
+  Quantize quantize_embeddings = Quantize::none;  // of the table of tokens and the head; not nf4
+  std::vector<ParameterGroup> groups;             // later ones win
+  GraphInputs inputs;                             // in addition to tokens and targets
   bool operator==(const RequestedNumerics&) const = default;
 };
 
 struct Numerics : RequestedNumerics {
-  int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
-  bool exact = true;     // contract E3; all kernels but cuBLASLt's are always exact
+  int state_bits = 32;  // 8: block-wise, for tensors that are large enough (optimizer.h)
+  bool exact = true;    // contract E3; all kernels but cuBLASLt's are always exact
   Kernels kernels = Kernels::portable;
   bool operator==(const Numerics&) const = default;
 };
@@ -101,14 +102,20 @@ inline Format compute_format(Precision p) {
 // kernels reach on tensor cores; the rate that our wgmma kernels reach; that of the tensor cores, for
 // libraries.
 enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
-inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
+inline const char* gradients_name(const Numerics& n) {
+  return gradients_names[static_cast<size_t>(n.gradients)];
+}
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
-inline const char* attention_name(const Numerics& n) { return attention_names[static_cast<size_t>(n.attention)]; }
+inline const char* attention_name(const Numerics& n) {
+  return attention_names[static_cast<size_t>(n.attention)];
+}
 inline const char* name_of(Quantize q) { return quantize_names[static_cast<size_t>(q)]; }
 // The form of a parameter's fp32 master, in words.
 inline const char* master_name(const Numerics& n) {
   constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};
-  return n.precision == Precision::bf16 ? of_bf16[static_cast<size_t>(n.master)] : n.precision == Precision::fp32 ? "none" : "fp32";
+  return n.precision == Precision::bf16   ? of_bf16[static_cast<size_t>(n.master)]
+         : n.precision == Precision::fp32 ? "none"
+                                          : "fp32";
 }
 
 }  // namespace stw

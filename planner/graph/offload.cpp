@@ -17,7 +17,8 @@ std::vector<int> parts(const Graph& graph) {
       for (int t : graph.ops[static_cast<size_t>(s.first_op + i)].inputs) {
         if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
         int& p = part[static_cast<size_t>(graph.resolve(t))];
-        const bool is_alone = s.kind == SegmentKind::block && graph.at(t).tied_to < 0 && (p < 0 || p == s.block);
+        const bool is_alone =
+            s.kind == SegmentKind::block && graph.at(t).tied_to < 0 && (p < 0 || p == s.block);
         p = is_alone ? s.block : outside;
       }
   return part;
@@ -43,18 +44,22 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
     for (int t : op.outputs) {
       if (t < 0) continue;
       const Kind kind = graph.at(t).kind;
-      if (kind == Kind::optimizer) host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::optimizer];
-      if (kind == Kind::master) host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::masters];
+      if (kind == Kind::optimizer)
+        host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::optimizer];
+      if (kind == Kind::master)
+        host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::masters];
     }
   }
   for (const ParameterGradient& g : graph.gradients)
-    host[static_cast<size_t>(g.gradient)] = part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
+    host[static_cast<size_t>(g.gradient)] =
+        part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
   // Gradients that are added up before the update stay where they are added.
   for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum)
       for (int t : op.inputs) host[static_cast<size_t>(t)] = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
-    if (graph.owns_bytes(t)) host[static_cast<size_t>(t)] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
+    if (graph.owns_bytes(t))
+      host[static_cast<size_t>(t)] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
   for (const Segment& s : graph.segments)
     if (keeps_input_on_host(s, offload)) host[static_cast<size_t>(s.input)] = true;
   return host;
@@ -67,7 +72,8 @@ void add_transfers(Graph& graph) {
     if (s.kind == SegmentKind::block) is_input[static_cast<size_t>(s.input)] = true;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Kind kind = graph.at(t).kind;
-    const bool stays = kind == Kind::master || kind == Kind::gradient || kind == Kind::optimizer || graph.owns_bytes(t);
+    const bool stays =
+        kind == Kind::master || kind == Kind::gradient || kind == Kind::optimizer || graph.owns_bytes(t);
     if (!stays && !is_input[static_cast<size_t>(t)]) continue;
     graph.transfer[static_cast<size_t>(t)] = static_cast<int>(graph.transfer_ops.size());
     graph.transfer_ops.push_back({OpKind::fetch, {}, {}, {t}, -1});

@@ -16,7 +16,8 @@ namespace stw {
 // inputs: the input that a block keeps for its backward pass.
 enum class Offloaded : uint8_t { optimizer, masters, gradients, weights, inputs };
 inline constexpr int offloaded_count = 5;
-inline constexpr const char* offloaded_names[offloaded_count] = {"optimizer", "masters", "gradients", "weights", "inputs"};
+inline constexpr const char* offloaded_names[offloaded_count] = {"optimizer", "masters", "gradients",
+                                                                 "weights", "inputs"};
 
 struct Offload {
   // How many parts of each kind lie in host memory, from the first part on. Each block is a part. For
@@ -35,7 +36,8 @@ struct Offload {
 };
 
 // The same kinds, in words for users.
-inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights", "gradients", "weights", "inputs"};
+inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights",
+                                                                  "gradients", "weights", "inputs"};
 
 // Whether the kept input of a segment lies in host memory. Only blocks with a backward pass keep an input.
 bool keeps_input_on_host(const Segment& segment, const Offload& offload);

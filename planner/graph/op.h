@@ -14,52 +14,53 @@ namespace stw {
 
 // Operands by position; -1 if an optional one is absent.
 enum class OpKind : uint8_t {
-  embedding,              // tokens, table, positions?, document positions? -> y
-  norm,                   // x, weight, bias?                     -> y
-  qk_norm,                // x, weight of queries, of keys        -> y (both queries, keys, values side by side)
-  linear,                 // x, (weight, bias?)…, residual?       -> y: parts side by side; residual: one part
-  adapter,                // base, low, weight…                   -> y: base plus low·Wᵀ in each part's columns
-  scale,                  // x                                    -> y
-  rope,                   // x, cosine, sine, document positions? -> y
-  attention,              // qkv, document positions?, following? -> out, lse
-  attention_cached,       // qkv, key cache, value cache          -> out          (generation)
-  gelu,                   // x                                    -> y
-  swiglu,                 // x: gate and up                       -> y        (and GeGLU, by its gate)
-  add,                    // a, b                                 -> y
-  dropout,                // x                                    -> y
-  cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
-  loss_sum,               // token_loss, targets                  -> (state)
-  hit_count,              // logits, targets                      -> (state)      (evaluation with an accuracy)
-  embedding_gradient,     // tokens or document positions, dy     -> dtable
-  position_gradient,      // dy                                   -> dpositions
-  norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?
-  qk_norm_gradient,       // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
-  linear_input_gradient,  // dy, addend?, weight…                 -> dx
-  linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
-  linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…    (dy, or sums of its tiles: fuse.h)
-  adapter_input_gradient, // dy, weight…                          -> dlow
-  adapter_weight_gradient,// dy, low, weight… (for their shapes)  -> dweight?…
-  attention_gradient,     // qkv, out, lse, dout, document positions?, following? -> dqkv
-  gelu_gradient,          // x, dy                                -> dx         (fused: and sums of its tiles)
-  swiglu_gradient,        // x, dy                                -> dx
-  square_sum,             // gradient, gradient?                  -> sum
-  finish_step,            // sums                                 -> (state)
+  embedding,  // tokens, table, positions?, document positions? -> y
+  norm,       // x, weight, bias?                     -> y
+  qk_norm,    // x, weight of queries, of keys        -> y (both queries, keys, values side by side)
+  linear,     // x, (weight, bias?)…, residual?       -> y: parts side by side; residual: one part
+  adapter,    // base, low, weight…                   -> y: base plus low·Wᵀ in each part's columns
+  scale,      // x                                    -> y
+  rope,       // x, cosine, sine, document positions? -> y
+  attention,  // qkv, document positions?, following? -> out, lse
+  attention_cached,    // qkv, key cache, value cache          -> out          (generation)
+  gelu,                // x                                    -> y
+  swiglu,              // x: gate and up                       -> y        (and GeGLU, by its gate)
+  add,                 // a, b                                 -> y
+  dropout,             // x                                    -> y
+  cross_entropy,       // logits, targets, weights?            -> token_loss, dlogits?
+  loss_sum,            // token_loss, targets                  -> (state)
+  hit_count,           // logits, targets                      -> (state)      (evaluation with an accuracy)
+  embedding_gradient,  // tokens or document positions, dy     -> dtable
+  position_gradient,   // dy                                   -> dpositions
+  norm_gradient,       // x, weight, dy, addend?               -> dx?, dweight?, dbias?
+  qk_norm_gradient,    // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
+  linear_input_gradient,   // dy, addend?, weight…                 -> dx
+  linear_weight_gradient,  // dy, x, weight… (for their shapes)    -> dweight?…
+  linear_bias_gradient,  // dy, weight… (for their shapes)       -> dbias?…    (dy, or sums of its tiles:
+                         // fuse.h)
+  adapter_input_gradient,   // dy, weight…                          -> dlow
+  adapter_weight_gradient,  // dy, low, weight… (for their shapes)  -> dweight?…
+  attention_gradient,       // qkv, out, lse, dout, document positions?, following? -> dqkv
+  gelu_gradient,    // x, dy                                -> dx         (fused: and sums of its tiles)
+  swiglu_gradient,  // x, dy                                -> dx
+  square_sum,       // gradient, gradient?                  -> sum
+  finish_step,      // sums                                 -> (state)
   // The rules of optimizers (optimizer.h): gradient, gradient?    -> parameter, master?, states…
-  adamw,                  // first, second
-  adamw8,                 // first, second (codes), absmax of both
-  sgd,                    // first
-  lion,                   // first
-  lion8,                  // first (codes), absmax
-  muon,                   // first
-  adafactor,              // means of rows, of columns; of a vector: none, second
-  fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
-  store,                  // x                                    -> (host memory)
-  preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
-  gradient_sum,           // gradient, gradient…                  -> first gradient: the sum (update.h)
-  document_mean,          // x, document positions, following     -> y: mean in a document's first row, else 0
-  document_mean_gradient, // dy, document positions, following    -> dx
-  value_loss,             // logits, targets, values, weights?    -> row_loss, dlogits?
-  value_hits,             // logits, targets, values              -> (state)      (evaluation, several labels)
+  adamw,         // first, second
+  adamw8,        // first, second (codes), absmax of both
+  sgd,           // first
+  lion,          // first
+  lion8,         // first (codes), absmax
+  muon,          // first
+  adafactor,     // means of rows, of columns; of a vector: none, second
+  fetch,         // (host memory)                        -> x            (a part of it: Instruction::elements)
+  store,         // x                                    -> (host memory)
+  preference,    // token_loss, targets, document positions, reference? -> token_weights? (and the state)
+  gradient_sum,  // gradient, gradient…                  -> first gradient: the sum (update.h)
+  document_mean,  // x, document positions, following     -> y: mean in a document's first row, else 0
+  document_mean_gradient,  // dy, document positions, following    -> dx
+  value_loss,              // logits, targets, values, weights?    -> row_loss, dlogits?
+  value_hits,  // logits, targets, values              -> (state)      (evaluation, several labels)
 };
 inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
@@ -72,21 +73,21 @@ using kernels::ValueLoss;
 struct Attributes {
   float epsilon = 0;
   bool rms = false;
-  bool transposed = false;      // linear: weights are (inputs, features)
-  Activation activation = Activation::gelu_tanh;   // of a gelu op, which computes the others too
-  Gate gate = Gate::silu;       // swiglu
-  ValueLoss value_loss = ValueLoss::binary_cross_entropy;   // of a value_loss op
-  float weight_offset = 0;      // norms: the number that is added to every weight
+  bool transposed = false;                                 // linear: weights are (inputs, features)
+  Activation activation = Activation::gelu_tanh;           // of a gelu op, which computes the others too
+  Gate gate = Gate::silu;                                  // swiglu
+  ValueLoss value_loss = ValueLoss::binary_cross_entropy;  // of a value_loss op
+  float weight_offset = 0;                                 // norms: the number that is added to every weight
   int query_heads = 0, kv_heads = 0, head_dim = 0;
-  float scale = 0;              // of attention's scores; of a scale op
-  bool causal = true;           // attention: a row sees no later key
-  bool alibi = false;           // attention: scores fall with the distance, by a slope for each head
+  float scale = 0;     // of attention's scores; of a scale op
+  bool causal = true;  // attention: a row sees no later key
+  bool alibi = false;  // attention: scores fall with the distance, by a slope for each head
   // Attention: keys that a row sees up to its own; if not causal, one fewer after it too; 0: all.
   int64_t window = 0;
-  bool inverse = false;         // rope: rotate back
+  bool inverse = false;  // rope: rotate back
   float dropout = 0;
-  std::array<int64_t, kernels::max_parts> columns{};   // adapter: first column of each part in y
-  uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
+  std::array<int64_t, kernels::max_parts> columns{};  // adapter: first column of each part in y
+  uint32_t stream = 0;  // of random numbers; a recomputed op draws the same ones
 };
 
 struct Op {
@@ -100,15 +101,20 @@ struct Op {
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
 
-inline bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
+inline bool reads(const Op& op, int tensor) {
+  return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end();
+}
 
 // Attention over whole samples, forward or backward.
-inline bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_gradient; }
+inline bool is_attention(OpKind kind) {
+  return kind == OpKind::attention || kind == OpKind::attention_gradient;
+}
 
 // Whether the op computes the gradient of a matrix or a bias. Its sums over rows are chains of
 // kernels::chain_terms terms.
 inline bool is_sum_of_chains(const Op& op) {
-  const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;
+  const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient ||
+                    op.kind == OpKind::adapter_weight_gradient;
   return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });
 }
 

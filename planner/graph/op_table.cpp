@@ -36,7 +36,8 @@ const OpRow& op_row(OpKind kind) {
   return *table[static_cast<size_t>(kind)];
 }
 
-Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads, int64_t elements) {
+Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads,
+                 int64_t elements) {
   const int64_t all = samples * graph.rows_of(op);
   return {samples, rows > 0 ? rows : all, threads, elements, rows > 0 && rows != all};
 }
@@ -52,11 +53,12 @@ uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element) {
   Cost cost;
   const auto read = std::min(op.inputs.size(), static_cast<size_t>(op_row(op.kind).shapes_from));
-  for (size_t i = 0; i < read; ++i) cost.bytes = size_add(cost.bytes, operand_bytes(graph, op.inputs[i], extent));
+  for (size_t i = 0; i < read; ++i)
+    cost.bytes = size_add(cost.bytes, operand_bytes(graph, op.inputs[i], extent));
   for (int t : op.outputs) cost.bytes = size_add(cost.bytes, operand_bytes(graph, t, extent));
   if (!op.inputs.empty() && op.inputs[0] >= 0)
-    cost.flops = size_mul(flops_per_element,
-                          operand_bytes(graph, op.inputs[0], extent) / element_bytes(graph.at(op.inputs[0]).format));
+    cost.flops = size_mul(flops_per_element, operand_bytes(graph, op.inputs[0], extent) /
+                                                 element_bytes(graph.at(op.inputs[0]).format));
   return cost;
 }
 

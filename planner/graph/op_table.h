@@ -13,17 +13,27 @@ class Differentiation;
 // Determines, together with the graph, the size of an op's work. `rows`: of all samples, or of a `part` of
 // them (a tile, a chunk of the loss). `elements`: of a parameter, if an op of the update or a copy works on a
 // part of it (0: on all). `threads`: of a CPU; 0: CUDA kernels, whose scratch memory is different.
-struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; bool part = false; };
+struct Extent {
+  int64_t samples, rows;
+  int threads;
+  int64_t elements = 0;
+  bool part = false;
+};
 // `rows`: 0 for all.
-Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads, int64_t elements = 0);
+Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads,
+                 int64_t elements = 0);
 
 // The cost of an op. First, `launches_before` kernels of their own move `bytes_before` bytes; then follows
 // the rest.
-struct Cost { uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0; };
+struct Cost {
+  uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0;
+};
 
 // An output that may take the memory of an input that no later op reads. Both are positions in the op's
 // operand lists.
-struct InPlace { int8_t output = -1, input = -1; };
+struct InPlace {
+  int8_t output = -1, input = -1;
+};
 
 struct OpRow {
   OpKind kind;
@@ -32,10 +42,10 @@ struct OpRow {
   // Bytes of scratch memory: those that the CPU kernel asserts to get, and those of the CUDA kernel.
   uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&);
   uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&);
-  void (*backward)(Differentiation&, const Op&);   // emits the gradient ops; null: not differentiable
-  std::array<InPlace, 2> in_place{};                              // tried in this order
-  int shapes_from = 127;   // of the inputs from here on, only the shapes are used
-  bool joins = false;   // several ops in a row may be one instruction (program.h)
+  void (*backward)(Differentiation&, const Op&);  // emits the gradient ops; null: not differentiable
+  std::array<InPlace, 2> in_place{};              // tried in this order
+  int shapes_from = 127;                          // of the inputs from here on, only the shapes are used
+  bool joins = false;                             // several ops in a row may be one instruction (program.h)
 
   uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
     return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);
@@ -47,8 +57,8 @@ const OpRow& op_row(OpKind kind);
 inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0; }
 
 // Rows of a family are defined next to each other, in planner/graph/ops/<family>.cpp.
-extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows[3], attention_rows[4], elementwise_rows[7],
-    loss_rows[6], pooling_rows[2], update_rows[10], transfer_rows[2];
+extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows[3], attention_rows[4],
+    elementwise_rows[7], loss_rows[6], pooling_rows[2], update_rows[10], transfer_rows[2];
 
 // Bytes of an operand at this extent. A part of a per-sample tensor counts the part's rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);

@@ -8,8 +8,10 @@ namespace stw {
 
 namespace {
 
-constexpr StateTensor first{".first", Format::f32, StateShape::element}, second{".second", Format::f32, StateShape::element};
-constexpr StateTensor first_code{".first", Format::u8, StateShape::element}, second_code{".second", Format::u8, StateShape::element};
+constexpr StateTensor first{".first", Format::f32, StateShape::element},
+    second{".second", Format::f32, StateShape::element};
+constexpr StateTensor first_code{".first", Format::u8, StateShape::element},
+    second_code{".second", Format::u8, StateShape::element};
 constexpr StateTensor first_absmax{".first_absmax", Format::f32, StateShape::block};
 constexpr StateTensor second_absmax{".second_absmax", Format::f32, StateShape::block};
 
@@ -20,16 +22,25 @@ constexpr UpdateRule lion{OpKind::lion, {first}};
 constexpr UpdateRule lion8{OpKind::lion8, {first_code, first_absmax}};
 constexpr UpdateRule muon{OpKind::muon, {first}, false};
 constexpr UpdateRule adafactor_matrix{
-    OpKind::adafactor, {{{".row_mean", Format::f32, StateShape::row}, {".column_mean", Format::f32, StateShape::column}}}, false};
+    OpKind::adafactor,
+    {{{".row_mean", Format::f32, StateShape::row}, {".column_mean", Format::f32, StateShape::column}}},
+    false};
 constexpr UpdateRule adafactor_vector{OpKind::adafactor, {StateTensor{}, second}, false};
 // All rules. A kind of op stands here once.
 constexpr const UpdateRule* rules[] = {&adamw, &adamw8, &sgd, &lion, &lion8, &muon, &adafactor_matrix};
-static_assert(std::none_of(std::begin(rules), std::end(rules), [](const UpdateRule* r) { return std::string_view(r->states[0].suffix) == second.suffix; }),
+static_assert(std::none_of(std::begin(rules), std::end(rules),
+                           [](const UpdateRule* r) {
+                             return std::string_view(r->states[0].suffix) == second.suffix;
+                           }),
               "a second moment alone has a hole before it");
 
-const UpdateRule& rule_of_adamw(const Tensor&, const ParameterUse&, bool is_8bit) { return is_8bit ? adamw8 : adamw; }
+const UpdateRule& rule_of_adamw(const Tensor&, const ParameterUse&, bool is_8bit) {
+  return is_8bit ? adamw8 : adamw;
+}
 const UpdateRule& rule_of_sgd(const Tensor&, const ParameterUse&, bool) { return sgd; }
-const UpdateRule& rule_of_lion(const Tensor&, const ParameterUse&, bool is_8bit) { return is_8bit ? lion8 : lion; }
+const UpdateRule& rule_of_lion(const Tensor&, const ParameterUse&, bool is_8bit) {
+  return is_8bit ? lion8 : lion;
+}
 // Muon (Jordan 2024) updates the matrices of hidden layers. Embeddings, head and vectors get AdamW.
 const UpdateRule& rule_of_muon(const Tensor& parameter, const ParameterUse& use, bool) {
   return is_hidden_matrix(parameter, use) ? muon : adamw;
@@ -52,11 +63,13 @@ constexpr OptimizerRow rows[optimizer_count] = {
 const OptimizerRow& optimizer_row(Optimizer optimizer) { return rows[static_cast<size_t>(optimizer)]; }
 
 bool is_update(OpKind kind) {
-  return std::any_of(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
+  return std::any_of(std::begin(rules), std::end(rules),
+                     [&](const UpdateRule* r) { return r->kind == kind; });
 }
 
 const UpdateRule& update_rule(OpKind kind) {
-  const auto rule = std::find_if(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
+  const auto rule =
+      std::find_if(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
   assert(rule != std::end(rules) && "every rule stands in the list, or its op updates nothing");
   return **rule;
 }

@@ -16,7 +16,7 @@ inline constexpr uint64_t smallest_8bit_tensor = 4096;
 // The part of a parameter that one number of a state belongs to.
 enum class StateShape : uint8_t { none, element, block, row, column };
 struct StateTensor {
-  const char* suffix = "";   // appended to the parameter's name
+  const char* suffix = "";  // appended to the parameter's name
   Format format = Format::f32;
   StateShape shape = StateShape::none;
 };
@@ -27,11 +27,14 @@ struct UpdateRule {
   // UpdateArgs::first, then UpdateArgs::second, if they are 32-bit numbers. A rule that has only the second
   // leaves the first one empty.
   std::array<StateTensor, 4> states{};
-  bool is_elementwise = true;   // a parameter may be updated in parts, cut at multiples of kernels::quantile_block
+  bool is_elementwise =
+      true;  // a parameter may be updated in parts, cut at multiples of kernels::quantile_block
 };
 
 // A run's settings if the user sets none.
-struct OptimizerDefaults { double learning_rate, beta1, beta2, momentum, weight_decay; };
+struct OptimizerDefaults {
+  double learning_rate, beta1, beta2, momentum, weight_decay;
+};
 
 struct OptimizerRow {
   Optimizer optimizer;

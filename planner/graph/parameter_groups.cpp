@@ -33,7 +33,9 @@ bool fits_glob(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-struct Blocks { int first, last; };
+struct Blocks {
+  int first, last;
+};
 
 // "blocks", "blocks.3", "blocks.0-1". Empty if the pattern is none of these.
 std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
@@ -45,7 +47,8 @@ std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
   if (parsed.ec != std::errc()) return {};
   r.last = r.first;
   if (parsed.ptr != end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, r.last);
-  if (parsed.ec != std::errc() || parsed.ptr != end || r.first < 0 || r.last < r.first || r.last >= blocks) return {};
+  if (parsed.ec != std::errc() || parsed.ptr != end || r.first < 0 || r.last < r.first || r.last >= blocks)
+    return {};
   return r;
 }
 
@@ -53,7 +56,8 @@ using Meaning = std::function<bool(const Tensor&, const ParameterUse&)>;
 
 // The condition that a word of the pattern language sets. Empty if the pattern is a name.
 std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
-  if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
+  if (pattern == "embeddings")
+    return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
   if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head || u.by_pooler; };
   if (pattern == "norms") return [](const Tensor&, const ParameterUse& u) { return u.by_norm; };
   if (pattern == "biases") return [](const Tensor&, const ParameterUse& u) { return u.as_bias; };
@@ -61,7 +65,8 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   if (pattern == "adapters") return [](const Tensor& t, const ParameterUse&) { return t.adapter_of >= 0; };
   if (const auto range = block_range(pattern, blocks))
     return [r = *range](const Tensor&, const ParameterUse& u) {
-      return std::any_of(u.blocks.begin(), u.blocks.end(), [&](int block) { return r.first <= block && block <= r.last; });
+      return std::any_of(u.blocks.begin(), u.blocks.end(),
+                         [&](int block) { return r.first <= block && block <= r.last; });
     };
   return {};
 }
@@ -74,17 +79,25 @@ bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
 }
 
 Error unknown(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {
-  const bool has_biases = std::any_of(uses.begin(), uses.end(), [](const ParameterUse& u) { return u.as_bias; });
+  const bool has_biases =
+      std::any_of(uses.begin(), uses.end(), [](const ParameterUse& u) { return u.as_bias; });
   return {Code::bad_argument, "no parameter is named by \"" + std::string(pattern) +
-                                  "\"; there are embeddings, blocks, blocks.0-" + std::to_string(graph.blocks() - 1) +
-                                  ", matrices, " + (graph.has_adapters() ? "adapters, " : "") + "norms, " + (has_biases ? "biases, " : "") + "head, and names of tensors with * and ?"};
+                                  "\"; there are embeddings, blocks, blocks.0-" +
+                                  std::to_string(graph.blocks() - 1) + ", matrices, " +
+                                  (graph.has_adapters() ? "adapters, " : "") + "norms, " +
+                                  (has_biases ? "biases, " : "") + "head, and names of tensors with * and ?"};
 }
 
 Status check_group(const ParameterGroup& g, const Numerics& numerics) {
-  auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, "group \"" + g.pattern + "\": " + what}; };
-  if (g.rate && !(*g.rate >= 0 && *g.rate <= largest_factor)) return wrong("expected a factor of the learning rate from 0 to 1e6");
-  if (g.decay && !(*g.decay >= 0 && *g.decay <= largest_factor)) return wrong("expected a weight decay from 0 to 1e6");
-  if (g.state_bits && *g.state_bits != 8 && *g.state_bits != 32) return wrong("expected states of 8 or 32 bits");
+  auto wrong = [&](const std::string& what) {
+    return Error{Code::bad_argument, "group \"" + g.pattern + "\": " + what};
+  };
+  if (g.rate && !(*g.rate >= 0 && *g.rate <= largest_factor))
+    return wrong("expected a factor of the learning rate from 0 to 1e6");
+  if (g.decay && !(*g.decay >= 0 && *g.decay <= largest_factor))
+    return wrong("expected a weight decay from 0 to 1e6");
+  if (g.state_bits && *g.state_bits != 8 && *g.state_bits != 32)
+    return wrong("expected states of 8 or 32 bits");
   if (g.state_bits == 8 && !optimizer_row(numerics.optimizer).has_8bit_states)
     return wrong(std::string("optimizer ") + name_of(numerics.optimizer) + " has no 8-bit states");
   return ok();
@@ -108,10 +121,12 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.by_head |= s.kind == SegmentKind::head;
         // Inputs are x, (weight, bias)….
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;
-        u.by_pooler |= s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
+        u.by_pooler |=
+            s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
         u.before_blocks |= s.kind == SegmentKind::embedding;
         u.outside_blocks |= s.kind != SegmentKind::block;
-        if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block)) u.blocks.push_back(s.block);
+        if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block))
+          u.blocks.push_back(s.block);
       }
     }
   return uses;
@@ -125,14 +140,17 @@ bool is_token_matrix(const Tensor& parameter, const ParameterUse& use) {
   return parameter.shape.rank == 2 && (use.of_tokens || (use.by_head && use.by_product));
 }
 
-Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {
+Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses,
+                                  std::string_view pattern) {
   std::vector<bool> named(graph.tensors.size());
   const std::optional<Meaning> is_meant = meaning(pattern, graph.blocks());
   bool any = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     if (graph.at(t).kind != Kind::parameter) continue;
     const auto parameter = static_cast<size_t>(graph.resolve(t));
-    if (is_meant ? (*is_meant)(graph.tensors[parameter], uses[parameter]) : fits_glob(pattern, graph.at(t).name)) named[parameter] = any = true;
+    if (is_meant ? (*is_meant)(graph.tensors[parameter], uses[parameter])
+                 : fits_glob(pattern, graph.at(t).name))
+      named[parameter] = any = true;
   }
   if (!any) return unknown(graph, uses, pattern);
   return named;
@@ -146,12 +164,15 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     STW_TRY(check_group(g, numerics));
     STW_ASSIGN(named, matches(graph, uses, g.pattern));
     if (has_adapters && (g.rate || g.decay || g.state_bits) && !names_adapters(graph, named))
-      return Error{Code::bad_argument, "group \"" + g.pattern + "\": names no adapter, and nothing else is trained"};
+      return Error{Code::bad_argument,
+                   "group \"" + g.pattern + "\": names no adapter, and nothing else is trained"};
     for (size_t t = 0; t < named.size(); ++t) {
       if (!named[t]) continue;
       Tensor& tensor = graph.tensors[t];
       if (has_adapters && !tensor.of_adapters && g.frozen == false)
-        return Error{Code::bad_argument, "group \"" + g.pattern + "\": with adapters nothing but them is trained, and this names " + tensor.name};
+        return Error{Code::bad_argument,
+                     "group \"" + g.pattern +
+                         "\": with adapters nothing but them is trained, and this names " + tensor.name};
       if (g.frozen) tensor.trainable = !*g.frozen;
       if (g.rate) tensor.rate = *g.rate;
       if (g.decay) tensor.decay = *g.decay;
@@ -163,12 +184,17 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     STW_ASSIGN(named, matches(graph, uses, g.pattern));
     bool any = false;
     for (size_t t = 0; t < named.size(); ++t) any |= named[t] && graph.tensors[t].trainable;
-    if (!any) return Error{Code::bad_argument, "group \"" + g.pattern + "\": all that it names is frozen, which has no learning rate, decay or states"};
+    if (!any)
+      return Error{Code::bad_argument,
+                   "group \"" + g.pattern +
+                       "\": all that it names is frozen, which has no learning rate, decay or states"};
   }
   // Another name for the same bytes is trainable exactly if they are.
   for (Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.tied_to >= 0) t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;
-  if (graph.trainable_count() == 0) return Error{Code::bad_argument, "all parameters are frozen: nothing is left to train"};
+    if (t.kind == Kind::parameter && t.tied_to >= 0)
+      t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;
+  if (graph.trainable_count() == 0)
+    return Error{Code::bad_argument, "all parameters are frozen: nothing is left to train"};
   return ok();
 }
 

@@ -15,17 +15,18 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/base/result.h"
 #include "planner/graph/graph.h"
 #include "planner/graph/numerics.h"
-#include "planner/base/result.h"
 
 namespace stw {
 
 // The ops that use a parameter, under any of its names.
 struct ParameterUse {
-  bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false, as_bias = false;
+  bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false,
+       as_bias = false;
   bool before_blocks = false, outside_blocks = false, by_pooler = false;
-  std::vector<int> blocks;   // their indices, ascending
+  std::vector<int> blocks;  // their indices, ascending
   int ops = 0;
 };
 // For every tensor that owns a parameter's bytes.
@@ -37,7 +38,8 @@ bool is_token_matrix(const Tensor& parameter, const ParameterUse& use);
 
 // For every tensor: whether the pattern names it, or a parameter that shares its bytes. Errors: bad_argument
 // for a pattern that names nothing; the message lists the names that exist.
-Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern);
+Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses,
+                                  std::string_view pattern);
 
 // Writes the groups' settings into the parameters' records. Call it before `differentiate`. Errors: those of
 // `matches`; bad_argument for a setting out of range, or if nothing is left to train.

@@ -15,6 +15,8 @@ inline const char* name_of(Preference p) { return preference_names[static_cast<i
 inline bool has_reference(Preference p) { return p == Preference::dpo || p == Preference::ipo; }
 
 // Whether the loss compares means over a document's targets instead of sums.
-inline bool is_of_means(Preference p) { return p == Preference::ipo || p == Preference::simpo || p == Preference::orpo; }
+inline bool is_of_means(Preference p) {
+  return p == Preference::ipo || p == Preference::simpo || p == Preference::orpo;
+}
 
 }  // namespace stw

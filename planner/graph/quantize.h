@@ -12,7 +12,8 @@ namespace stw {
 // Quantizes the frozen matrices of blocks, except those for which `stays` is true, and the table of tokens
 // and the head. Call it after `apply_groups`. For graphs with adapters only: any other trained parameter
 // would be saved next to weights that differ from those it was trained with.
-void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function<bool(const Tensor&)>& stays = {});
+void quantize_frozen(Graph& graph, const Numerics& numerics,
+                     const std::function<bool(const Tensor&)>& stays = {});
 
 // If an op's matrices have more values than Graph::values_at_once, it decodes and uses them in pieces: some
 // features of one matrix, or some inputs of all matrices. The pieces follow from shapes alone, so that sums
@@ -23,7 +24,7 @@ struct ValuePieces {
   // Width of a piece: a multiple of 16, or of kernels::chain_terms if an input gradient sums over features.
   // The last piece of a matrix may be narrower.
   int64_t width = 0;
-  int64_t count = 1;    // pieces of all matrices
+  int64_t count = 1;  // pieces of all matrices
 };
 ValuePieces value_pieces(const Graph& graph, const Op& op);
 
@@ -35,7 +36,7 @@ struct ValueScratch {
   uint64_t bytes() const { return size_add(values, sums); }
 };
 ValueScratch value_scratch(const Graph& graph, const Op& op, int64_t rows);
-inline constexpr uint64_t value_alignment = 64;   // of each matrix's values, and of the sums
+inline constexpr uint64_t value_alignment = 64;  // of each matrix's values, and of the sums
 
 // For an op's matrices that are codes: their number, their bytes, and the bytes of all their values.
 uint64_t quantized_operands(const Graph& graph, const Op& op);

@@ -10,26 +10,26 @@ namespace stw {
 enum class Task : uint8_t {
   // The token that follows each token; an encoder with this task has no head, and is not trained.
   language_model,
-  masked_language_model,   // tokens that are hidden from the model
-  label,                   // one label of a text
-  labels,                  // any number of labels of a text
-  number,                  // a number for a text, or several
-  token_label,             // one label of each token
+  masked_language_model,  // tokens that are hidden from the model
+  label,                  // one label of a text
+  labels,                 // any number of labels of a text
+  number,                 // a number for a text, or several
+  token_label,            // one label of each token
 };
 inline constexpr size_t task_count = 6;
 
 struct TaskRow {
-  const char* name;           // in messages and flags
-  const char* class_suffix;   // of transformers' class; null: several are possible
-  const char* problem_type;   // in config.json; null: none
+  const char* name;          // in messages and flags
+  const char* class_suffix;  // of transformers' class; null: several are possible
+  const char* problem_type;  // in config.json; null: none
 };
 inline constexpr std::array<TaskRow, task_count> task_rows{{
-  {"language-model", nullptr, nullptr},
-  {"masked-language-model", "ForMaskedLM", nullptr},
-  {"label", "ForSequenceClassification", "single_label_classification"},
-  {"labels", "ForSequenceClassification", "multi_label_classification"},
-  {"number", "ForSequenceClassification", "regression"},
-  {"token-label", "ForTokenClassification", nullptr},
+    {"language-model", nullptr, nullptr},
+    {"masked-language-model", "ForMaskedLM", nullptr},
+    {"label", "ForSequenceClassification", "single_label_classification"},
+    {"labels", "ForSequenceClassification", "multi_label_classification"},
+    {"number", "ForSequenceClassification", "regression"},
+    {"token-label", "ForTokenClassification", nullptr},
 }};
 inline const TaskRow& task_row(Task task) { return task_rows[static_cast<size_t>(task)]; }
 // Whether the outputs belong to labels, each of which has a name. Numbers have names, too.

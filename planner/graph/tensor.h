@@ -17,7 +17,7 @@ namespace stw {
 
 using kernels::Format;
 using kernels::is_quantized;
-inline uint64_t element_bytes(Format format) {   // of formats that are not quantized
+inline uint64_t element_bytes(Format format) {  // of formats that are not quantized
   constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8, 2};
   assert(!is_quantized(format));
   return bytes[static_cast<int>(format)];
@@ -25,19 +25,27 @@ inline uint64_t element_bytes(Format format) {   // of formats that are not quan
 
 // The classes of the memory report. The working set of activations is later split by lifetime.
 enum class Class : uint8_t {
-  parameters, gradients, optimizer, saved_activations, transient, workspace, inputs,
+  parameters,
+  gradients,
+  optimizer,
+  saved_activations,
+  transient,
+  workspace,
+  inputs,
 };
 inline constexpr int class_count = 7;
 inline constexpr const char* class_names[class_count] = {
-  "parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"};
-inline constexpr const char* class_titles[class_count] = {   // in words for users
-  "parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
+    "parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"};
+inline constexpr const char* class_titles[class_count] = {  // in words for users
+    "parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
 
 struct Shape {
   std::array<int64_t, 4> dims{};
   int rank = 0;
   Shape() = default;
-  Shape(std::initializer_list<int64_t> d) { for (int64_t x : d) dims[static_cast<size_t>(rank++)] = x; }
+  Shape(std::initializer_list<int64_t> d) {
+    for (int64_t x : d) dims[static_cast<size_t>(rank++)] = x;
+  }
   int64_t operator[](int i) const { return dims[static_cast<size_t>(i)]; }
   int64_t last() const { return dims[static_cast<size_t>(rank - 1)]; }
   uint64_t elements() const {
@@ -50,8 +58,8 @@ struct Shape {
 
 // The inputs that a sample may have besides its tokens and targets, and the loss of pairs.
 struct GraphInputs {
-  bool positions = false;   // of tokens in their documents: attention stays inside a document
-  bool weights = false;     // of tokens in the loss; not together with a preference
+  bool positions = false;  // of tokens in their documents: attention stays inside a document
+  bool weights = false;    // of tokens in the loss; not together with a preference
   // Documents are pairs; needs positions, and the reference's log-probabilities if it has_reference.
   Preference preference = Preference::none;
   bool operator==(const GraphInputs&) const = default;
@@ -63,13 +71,19 @@ struct GraphInputs {
 struct WeightLayout {
   uint64_t heads = 1, parts = 1;
   // `count` elements that are contiguous in both orders, the first at `at`.
-  struct Run { uint64_t at, count; };
+  struct Run {
+    uint64_t at, count;
+  };
   bool is_plain() const { return heads == 1 || parts == 1; }
   // The position in files of an element of the graph's parameter, which has `size` elements, and how many of
   // the next `count` elements follow it there too.
-  Run in_file(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, heads, parts); }
+  Run in_file(uint64_t element, uint64_t count, uint64_t size) const {
+    return run(element, count, size, heads, parts);
+  }
   // The same from a file's element to the graph's.
-  Run in_graph(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, parts, heads); }
+  Run in_graph(uint64_t element, uint64_t count, uint64_t size) const {
+    return run(element, count, size, parts, heads);
+  }
   bool operator==(const WeightLayout&) const = default;
 
  private:
@@ -81,7 +95,17 @@ struct WeightLayout {
   }
 };
 
-enum class Kind : uint8_t { parameter, master, gradient, optimizer, constant, state, input, activation, cache };
+enum class Kind : uint8_t {
+  parameter,
+  master,
+  gradient,
+  optimizer,
+  constant,
+  state,
+  input,
+  activation,
+  cache
+};
 enum class Initializer : uint8_t { none, normal, ones, zeros };
 
 struct Tensor {
@@ -89,14 +113,14 @@ struct Tensor {
   std::string name;
   Kind kind = Kind::activation;
   Format format = Format::f32;
-  Shape shape;             // of one sample if `per_sample` is set
-  bool per_sample = false; // (samples, shape…)
+  Shape shape;              // of one sample if `per_sample` is set
+  bool per_sample = false;  // (samples, shape…)
   // Rows of a sample, if `per_sample` is set. Ops process this many rows. They divide the bytes of a sample
   // evenly.
   int64_t rows = 0;
   bool trainable = false;
-  int tied_to = -1;        // shares the bytes of this tensor; has a gradient of its own
-  int adapter_of = -1;     // a factor of the low-rank adapter of this parameter (adapters.h)
+  int tied_to = -1;     // shares the bytes of this tensor; has a gradient of its own
+  int adapter_of = -1;  // a factor of the low-rank adapter of this parameter (adapters.h)
   // Saved with adapters, apart from the matrices below: their factors, and a classifier's head.
   bool of_adapters = false;
   // Parameters: the index among the model's parameters, whatever else the graph has. Gradients: the index of
@@ -106,19 +130,22 @@ struct Tensor {
   double rate = 1;              // factor of the learning rate
   std::optional<double> decay;  // weight decay; empty: the run's
   int state_bits = 0;           // 0: that of the numerics
-  int segment = -1;        // activations: the segment that computes it
-  bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
-  bool tile_sums = false;  // sums of an activation's columns in tiles of rows (fuse.h)
+  int segment = -1;             // activations: the segment that computes it
+  bool chunked = false;         // holds the rows of one loss chunk only (logits and their gradient)
+  bool tile_sums = false;       // sums of an activation's columns in tiles of rows (fuse.h)
   int64_t block = 1;       // optimizer states: elements of the parameter that share one element of the state
   int64_t row_stride = 0;  // activations: elements from one row to the next, if a row is padded
   Initializer initializer = Initializer::none;
   float init_std = 0;
-  WeightLayout layout;     // parameters: the order of their rows in files
+  WeightLayout layout;  // parameters: the order of their rows in files
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {
-    if (is_quantized(format)) return kernels::weight_codes_bytes(weight_codes_of(format), static_cast<int64_t>(shape.elements()));
-    uint64_t n = size_mul(row_stride > 0 ? size_mul(shape.elements() / static_cast<uint64_t>(shape.last()), static_cast<uint64_t>(row_stride)) : shape.elements(),
+    if (is_quantized(format))
+      return kernels::weight_codes_bytes(weight_codes_of(format), static_cast<int64_t>(shape.elements()));
+    uint64_t n = size_mul(row_stride > 0 ? size_mul(shape.elements() / static_cast<uint64_t>(shape.last()),
+                                                    static_cast<uint64_t>(row_stride))
+                                         : shape.elements(),
                           element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
   }
@@ -126,7 +153,8 @@ struct Tensor {
   // Bytes of this tensor for `elements` elements of a parameter, counted from the first one or from a
   // multiple of `block`.
   uint64_t part_bytes(int64_t elements) const {
-    return size_mul(ceil_div(static_cast<uint64_t>(elements), static_cast<uint64_t>(block)), element_bytes(format));
+    return size_mul(ceil_div(static_cast<uint64_t>(elements), static_cast<uint64_t>(block)),
+                    element_bytes(format));
   }
 };
 

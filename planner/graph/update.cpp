@@ -35,7 +35,9 @@ std::optional<Format> master_format(const Tensor& parameter, const Numerics& num
 }
 
 Format gradient_format(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
-  return numerics.gradients == Gradients::bf16 && is_hidden_matrix(parameter, use) && parameter.adapter_of < 0 ? Format::bf16 : Format::f32;
+  return numerics.gradients == Gradients::bf16 && is_hidden_matrix(parameter, use) && parameter.adapter_of < 0
+             ? Format::bf16
+             : Format::f32;
 }
 
 const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
@@ -66,7 +68,8 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   if (gradients.size() <= 2) return gradients;
   for (size_t next = 1; next < gradients.size();) {
     std::vector<int> terms{gradients[0]};
-    while (next < gradients.size() && terms.size() < size_t{kernels::most_terms}) terms.push_back(gradients[next++]);
+    while (next < gradients.size() && terms.size() < size_t{kernels::most_terms})
+      terms.push_back(gradients[next++]);
     graph.update_ops.push_back({OpKind::gradient_sum, {}, std::move(terms), {gradients[0]}, -1});
   }
   return {gradients[0]};
@@ -82,7 +85,8 @@ bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !u
 // part's updates wait for that tile.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
-  for (const ParameterGradient& g : graph.gradients) parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
+  for (const ParameterGradient& g : graph.gradients)
+    parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
   for (size_t i = 0; i < graph.gradient_ops.size(); ++i) {
     auto touch = [&](int parameter) {
       if (parameter >= 0) last[static_cast<size_t>(parameter)] = static_cast<int>(i);
@@ -97,12 +101,12 @@ std::vector<int> last_needed(const Graph& graph) {
 
 // Moves updates into the backward pass.
 void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
-  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;   // two programs fill it
+  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;  // two programs fill it
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
   const int first_sum = graph.first_square_sum();
-  std::vector<int> sum_of(graph.tensors.size());   // gradient -> op that sums its squares
+  std::vector<int> sum_of(graph.tensors.size());  // gradient -> op that sums its squares
   for (int k = 0; k < static_cast<int>(graph.update_ops.size()); ++k) {
     const Op& op = graph.update_ops[static_cast<size_t>(k)];
     // All square sums come before the updates.
@@ -128,13 +132,17 @@ void add_update(Graph& graph, const Numerics& numerics) {
   for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i)
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);
   const std::vector<ParameterUse> uses = parameter_uses(graph);
-  const int sums = add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
+  const int sums =
+      add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
   for (const ParameterGradient& g : graph.gradients)
-    graph.tensors[static_cast<size_t>(g.gradient)].format = gradient_format(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)], numerics);
+    graph.tensors[static_cast<size_t>(g.gradient)].format =
+        gradient_format(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)], numerics);
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
-  for (const ParameterGradient& g : graph.gradients) gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
-  for (int p : trained) gradients_of[static_cast<size_t>(p)] = add_sums(graph, gradients_of[static_cast<size_t>(p)]);
+  for (const ParameterGradient& g : graph.gradients)
+    gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
+  for (int p : trained)
+    gradients_of[static_cast<size_t>(p)] = add_sums(graph, gradients_of[static_cast<size_t>(p)]);
   for (int p : trained) {
     std::vector<int> gradients = gradients_of[static_cast<size_t>(p)];
     if (gradients.size() < 2) gradients.push_back(-1);
@@ -142,7 +150,8 @@ void add_update(Graph& graph, const Numerics& numerics) {
     const UpdateRule& rule = rule_of(graph.at(p), uses[static_cast<size_t>(p)], numerics);
     Op update{rule.kind, {}, gradients, {p, -1}, -1};
     if (const auto format = master_format(graph.at(p), numerics))
-      update.outputs[1] = add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
+      update.outputs[1] =
+          add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
     // Drops absent states at the end. An absent state before a present one keeps its place.
     size_t states = rule.states.size();
     while (states > 0 && rule.states[states - 1].shape == StateShape::none) --states;
@@ -164,11 +173,15 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
     if (!graph.owns_bytes(p) || t.trainable) continue;
     const ParameterUse& use = uses[static_cast<size_t>(p)];
     if (!numerics.fused_update || !is_updated_in_backward(use))
-      sum = size_add(sum, size_mul(size_mul(t.shape.elements(), element_bytes(gradient_format(t, use, numerics))), static_cast<uint64_t>(use.ops)));
-    if (const auto format = master_format(t, numerics)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
+      sum = size_add(sum,
+                     size_mul(size_mul(t.shape.elements(), element_bytes(gradient_format(t, use, numerics))),
+                              static_cast<uint64_t>(use.ops)));
+    if (const auto format = master_format(t, numerics))
+      sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
     for (const StateTensor& state : rule_of(t, use, numerics).states)
       if (state.shape != StateShape::none)
-        sum = size_add(sum, size_mul(state_shape(t.shape, state.shape).elements(), element_bytes(state.format)));
+        sum = size_add(sum,
+                       size_mul(state_shape(t.shape, state.shape).elements(), element_bytes(state.format)));
   }
   return sum;
 }

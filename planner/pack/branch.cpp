@@ -86,7 +86,8 @@ void PackSearch::list_candidates(const Branch& branch) {
       case Prefer::life: return life << 64 | b.size;
       case Prefer::walls_then_area: fit = at_left + at_right; break;
       case Prefer::fit_then_area:  // its top is level with a wall's, or it reaches from wall to wall
-        fit = (at_left && floor + b.size == v.left) + (at_right && floor + b.size == v.right) + (at_left && at_right);
+        fit = (at_left && floor + b.size == v.left) + (at_right && floor + b.size == v.right) +
+              (at_left && at_right);
         break;
     }
     return static_cast<__uint128_t>(fit) << 100 | area;
@@ -108,7 +109,8 @@ void PackSearch::list_candidates(const Branch& branch) {
       ranked_.push_back({key, block});
     }
   }
-  std::stable_sort(ranked_.begin(), ranked_.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(ranked_.begin(), ranked_.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [key, block] : ranked_) candidates_.push_back(block);
 }
 

@@ -6,12 +6,15 @@ namespace stw {
 
 namespace {
 
-constexpr size_t most_rounds = 10000;   // rounds of bounds, if no circle proves that there is no placement
+constexpr size_t most_rounds = 10000;  // rounds of bounds, if no circle proves that there is no placement
 
 }  // namespace
 
 ChoiceSearch::ChoiceSearch(std::vector<Movable> buffers, std::vector<Choice> choices)
-    : buffers_(std::move(buffers)), choices_(std::move(choices)), of_buffer_(buffers_.size()), is_moved_(buffers_.size()) {
+    : buffers_(std::move(buffers)),
+      choices_(std::move(choices)),
+      of_buffer_(buffers_.size()),
+      is_moved_(buffers_.size()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
     of_buffer_[at(choices_[i].first)].push_back(static_cast<int>(i));
     of_buffer_[at(choices_[i].second)].push_back(static_cast<int>(i));
@@ -67,12 +70,9 @@ ChoiceSearch::Outcome ChoiceSearch::solve(int64_t capacity, uint64_t node_limit)
 void ChoiceSearch::undo(size_t changes) {
   for (; changes_.size() > changes; changes_.pop_back()) {
     const Change& c = changes_.back();
-    if (c.kind == Kind::low)
-      low_[at(c.index)] = c.before;
-    else if (c.kind == Kind::high)
-      high_[at(c.index)] = c.before;
-    else
-      state_[at(c.index)] = open;
+    if (c.kind == Kind::low) low_[at(c.index)] = c.before;
+    else if (c.kind == Kind::high) high_[at(c.index)] = c.before;
+    else state_[at(c.index)] = open;
   }
   for (const int buffer : moved_) is_moved_[at(buffer)] = 0;
   moved_.clear();
@@ -82,7 +82,7 @@ bool ChoiceSearch::raise(int buffer, int64_t low) {
   int64_t& now = low_[at(buffer)];
   if (low <= now) return true;
   const int64_t alignment = buffers_[at(buffer)].alignment;
-  const int64_t over = low % alignment;   // low is above a bound of 0 or more
+  const int64_t over = low % alignment;  // low is above a bound of 0 or more
   if (low > high_[at(buffer)] || (over != 0 && alignment - over > high_[at(buffer)] - low)) return false;
   changes_.push_back({Kind::low, buffer, now});
   now = over == 0 ? low : low + (alignment - over);
@@ -105,7 +105,8 @@ bool ChoiceSearch::lower(int buffer, int64_t high) {
 }
 
 bool ChoiceSearch::apply(const Choice& c, State state) {
-  if (state == is_below) return raise(c.second, low_[at(c.first)] - c.below) && lower(c.first, high_[at(c.second)] + c.below);
+  if (state == is_below)
+    return raise(c.second, low_[at(c.first)] - c.below) && lower(c.first, high_[at(c.second)] + c.below);
   return raise(c.first, low_[at(c.second)] + c.above) && lower(c.second, high_[at(c.first)] - c.above);
 }
 

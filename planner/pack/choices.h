@@ -11,10 +11,15 @@ namespace stw {
 
 // For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. If gaps
 // leave several ranges of differences, there is a choice for each forbidden range between them.
-struct Choice { int first, second; int64_t below, above; };
+struct Choice {
+  int first, second;
+  int64_t below, above;
+};
 
 // For a given offset, `lowest` equals `highest`.
-struct Movable { int64_t size, alignment, lowest, highest; };
+struct Movable {
+  int64_t size, alignment, lowest, highest;
+};
 
 class ChoiceSearch {
  public:
@@ -24,14 +29,23 @@ class ChoiceSearch {
 
   // Searches for offsets such that all buffers end within `capacity`, which must be below size_limit.
   Outcome solve(int64_t capacity, uint64_t node_limit);
-  const std::vector<int64_t>& offsets() const { return low_; }   // after Outcome::found
-  uint64_t nodes() const { return nodes_; }                      // in all calls
+  const std::vector<int64_t>& offsets() const { return low_; }  // after Outcome::found
+  uint64_t nodes() const { return nodes_; }                     // in all calls
 
  private:
   enum State : uint8_t { open, is_below, is_above };
   enum class Kind : uint8_t { low, high, choice };
-  struct Change { Kind kind; int index; int64_t before; };
-  struct Frame { int choice; State first; bool second_tried; size_t changes; };
+  struct Change {
+    Kind kind;
+    int index;
+    int64_t before;
+  };
+  struct Frame {
+    int choice;
+    State first;
+    bool second_tried;
+    size_t changes;
+  };
 
   bool raise(int buffer, int64_t low);
   bool lower(int buffer, int64_t high);
@@ -45,14 +59,14 @@ class ChoiceSearch {
 
   std::vector<Movable> buffers_;
   std::vector<Choice> choices_;
-  std::vector<std::vector<int>> of_buffer_;   // buffer -> its choices
+  std::vector<std::vector<int>> of_buffer_;  // buffer -> its choices
   std::vector<int64_t> low_, high_;
   std::vector<State> state_;
   std::vector<Change> changes_;
-  std::vector<int> moved_, next_;   // buffers whose bounds have changed
+  std::vector<int> moved_, next_;  // buffers whose bounds have changed
   std::vector<uint8_t> is_moved_;
   bool decided_ = false;
-  bool interlocks_ = false;   // some buffer may lie above another by a negative distance, within its gaps
+  bool interlocks_ = false;  // some buffer may lie above another by a negative distance, within its gaps
   bool gave_up_ = false;
   uint64_t nodes_ = 0;
 };

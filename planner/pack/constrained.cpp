@@ -17,25 +17,29 @@ constexpr size_t bodies_for_all_orders = 4096;
 constexpr size_t bodies_to_learn = 1024;
 constexpr int learning_rounds = 16;
 constexpr size_t most_choices = 100'000;
-constexpr size_t most_alignments = 16;   // distinct alignments for which a bound is computed
+constexpr size_t most_alignments = 16;  // distinct alignments for which a bound is computed
 
 // The bytes [first, end) that a buffer takes during the times [lower, upper).
-struct Piece { int64_t lower, upper, first, end; };
+struct Piece {
+  int64_t lower, upper, first, end;
+};
 
 // A buffer that takes bytes at some time.
 struct Body {
   size_t source;
   int64_t size, alignment;
   std::optional<int64_t> offset;
-  std::vector<Piece> pieces;   // sorted by time
+  std::vector<Piece> pieces;  // sorted by time
 };
 
 // Forbidden differences of two offsets: the open interval (after, before). Lists of them are sorted and
 // disjoint.
-struct Forbidden { int64_t after, before; };
+struct Forbidden {
+  int64_t after, before;
+};
 
 struct Placement {
-  std::vector<int64_t> offsets;   // of the bodies
+  std::vector<int64_t> offsets;  // of the bodies
   int64_t height = INT64_MAX;
 };
 
@@ -63,7 +67,8 @@ std::vector<Piece> pieces_of(const Interval& interval, std::vector<Gap> gaps) {
   return pieces;
 }
 
-std::vector<Body> bodies_of(const std::vector<Interval>& intervals, const std::vector<Constraint>& constraints) {
+std::vector<Body> bodies_of(const std::vector<Interval>& intervals,
+                            const std::vector<Constraint>& constraints) {
   std::vector<Body> bodies;
   for (size_t i = 0; i < intervals.size(); ++i) {
     if (intervals[i].lower >= intervals[i].upper || intervals[i].size == 0) continue;
@@ -73,7 +78,8 @@ std::vector<Body> bodies_of(const std::vector<Interval>& intervals, const std::v
     body.source = i;
     body.size = static_cast<int64_t>(interval.size);
     body.alignment = static_cast<int64_t>(std::min(constraints[i].alignment, size_limit));
-    if (constraints[i].offset) body.offset = static_cast<int64_t>(std::min(*constraints[i].offset, size_limit));
+    if (constraints[i].offset)
+      body.offset = static_cast<int64_t>(std::min(*constraints[i].offset, size_limit));
     body.pieces = pieces_of(interval, constraints[i].gaps);
     if (!body.pieces.empty()) bodies.push_back(std::move(body));
   }
@@ -86,19 +92,15 @@ void forbid(const Body& a, const Body& b, std::vector<Forbidden>& out) {
   for (size_t i = 0, k = 0; i < a.pieces.size() && k < b.pieces.size();) {
     const Piece &x = a.pieces[i], &y = b.pieces[k];
     if (x.lower < y.upper && y.lower < x.upper) out.push_back({y.first - x.end, y.end - x.first});
-    if (x.upper < y.upper)
-      ++i;
-    else
-      ++k;
+    if (x.upper < y.upper) ++i;
+    else ++k;
   }
   if (out.size() < 2) return;
   std::sort(out.begin(), out.end(), [](const Forbidden& p, const Forbidden& q) { return p.after < q.after; });
   size_t last = 0;
   for (size_t i = 1; i < out.size(); ++i) {
-    if (out[i].after < out[last].before)
-      out[last].before = std::max(out[last].before, out[i].before);
-    else
-      out[++last] = out[i];
+    if (out[i].after < out[last].before) out[last].before = std::max(out[last].before, out[i].before);
+    else out[++last] = out[i];
   }
   out.resize(last + 1);
 }
@@ -106,14 +108,16 @@ void forbid(const Body& a, const Body& b, std::vector<Forbidden>& out) {
 // Whether the two bodies do not overlap at this difference of their offsets.
 bool are_apart(const Body& a, const Body& b, int64_t difference, std::vector<Forbidden>& scratch) {
   forbid(a, b, scratch);
-  return std::none_of(scratch.begin(), scratch.end(), [&](const Forbidden& f) { return f.after < difference && difference < f.before; });
+  return std::none_of(scratch.begin(), scratch.end(),
+                      [&](const Forbidden& f) { return f.after < difference && difference < f.before; });
 }
 
 // Judges placements that were found without the constraints.
 bool holds(const std::vector<Body>& bodies, const std::vector<int64_t>& offsets) {
   std::vector<Forbidden> scratch;
   for (size_t i = 0; i < bodies.size(); ++i) {
-    if (offsets[i] % bodies[i].alignment != 0 || (bodies[i].offset && *bodies[i].offset != offsets[i])) return false;
+    if (offsets[i] % bodies[i].alignment != 0 || (bodies[i].offset && *bodies[i].offset != offsets[i]))
+      return false;
     for (size_t k = 0; k < i; ++k)
       if (!are_apart(bodies[i], bodies[k], offsets[i] - offsets[k], scratch)) return false;
   }
@@ -123,20 +127,23 @@ bool holds(const std::vector<Body>& bodies, const std::vector<int64_t>& offsets)
 int64_t height_of(const std::vector<Body>& bodies, const std::vector<int64_t>& offsets) {
   int64_t height = 0;
   for (size_t i = 0; i < bodies.size(); ++i)
-    height = std::max(height, static_cast<int64_t>(size_add(static_cast<uint64_t>(offsets[i]), static_cast<uint64_t>(bodies[i].size))));
+    height = std::max(height, static_cast<int64_t>(size_add(static_cast<uint64_t>(offsets[i]),
+                                                            static_cast<uint64_t>(bodies[i].size))));
   return height;
 }
 
 // Places bodies with given offsets first, then the others in order, each at its lowest free offset. False as
 // soon as the height reaches `limit`.
-bool place_in_order(const std::vector<Body>& bodies, const std::vector<size_t>& order, int64_t limit, Placement& out) {
+bool place_in_order(const std::vector<Body>& bodies, const std::vector<size_t>& order, int64_t limit,
+                    Placement& out) {
   out.offsets.assign(bodies.size(), 0);
   out.height = 0;
   std::vector<size_t> placed;
   std::vector<Forbidden> taken, pair;
   const auto put = [&](size_t i, int64_t offset) {
     out.offsets[i] = offset;
-    out.height = std::max(out.height, static_cast<int64_t>(size_add(static_cast<uint64_t>(offset), static_cast<uint64_t>(bodies[i].size))));
+    out.height = std::max(out.height, static_cast<int64_t>(size_add(static_cast<uint64_t>(offset),
+                                                                    static_cast<uint64_t>(bodies[i].size))));
     placed.push_back(i);
   };
   for (size_t i = 0; i < bodies.size(); ++i)
@@ -149,7 +156,8 @@ bool place_in_order(const std::vector<Body>& bodies, const std::vector<size_t>& 
       forbid(body, bodies[k], pair);
       for (const Forbidden& f : pair) taken.push_back({out.offsets[k] + f.after, out.offsets[k] + f.before});
     }
-    std::sort(taken.begin(), taken.end(), [](const Forbidden& a, const Forbidden& b) { return a.after < b.after; });
+    std::sort(taken.begin(), taken.end(),
+              [](const Forbidden& a, const Forbidden& b) { return a.after < b.after; });
     int64_t offset = 0;
     for (const Forbidden& f : taken) {
       if (f.after >= offset) break;
@@ -167,7 +175,7 @@ int64_t last_time(const Body& b) { return b.pieces.back().upper; }
 BodyKey life(const Body& b) { return static_cast<BodyKey>(last_time(b)) - first_time(b); }
 BodyKey size_key(const Body& b) { return b.size; }
 BodyKey area_key(const Body& b) {
-  return life(b) * b.size;   // below 2^64 * 2^62
+  return life(b) * b.size;  // below 2^64 * 2^62
 }
 BodyKey start_key(const Body& b) { return -static_cast<BodyKey>(first_time(b)); }
 BodyKey end_key(const Body& b) { return last_time(b); }
@@ -201,7 +209,8 @@ Placement place_greedily(const std::vector<Body>& bodies, int64_t bound, int64_t
       if (best.height <= enough) return best;
       for (size_t i = 0; i < bodies.size(); ++i) reached[i] += trial.offsets[i] + bodies[i].size > bound;
       order = first;
-      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return reached[a] > reached[b]; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return reached[a] > reached[b]; });
     }
   }
   return best;
@@ -214,7 +223,8 @@ int64_t live_bound(const std::vector<Interval>& pieces) {
 
 bool has_windows(const std::vector<Body>& bodies) {
   return std::any_of(bodies.begin(), bodies.end(), [](const Body& b) {
-    return std::any_of(b.pieces.begin(), b.pieces.end(), [&](const Piece& p) { return p.first != 0 || p.end != b.size; });
+    return std::any_of(b.pieces.begin(), b.pieces.end(),
+                       [&](const Piece& p) { return p.first != 0 || p.end != b.size; });
   });
 }
 
@@ -222,7 +232,10 @@ bool has_windows(const std::vector<Body>& bodies) {
 // bodies whose alignment is a multiple of `unit` take part. Their offsets are multiples of `unit`, so their
 // rounded sizes do not overlap either. So any placement is also one of the rounded sizes, whose height is
 // higher by at most `slack`.
-struct Relaxed { std::vector<Interval> pieces; int64_t slack = 0; };
+struct Relaxed {
+  std::vector<Interval> pieces;
+  int64_t slack = 0;
+};
 
 Relaxed relaxed(const std::vector<Body>& bodies, int64_t unit) {
   Relaxed r;
@@ -254,9 +267,11 @@ int64_t bound_of(const std::vector<Body>& bodies) {
 
 // Places the bodies, with sizes rounded up, by pack(), which ignores the constraints. Keeps the placement if
 // it holds.
-void try_rounded(const std::vector<Body>& bodies, int64_t unit, uint64_t node_limit, Packing& answer, Placement& best) {
+void try_rounded(const std::vector<Body>& bodies, int64_t unit, uint64_t node_limit, Packing& answer,
+                 Placement& best) {
   std::vector<Interval> whole;
-  for (const Body& b : bodies) whole.push_back({first_time(b), last_time(b), static_cast<uint64_t>(rounded_up(b.size, unit))});
+  for (const Body& b : bodies)
+    whole.push_back({first_time(b), last_time(b), static_cast<uint64_t>(rounded_up(b.size, unit))});
   answer = pack(whole, {0, node_limit});
   std::vector<int64_t> offsets;
   for (const uint64_t offset : answer.offsets) offsets.push_back(static_cast<int64_t>(offset));
@@ -266,16 +281,18 @@ void try_rounded(const std::vector<Body>& bodies, int64_t unit, uint64_t node_li
 
 bool are_alike(const Body& a, const Body& b) {
   return !a.offset && !b.offset && a.size == b.size && a.alignment == b.alignment &&
-         std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), [](const Piece& p, const Piece& q) {
-           return p.lower == q.lower && p.upper == q.upper && p.first == q.first && p.end == q.end;
-         });
+         std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(),
+                    [](const Piece& p, const Piece& q) {
+                      return p.lower == q.lower && p.upper == q.upper && p.first == q.first && p.end == q.end;
+                    });
 }
 
 // Groups of bodies. No body of one group is alive at the same time as a body of another.
 std::vector<std::vector<size_t>> groups_of(const std::vector<Body>& bodies) {
   std::vector<size_t> order(bodies.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return first_time(bodies[a]) < first_time(bodies[b]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return first_time(bodies[a]) < first_time(bodies[b]); });
   std::vector<std::vector<size_t>> groups;
   int64_t end = INT64_MIN;
   for (const size_t i : order) {
@@ -295,7 +312,8 @@ std::vector<Choice> choices_of(const std::vector<Body>& bodies) {
       forbid(bodies[i], bodies[k], pair);
       // Equal bodies may be exchanged, so the first one is the lower one.
       if (pair.size() == 1 && are_alike(bodies[i], bodies[k])) pair[0].before = signed_limit;
-      for (const Forbidden& f : pair) choices.push_back({static_cast<int>(i), static_cast<int>(k), f.after, f.before});
+      for (const Forbidden& f : pair)
+        choices.push_back({static_cast<int>(i), static_cast<int>(k), f.after, f.before});
       if (choices.size() > most_choices) return {};
     }
   }
@@ -314,7 +332,8 @@ void lower_group(Group& group, uint64_t capacity, int64_t enough, uint64_t node_
   std::vector<Choice> choices = choices_of(group.bodies);
   if (choices.empty() && group.bodies.size() > 1) return;
   std::vector<Movable> movable;
-  for (const Body& b : group.bodies) movable.push_back({b.size, b.alignment, b.offset.value_or(0), b.offset.value_or(signed_limit)});
+  for (const Body& b : group.bodies)
+    movable.push_back({b.size, b.alignment, b.offset.value_or(0), b.offset.value_or(signed_limit)});
   ChoiceSearch search(std::move(movable), std::move(choices));
   const auto reach = [&](int64_t height, uint64_t limit) {
     const uint64_t before = search.nodes();
@@ -345,7 +364,8 @@ bool is_free(const Constraint& c) { return c.alignment == 1 && !c.offset && c.ga
 
 }  // namespace
 
-std::optional<std::pair<size_t, size_t>> contradiction(const std::vector<Interval>& intervals, const std::vector<Constraint>& constraints) {
+std::optional<std::pair<size_t, size_t>> contradiction(const std::vector<Interval>& intervals,
+                                                       const std::vector<Constraint>& constraints) {
   std::vector<Interval> given;
   std::vector<Constraint> of_given;
   std::vector<size_t> source;
@@ -360,7 +380,8 @@ std::optional<std::pair<size_t, size_t>> contradiction(const std::vector<Interva
   const std::vector<Body> bodies = bodies_of(given, of_given);
   std::vector<size_t> order(bodies.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return *bodies[a].offset < *bodies[b].offset; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return *bodies[a].offset < *bodies[b].offset; });
   std::vector<Forbidden> scratch;
   int64_t largest = 0;
   for (const Body& b : bodies) largest = std::max(largest, b.size);
@@ -378,7 +399,8 @@ std::optional<std::pair<size_t, size_t>> contradiction(const std::vector<Interva
   return std::nullopt;
 }
 
-Packing pack_constrained(const std::vector<Interval>& intervals, const std::vector<Constraint>& constraints, const PackOptions& options) {
+Packing pack_constrained(const std::vector<Interval>& intervals, const std::vector<Constraint>& constraints,
+                         const PackOptions& options) {
   if (std::all_of(constraints.begin(), constraints.end(), is_free)) return pack(intervals, options);
   Packing packing;
   packing.offsets.resize(intervals.size());
@@ -389,7 +411,8 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
   Placement best;
   best.height = 0;
   if (!bodies.empty() && bound < signed_limit) best = place_greedily(bodies, bound, goal);
-  if (bound >= signed_limit || best.height > signed_limit) best = {std::vector<int64_t>(bodies.size()), signed_limit};
+  if (bound >= signed_limit || best.height > signed_limit)
+    best = {std::vector<int64_t>(bodies.size()), signed_limit};
   const bool reachable = options.capacity == 0 || static_cast<uint64_t>(bound) <= options.capacity;
   if (best.height > goal && best.height < signed_limit && reachable && options.node_limit > 0) {
     const auto left = [&] { return options.node_limit - std::min(options.node_limit, packing.nodes); };
@@ -424,14 +447,16 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
         }
         group.height = height_of(group.bodies, group.offsets);
         group.bound = bound_of(group.bodies);
-        if (group.height > std::max(bound, goal)) lower_group(group, options.capacity, std::max(bound, goal), left(), packing.nodes);
+        if (group.height > std::max(bound, goal))
+          lower_group(group, options.capacity, std::max(bound, goal), left(), packing.nodes);
         bound = std::max(bound, group.bound);
         for (size_t k = 0; k < members.size(); ++k) best.offsets[members[k]] = group.offsets[k];
       }
       best.height = height_of(bodies, best.offsets);
     }
   }
-  for (size_t i = 0; i < bodies.size(); ++i) packing.offsets[bodies[i].source] = static_cast<uint64_t>(best.offsets[i]);
+  for (size_t i = 0; i < bodies.size(); ++i)
+    packing.offsets[bodies[i].source] = static_cast<uint64_t>(best.offsets[i]);
   packing.height = static_cast<uint64_t>(best.height);
   packing.bound = static_cast<uint64_t>(bound);
   packing.status = status_of(packing, options.capacity);

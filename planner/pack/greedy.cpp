@@ -43,13 +43,16 @@ class PlacedList {
   }
 
   void take(const Block& block, uint64_t offset) {
-    const auto after =
-        std::partition_point(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.offset <= offset; });
+    const auto after = std::partition_point(placed_.begin(), placed_.end(),
+                                            [&](const Placed& p) { return p.offset <= offset; });
     placed_.insert(after, {block.first, block.end, offset, size_add(offset, block.size)});
   }
 
  private:
-  struct Placed { int first, end; uint64_t offset, top; };
+  struct Placed {
+    int first, end;
+    uint64_t offset, top;
+  };
   std::vector<Placed> placed_;  // sorted by offset
 };
 
@@ -100,16 +103,18 @@ namespace {
 
 // Packs in rounds by `try_order`, which may improve `best` and leaves offsets in `trial`.
 template <class TryOrder>
-void learn(const Sections& sections, Key key(const Block&), int rounds, uint64_t bound, uint64_t enough, const GreedyPacking& best, const GreedyPacking& trial,
-           const TryOrder& try_order) {
+void learn(const Sections& sections, Key key(const Block&), int rounds, uint64_t bound, uint64_t enough,
+           const GreedyPacking& best, const GreedyPacking& trial, const TryOrder& try_order) {
   const std::vector<int> first = in_order(sections, key);
   std::vector<int> order = first, reached(first.size());
   for (int round = 0; round < rounds && best.height > enough; ++round) {
     try_order(order);
-    for (size_t i = 0; i < reached.size(); ++i) reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
+    for (size_t i = 0; i < reached.size(); ++i)
+      reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
     order = first;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)]; });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)];
+    });
   }
 }
 
@@ -127,7 +132,8 @@ void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, 
   // Always packs all blocks. A packing that stops at the best height so far does not show all blocks that
   // reach above the bound.
   if (best.height - bound > bound / near_miss) return;
-  const auto rounds = static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));
+  const auto rounds =
+      static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));
   learn(sections, by_life, rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {
     pack_in_order(sections, order, UINT64_MAX, Occupancy(sections.count), trial);
     if (trial.height < best.height) best = trial;

@@ -23,7 +23,8 @@ void Occupancy::descend(size_t node, int begin, int end, const Block& block, con
 }
 
 void Occupancy::add(Ranges& ranges, Range range) {
-  auto first = std::partition_point(ranges.begin(), ranges.end(), [&](const Range& r) { return r.end < range.begin; });
+  auto first =
+      std::partition_point(ranges.begin(), ranges.end(), [&](const Range& r) { return r.end < range.begin; });
   auto last = first;
   for (; last != ranges.end() && last->begin <= range.end; ++last) {
     range.begin = std::min(range.begin, last->begin);

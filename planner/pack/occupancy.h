@@ -19,13 +19,17 @@ class Occupancy {
   void take(const Block& block, uint64_t offset);
 
  private:
-  struct Range { uint64_t begin, end; };
+  struct Range {
+    uint64_t begin, end;
+  };
   using Ranges = std::vector<Range>;  // sorted; neither overlapping nor adjacent
   struct Node {
     Ranges whole;  // of blocks alive in all of the node's sections, but not in all of its parent's
     Ranges any;    // of blocks alive in any of its sections, without `whole` of its ancestors
   };
-  struct Cursor { const Range *at, *end; };
+  struct Cursor {
+    const Range *at, *end;
+  };
 
   static void add(Ranges& ranges, Range range);
   template <class Visit>

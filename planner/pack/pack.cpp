@@ -54,7 +54,8 @@ Outcome search(Part& part, uint64_t capacity, uint64_t node_limit, uint64_t& nod
   PackSearch search(scaled, capacity / part.unit);
   const Outcome outcome = search.solve(node_limit);
   nodes += search.nodes();
-  if (outcome == Outcome::infeasible) part.bound = std::max(part.bound, (capacity / part.unit + 1) * part.unit);
+  if (outcome == Outcome::infeasible)
+    part.bound = std::max(part.bound, (capacity / part.unit + 1) * part.unit);
   if (outcome == Outcome::found) {
     for (size_t i = 0; i < part.offsets.size(); ++i) part.offsets[i] = search.offsets()[i] * part.unit;
     part.height = height_of(part.sections.blocks, part.offsets);
@@ -106,7 +107,8 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
   packing.height = greedy.height;
 
   const bool reachable = options.capacity == 0 || packing.bound <= options.capacity;
-  if (packing.height > enough_of_greedy && packing.height < size_limit && reachable && options.node_limit > 0) {
+  if (packing.height > enough_of_greedy && packing.height < size_limit && reachable &&
+      options.node_limit > 0) {
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));
@@ -119,9 +121,9 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     for (Part& part : parts) {
       const uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);
       if (part.height > enough) {
-        if (options.capacity == 0)
-          lower(part, enough, std::max(enough, options.enough), left, packing.nodes);
-        else if (packing.bound <= options.capacity && search(part, options.capacity, left, packing.nodes) == Outcome::out_of_nodes)
+        if (options.capacity == 0) lower(part, enough, std::max(enough, options.enough), left, packing.nodes);
+        else if (packing.bound <= options.capacity &&
+                 search(part, options.capacity, left, packing.nodes) == Outcome::out_of_nodes)
           repack(part, options.capacity);
       }
       if (options.capacity == 0) enough = std::max(enough, part.height);

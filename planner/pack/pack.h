@@ -12,7 +12,10 @@ namespace stw {
 
 // Half-open lifetime [lower, upper), and size in bytes. An interval with an empty lifetime or size 0 takes no
 // space.
-struct Interval { int64_t lower, upper; uint64_t size; };
+struct Interval {
+  int64_t lower, upper;
+  uint64_t size;
+};
 
 struct PackOptions {
   uint64_t capacity = 0;    // bytes to fit into; 0: as low as possible
@@ -31,8 +34,8 @@ enum class PackStatus {
 struct Packing {
   // In the order of the intervals, of the lowest placement found, with any status.
   std::vector<uint64_t> offsets;
-  uint64_t height = 0;   // largest offset + size; at `size_limit` sizes saturated, and the offsets are void
-  uint64_t bound = 0;             // proven: no placement is lower
+  uint64_t height = 0;  // largest offset + size; at `size_limit` sizes saturated, and the offsets are void
+  uint64_t bound = 0;   // proven: no placement is lower
   uint64_t nodes = 0;
   PackStatus status = PackStatus::optimal;
 };

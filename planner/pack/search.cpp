@@ -14,7 +14,8 @@ constexpr uint64_t sections_of_a_node = 256;  // a decision over more sections c
 
 }  // namespace
 
-PackSearch::PackSearch(const Sections& sections, uint64_t capacity) : blocks_(sections.blocks), capacity_(capacity) {
+PackSearch::PackSearch(const Sections& sections, uint64_t capacity)
+    : blocks_(sections.blocks), capacity_(capacity) {
   const size_t count = at(sections.count);
   starting_.resize(count);
   floor_.resize(count);
@@ -50,8 +51,10 @@ PackSearch::PackSearch(const Sections& sections, uint64_t capacity) : blocks_(se
 PackSearch::Outcome PackSearch::solve(uint64_t node_limit) {
   for (uint64_t size : unplaced_size_)
     if (size > capacity_) return Outcome::infeasible;
-  constexpr Style styles[] = {
-      {Prefer::fit_then_area, true}, {Prefer::size, true}, {Prefer::life, false}, {Prefer::walls_then_area, true}};
+  constexpr Style styles[] = {{Prefer::fit_then_area, true},
+                              {Prefer::size, true},
+                              {Prefer::life, false},
+                              {Prefer::walls_then_area, true}};
   uint64_t run_nodes = first_run_nodes;
   for (bool varied = false;; varied = true, run_nodes += run_nodes / 2) {
     for (const Style& style : styles) {
@@ -161,7 +164,8 @@ bool PackSearch::lift_shut(const Part& part, bool& changed) {
     end = begin + 1;
     if (!(flags_[at(begin)] & shut) || unplaced_[at(begin)] == 0) continue;
     const uint64_t floor = floor_[at(begin)];
-    while (end < part.end && crossing_[at(end)] > 0 && (flags_[at(end)] & shut) && floor_[at(end)] == floor) ++end;
+    while (end < part.end && crossing_[at(end)] > 0 && (flags_[at(end)] & shut) && floor_[at(end)] == floor)
+      ++end;
     const uint64_t left = begin > part.begin && crossing_[at(begin)] > 0 ? floor_[at(begin - 1)] : no_wall;
     const uint64_t right = end < part.end && crossing_[at(end)] > 0 ? floor_[at(end)] : no_wall;
     const uint64_t to = std::min(left, right);
@@ -180,7 +184,8 @@ bool PackSearch::settle(const Part& part) {
     changed = false;
     auto boundary = [&](int s) {
       if (crossing_[at(s)] == 0) return true;
-      return (ends_[at(s)] > 0 || follow(s - 1, s, changed)) && (starts_[at(s)] > 0 || follow(s, s - 1, changed));
+      return (ends_[at(s)] > 0 || follow(s - 1, s, changed)) &&
+             (starts_[at(s)] > 0 || follow(s, s - 1, changed));
     };
     for (int s = part.begin + 1; s < part.end; ++s)
       if (!boundary(s)) return false;
@@ -242,8 +247,8 @@ bool PackSearch::open(const Part& part) {
   }
   const size_t first = candidates_.size();
   list_candidates(branch);
-  frames_.push_back({part, state, branch.section, branch.may_shut, first, first, candidates_.size(), changes_.size(),
-                     parts_.size()});
+  frames_.push_back({part, state, branch.section, branch.may_shut, first, first, candidates_.size(),
+                     changes_.size(), parts_.size()});
   return true;
 }
 

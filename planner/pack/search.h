@@ -43,28 +43,40 @@ class PackSearch {
   // Orders the candidates, and the sections with equally many choices.
   enum class Prefer { size, life, fit_then_area, walls_then_area };
   // Ties go to the section with the least slack, else to the lowest floor.
-  struct Style { Prefer candidate; bool least_slack; };
+  struct Style {
+    Prefer candidate;
+    bool least_slack;
+  };
 
   enum : uint8_t {
-    shut = 1,      // no buffer lies on this floor
-    hanging = 2,   // the floor was raised over waste: a buffer must rest on something else too
+    shut = 1,     // no buffer lies on this floor
+    hanging = 2,  // the floor was raised over waste: a buffer must rest on something else too
   };
 
   // Sections [begin, end) that share no unplaced buffer with other sections. `parent`: the frame that cut the
   // part off, or -1. `next`: the next part on the agenda.
-  struct Part { int begin, end, parent, next; };
+  struct Part {
+    int begin, end, parent, next;
+  };
   struct Frame {
     Part part;
     StateHash state;
-    int section;                            // the section that the frame branches on
-    bool may_shut;                          // whether shutting the section is still to be tried
-    size_t first, next, last;               // its candidates, in candidates_
-    size_t changes, parts;                  // sizes of changes_ and parts_ before its first choice
+    int section;               // the section that the frame branches on
+    bool may_shut;             // whether shutting the section is still to be tried
+    size_t first, next, last;  // its candidates, in candidates_
+    size_t changes, parts;     // sizes of changes_ and parts_ before its first choice
   };
   // The previous values; section < 0: block ~section was placed.
-  struct Change { int section; uint64_t floor; uint8_t flags; };
+  struct Change {
+    int section;
+    uint64_t floor;
+    uint8_t flags;
+  };
   // `left`, `right`: the floors of its walls, or `no_wall`.
-  struct Valley { int begin, end; uint64_t left, right; };
+  struct Valley {
+    int begin, end;
+    uint64_t left, right;
+  };
   struct Branch {
     int section = -1;
     Valley valley{};
@@ -77,9 +89,7 @@ class PackSearch {
 
   uint64_t slack(size_t s) const { return capacity_ - floor_[s] - unplaced_size_[s]; }
   // For a block within the valley that weigh() or list_candidates() looks at.
-  bool rests(const Block& block) const {
-    return resting_[at(block.end)] > resting_[at(block.first)];
-  }
+  bool rests(const Block& block) const { return resting_[at(block.end)] > resting_[at(block.first)]; }
 
   Outcome run(uint64_t node_limit, Style style, bool varied);
   void place(int block);

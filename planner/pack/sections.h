@@ -11,7 +11,10 @@
 namespace stw {
 
 // A buffer that is alive in the sections [first, end).
-struct Block { int first, end; uint64_t size; };
+struct Block {
+  int first, end;
+  uint64_t size;
+};
 
 struct Sections {
   int count = 0;

@@ -11,8 +11,8 @@ namespace {
 Box place(const Mark& m, const Timeline& timeline, const Box& box, uint64_t bytes) {
   const double left = timeline.x(m.first), right = timeline.right(m.last);
   const double scale = box.height / static_cast<double>(std::max<uint64_t>(1, bytes));
-  return {box.x + left * box.width, box.y + box.height - static_cast<double>(m.end) * scale, (right - left) * box.width,
-          static_cast<double>(m.end - m.offset) * scale};
+  return {box.x + left * box.width, box.y + box.height - static_cast<double>(m.end) * scale,
+          (right - left) * box.width, static_cast<double>(m.end - m.offset) * scale};
 }
 
 }  // namespace
@@ -30,7 +30,8 @@ std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count) {
     const double value = static_cast<double>(at) / scale;
     ticks.push_back(
         {static_cast<double>(at),
-         at == 0 ? "0" : (value >= 1000 ? grouped(static_cast<uint64_t>(value)) : number(value)) + units[unit]});
+         at == 0 ? "0"
+                 : (value >= 1000 ? grouped(static_cast<uint64_t>(value)) : number(value)) + units[unit]});
   }
   return ticks;
 }
@@ -46,8 +47,7 @@ std::vector<Tick> decimal_ticks(double high, int count) {
   for (; power > raw && decimals < 15; power /= 10) ++decimals;
   const double step = power * (raw / power <= 1 ? 1 : raw / power <= 2 ? 2 : raw / power <= 5 ? 5 : 10);
   for (int k = 0; k * step <= high + step * 1e-9; ++k)
-    ticks.push_back(
-        {k * step, decimals > 0 ? fixed_point(k * step, decimals) : whole(k * step)});
+    ticks.push_back({k * step, decimals > 0 ? fixed_point(k * step, decimals) : whole(k * step)});
   return ticks;
 }
 
@@ -100,29 +100,31 @@ std::vector<Span> recomputed(const Timeline& timeline) {
   return spans;
 }
 
-std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, bool titles) {
+std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
+                       bool titles) {
   std::string out;
   for (const Mark& m : marks.all) {
     const Box r = place(m, timeline, box, bytes);
     out += "<rect class=\"c" + std::to_string(static_cast<int>(m.owner)) +
-           (r.width > box.width * 0.006 && r.height > box.height * 0.014 ? " o" : "") + "\" x=\"" + number(r.x) +
-           "\" y=\"" + number(r.y) + "\" width=\"" + number(r.width) + "\" height=\"" + number(r.height) + "\"";
+           (r.width > box.width * 0.006 && r.height > box.height * 0.014 ? " o" : "") + "\" x=\"" +
+           number(r.x) + "\" y=\"" + number(r.y) + "\" width=\"" + number(r.width) + "\" height=\"" +
+           number(r.height) + "\"";
     if (!titles) {
       out += "/>\n";
       continue;
     }
     const std::string& where = marks.strings.at(m.place);
     out += "><title>" + escaped(marks.strings.at(m.name)) + (where.empty() ? "" : ", " + escaped(where)) +
-           (m.count > 1 && !m.persistent ? " and " + std::to_string(m.count - 1) + " like it" : "") + "&#10;" +
-           class_titles[static_cast<size_t>(m.owner)] + ", " + human_bytes(m.bytes) + " (" + grouped(m.bytes) +
-           " bytes)&#10;" + escaped(life_of(m, timeline)) + "&#10;" + escaped(marks.strings.at(m.reason)) +
-           "</title></rect>\n";
+           (m.count > 1 && !m.persistent ? " and " + std::to_string(m.count - 1) + " like it" : "") +
+           "&#10;" + class_titles[static_cast<size_t>(m.owner)] + ", " + human_bytes(m.bytes) + " (" +
+           grouped(m.bytes) + " bytes)&#10;" + escaped(life_of(m, timeline)) + "&#10;" +
+           escaped(marks.strings.at(m.reason)) + "</title></rect>\n";
   }
   return out;
 }
 
 std::vector<Caption> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
-                          double least_width, double least_height) {
+                            double least_width, double least_height) {
   std::vector<Caption> list;
   for (const Mark& m : marks.all) {
     const Box r = place(m, timeline, box, bytes);

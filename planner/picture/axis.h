@@ -12,7 +12,10 @@ namespace stw::picture {
 // Classes from the bottom of a stack to its top, in the order of the arena.
 inline constexpr std::array<size_t, class_count> stack_order = {0, 2, 1, 6, 3, 4, 5};
 
-struct Tick { double value; std::string text; };
+struct Tick {
+  double value;
+  std::string text;
+};
 // At most about `count` ticks from `low` to `top`. Their distance is a power of two.
 std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count);
 // At most about `count` ticks from 0 to `high`, at multiples of 1, 2 or 5 times a power of ten. Texts are
@@ -20,20 +23,29 @@ std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count);
 std::vector<Tick> decimal_ticks(double high, int count);
 
 // Spans of the time axis, as shares of the width.
-struct Span { double begin, end; std::string text; };
-std::vector<Span> groups(const Timeline& timeline);   // forward, head, backward, update
+struct Span {
+  double begin, end;
+  std::string text;
+};
+std::vector<Span> groups(const Timeline& timeline);  // forward, head, backward, update
 // Numbers of blocks, for as many blocks as leave `room` for each number.
 std::vector<Span> block_numbers(const Timeline& timeline, double room);
 // Instructions of the recompute, in as few spans as possible.
 std::vector<Span> recomputed(const Timeline& timeline);
 
 // The box of the rectangles: x to x + width from left to right; y + height for offset 0, up to y for `bytes`.
-struct Box { double x, y, width, height; };
+struct Box {
+  double x, y, width, height;
+};
 // One rect for each mark, in order. Each has a class c0…c6, and `o`, for an outline, if it is large enough.
-std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, bool titles);
+std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
+                       bool titles);
 // Names that fit into their marks, largest marks first.
-struct Caption { const Mark* mark; double x, y, width, height; };
-std::vector<Caption> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, double least_width,
-                          double least_height);
+struct Caption {
+  const Mark* mark;
+  double x, y, width, height;
+};
+std::vector<Caption> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
+                            double least_width, double least_height);
 
 }  // namespace stw::picture

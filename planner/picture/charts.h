@@ -4,23 +4,29 @@
 #include <string>
 #include <vector>
 
-#include "planner/picture/picture.h"
 #include "planner/picture/axis.h"
+#include "planner/picture/picture.h"
 
 namespace stw::picture {
 
 // The bytes of a chart. Both charts of the arena can zoom to the part above `base`, where the persistent
 // tensors end.
-struct Range { uint64_t base, bytes; };
+struct Range {
+  uint64_t base, bytes;
+};
 std::string arena_chart(const Marks& marks, const Timeline& timeline, const Range& range);
 std::string live_chart(const std::vector<Column>& columns, const Timeline& timeline, const Range& range);
 
 // Points by peak, with their places in the chart.
-struct PlacedPoint { const FrontierPoint* point; double x, y; int knee; };   // knee: its number from 1, or 0
+struct PlacedPoint {
+  const FrontierPoint* point;
+  double x, y;
+  int knee;
+};  // knee: its number from 1, or 0
 struct Frontier {
   std::vector<PlacedPoint> points;
-  uint64_t bytes;        // bytes at the full width
-  double tokens;         // tokens at the full height
+  uint64_t bytes;  // bytes at the full width
+  double tokens;   // tokens at the full height
 };
 Frontier place_frontier(const std::vector<FrontierPoint>& points, const Plan& plan);
 std::string frontier_chart(const Frontier& frontier, const Plan& plan);

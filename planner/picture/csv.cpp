@@ -20,8 +20,9 @@ std::string picture_csv(const Graph& graph, const Programs& programs) {
   int id = 0;
   auto row = [&](const Buffer& b, size_t lower, size_t upper) {
     out += std::to_string(id++) + "," + std::to_string(lower) + "," + std::to_string(upper) + "," +
-           std::to_string(round_up(b.bytes, programs.arena.alignment)) + "," + std::to_string(b.offset) + "," +
-           field(b.tensor < 0 ? "scratch" : graph.at(b.tensor).name) + "," + class_names[static_cast<size_t>(b.owner)] + "\n";
+           std::to_string(round_up(b.bytes, programs.arena.alignment)) + "," + std::to_string(b.offset) +
+           "," + field(b.tensor < 0 ? "scratch" : graph.at(b.tensor).name) + "," +
+           class_names[static_cast<size_t>(b.owner)] + "\n";
   };
   for (const Buffer& b : programs.arena.persistent)
     if (!overlays_gradients || b.owner != Class::gradients) row(b, 0, top.instructions.size());

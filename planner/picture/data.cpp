@@ -32,8 +32,8 @@ std::string script_data(const Marks& marks, const Timeline& timeline, const std:
   });
   list("sections", [&] {
     for (const Section& s : timeline.sections())
-      out += "[" + std::to_string(s.first) + "," + std::to_string(s.instructions()) + "," + number(s.begin, 6) + "," +
-             number(s.end, 6) + "],";
+      out += "[" + std::to_string(s.first) + "," + std::to_string(s.instructions()) + "," +
+             number(s.begin, 6) + "," + number(s.end, 6) + "],";
   });
   list("columns", [&] {
     for (const Column& c : columns) {
@@ -43,8 +43,8 @@ std::string script_data(const Marks& marks, const Timeline& timeline, const std:
   });
   list("frontier", [&] {
     for (const PlacedPoint& p : f.points)
-      out += "[" + number(p.x, 5) + "," + number(1 - p.y, 5) + "," + std::to_string(p.point->peak_bytes) + ",\"" +
-             whole(p.point->tokens_per_second) + "\"," + quoted(p.point->label) + "],";
+      out += "[" + number(p.x, 5) + "," + number(1 - p.y, 5) + "," + std::to_string(p.point->peak_bytes) +
+             ",\"" + whole(p.point->tokens_per_second) + "\"," + quoted(p.point->label) + "],";
   });
   list("phases", [&] {
     for (Phase p : {Phase::forward, Phase::recompute, Phase::backward, Phase::update, Phase::generate})

@@ -37,7 +37,8 @@ class Marker {
     marks_.buffers += static_cast<int>(single.size());
     int columns = 1024, rows = 512;
     std::vector<Mark> drawn = single;
-    for (; drawn.size() > largest_mark_count && columns > 16; columns = columns * 3 / 4, rows = rows * 3 / 4) {
+    for (; drawn.size() > largest_mark_count && columns > 16;
+         columns = columns * 3 / 4, rows = rows * 3 / 4) {
       drawn = on_grid(single, columns, rows);
       marks_.columns = columns;
       marks_.rows = rows;
@@ -86,7 +87,8 @@ class Marker {
   void close() {
     Mark& run = marks_.all.back();
     if (run.count > 1)
-      run.name = marks_.strings.id(first_name_ + " … " + last_name_ + " (" + std::to_string(run.count) + " tensors)");
+      run.name = marks_.strings.id(first_name_ + " … " + last_name_ + " (" + std::to_string(run.count) +
+                                   " tensors)");
   }
 
   // The tensors that each buffer holds one after the other. In-place ops pass a buffer on.
@@ -126,7 +128,9 @@ class Marker {
     m.name = marks_.strings.id(name_of(held));
     const int segment = scratch ? -1 : graph_.at(b.tensor).segment;
     const bool input = b.owner == Class::inputs;
-    m.place = marks_.strings.id(segment >= 0 ? graph_.segment_name(segment) : input ? "" : timeline_.place(first));
+    m.place = marks_.strings.id(segment >= 0 ? graph_.segment_name(segment)
+                                : input      ? ""
+                                             : timeline_.place(first));
     m.reason = marks_.strings.id(reason_of(b, first, held));
     return m;
   }
@@ -143,12 +147,15 @@ class Marker {
       });
       return is_output ? "kept for backward: the input of the next segment" : "kept for backward";
     }
-    if (programs_.arena.on_host(b.tensor) && t.kind == Kind::activation && timeline_.at(first).kind == OpKind::fetch)
+    if (programs_.arena.on_host(b.tensor) && t.kind == Kind::activation &&
+        timeline_.at(first).kind == OpKind::fetch)
       return "fetched for backward from host memory, where it was kept";
     if (programs_.arena.on_host(b.tensor) && t.kind != Kind::activation)
-      return timeline_.at(first).kind == OpKind::fetch ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
-                                                       : "on its way to host memory: " + std::string(persistent_reason(t.kind));
-    if (graph_.fuses_updates() && t.kind == Kind::activation && t.segment < 0) return "gradient, used up by the update that follows";
+      return timeline_.at(first).kind == OpKind::fetch
+                 ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
+                 : "on its way to host memory: " + std::string(persistent_reason(t.kind));
+    if (graph_.fuses_updates() && t.kind == Kind::activation && t.segment < 0)
+      return "gradient, used up by the update that follows";
     if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
     return "transient: its place is free again after its last use";
   }
@@ -163,8 +170,8 @@ class Marker {
     auto column = [&](int i) { return static_cast<int>(timeline_.x(i) * columns); };
     auto row = [&](uint64_t offset) { return static_cast<int>(static_cast<double>(offset) / height * rows); };
     for (const Mark& m : single) {
-      const auto [cell, added] =
-          cells.emplace(std::tuple{m.owner, column(m.first), column(m.last), row(m.offset), row(m.end)}, drawn.size());
+      const auto [cell, added] = cells.emplace(
+          std::tuple{m.owner, column(m.first), column(m.last), row(m.offset), row(m.end)}, drawn.size());
       if (added) {
         drawn.push_back(m);
         largest.push_back(m.bytes);
@@ -198,7 +205,8 @@ Marks make_marks(const Graph& graph, const Programs& programs, const Timeline& t
 }
 
 std::string life_of(const Mark& m, const Timeline& timeline) {
-  if (m.persistent) return m.owner == Class::gradients ? "from the first micro-step to the update" : "the whole run";
+  if (m.persistent)
+    return m.owner == Class::gradients ? "from the first micro-step to the update" : "the whole run";
   const std::string from = timeline.moment(m.first);
   return m.first == m.last ? "during " + from : "from " + from + " to " + timeline.moment(m.last);
 }

@@ -11,18 +11,18 @@ namespace stw::picture {
 
 struct Mark {
   Class owner;
-  int first, last;           // instructions, both included
-  uint64_t offset, end;      // in the arena
-  uint64_t bytes;            // of all its buffers
+  int first, last;       // instructions, both included
+  uint64_t offset, end;  // in the arena
+  uint64_t bytes;        // of all its buffers
   int count;
-  int name, place, reason;   // indices in Marks::strings; `place` may be ""
+  int name, place, reason;  // indices in Marks::strings; `place` may be ""
   bool persistent;
 };
 
 struct Marks {
-  std::vector<Mark> all;     // persistent ones first
+  std::vector<Mark> all;  // persistent ones first
   Strings strings;
-  int buffers = 0;           // buffers in all marks
+  int buffers = 0;  // buffers in all marks
   // The grid on which program buffers were drawn together. 0: each has its own mark.
   int columns = 0, rows = 0;
 };

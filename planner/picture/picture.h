@@ -13,8 +13,8 @@ namespace stw {
 struct FrontierPoint {
   uint64_t peak_bytes;
   double tokens_per_second;
-  std::string label;   // its decisions, in words
-  bool knee;           // gets a label in the picture
+  std::string label;  // its decisions, in words
+  bool knee;          // gets a label in the picture
 };
 
 // A page: the arena and the live bytes over time, speed against memory (if there are points), and the

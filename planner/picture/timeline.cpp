@@ -9,7 +9,8 @@ namespace {
 Run::Group group_of(const Graph& graph, const Instruction& i, int segment) {
   if (i.phase == Phase::update) return Run::Group::update;
   if (i.phase == Phase::generate) return Run::Group::inference;
-  if (segment >= 0 && graph.segments[static_cast<size_t>(segment)].kind == SegmentKind::head) return Run::Group::head;
+  if (segment >= 0 && graph.segments[static_cast<size_t>(segment)].kind == SegmentKind::head)
+    return Run::Group::head;
   return i.phase == Phase::forward ? Run::Group::forward : Run::Group::backward;
 }
 
@@ -26,12 +27,17 @@ uint64_t Column::total() const {
   return sum;
 }
 
-Timeline::Timeline(const Graph& graph, const Plan& plan, const Programs& programs) : graph_(graph), arena_(programs.arena) {
+Timeline::Timeline(const Graph& graph, const Plan& plan, const Programs& programs)
+    : graph_(graph), arena_(programs.arena) {
   const auto [top, moment] = peak_moment(programs);
   const Program& micro = plan.accumulation_steps > 1 ? programs.micro_next : programs.micro_first;
-  add(micro, plan.accumulation_steps > 1 ? "micro-step, " + std::to_string(plan.accumulation_steps) + " times" : "micro-step", 1);
+  add(micro,
+      plan.accumulation_steps > 1 ? "micro-step, " + std::to_string(plan.accumulation_steps) + " times"
+                                  : "micro-step",
+      1);
   add(programs.update, "update", 0.16);
-  const bool is_training = top == &programs.micro_first || top == &programs.micro_next || top == &programs.update;
+  const bool is_training =
+      top == &programs.micro_first || top == &programs.micro_next || top == &programs.update;
   if (!is_training) add(*top, top->name, 0.3);
   const double width = sections_.back().end;
   for (Section& s : sections_) {
@@ -46,7 +52,7 @@ void Timeline::add(const Program& program, std::string title, double width) {
   const int first = sections_.empty() ? 0 : instructions();
   const double begin = sections_.empty() ? 0 : sections_.back().end;
   sections_.push_back({&program, std::move(title), first, begin, begin + width});
-  bool continues = false;   // a run never spans two programs
+  bool continues = false;  // a run never spans two programs
   for (int n = 0; n < sections_.back().instructions(); ++n) {
     const Instruction& i = program.instructions[static_cast<size_t>(n)];
     const int segment = graph_.op(i.op).segment;
@@ -54,7 +60,8 @@ void Timeline::add(const Program& program, std::string title, double width) {
     // Copies to and from host memory, and updates inside the backward pass, stand between the ops of
     // segments.
     const bool stands_between = is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
-    if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment))) ++runs_.back().end;
+    if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment)))
+      ++runs_.back().end;
     else runs_.push_back({group, segment, first + n, first + n + 1});
     continues = true;
   }
@@ -93,7 +100,8 @@ Timeline::Words Timeline::words(int instruction) const {
   const std::string name = op_row(i.kind).name;
   // All sums of squares have the same output, and all stores go to host memory. So their inputs name them.
   const bool is_sum = i.kind == OpKind::square_sum || i.kind == OpKind::store;
-  const std::string others = i.ops == 1 ? "" : " and " + std::to_string(i.ops - 1) + (i.ops == 2 ? " other" : " others");
+  const std::string others =
+      i.ops == 1 ? "" : " and " + std::to_string(i.ops - 1) + (i.ops == 2 ? " other" : " others");
   for (int t : is_sum ? op.inputs : op.outputs)
     if (t >= 0) return {name + (is_sum ? " of " : " → "), graph_.at(t).name + others};
   return {name, ""};
@@ -109,11 +117,14 @@ int Timeline::block(int segment) const {
   return graph_.segments[static_cast<size_t>(segment)].block;
 }
 
-std::string Timeline::place(int instruction) const { return graph_.segment_name(graph_.op(at(instruction).op).segment); }
+std::string Timeline::place(int instruction) const {
+  return graph_.segment_name(graph_.op(at(instruction).op).segment);
+}
 
 std::string Timeline::moment(int instruction) const {
   const std::string where = place(instruction);
-  return label(instruction) + " (" + (where.empty() ? "" : where + ", ") + phase_name(at(instruction).phase) + ")";
+  return label(instruction) + " (" + (where.empty() ? "" : where + ", ") + phase_name(at(instruction).phase) +
+         ")";
 }
 
 const char* Timeline::phase_name(Phase phase) {
@@ -137,7 +148,8 @@ std::vector<Column> Timeline::live(int at_most) const {
     for (int i = 0; i < n; ++i) {
       Column c{s.first + i, s.first + i + 1, s.first + i, {}};
       for (size_t k = 0; k < class_count; ++k)
-        c.live[k] = static_cast<uint64_t>(std::min<__int128>(now[k] += change[static_cast<size_t>(i)][k], size_limit));
+        c.live[k] = static_cast<uint64_t>(
+            std::min<__int128>(now[k] += change[static_cast<size_t>(i)][k], size_limit));
       if (i % step == 0) {
         columns.push_back(c);
         continue;

@@ -13,8 +13,8 @@ namespace stw::picture {
 struct Section {
   const Program* program;
   std::string title;
-  int first;             // index of its first instruction; indices run through all sections
-  double begin, end;     // as shares of the width, 0 to 1
+  int first;          // index of its first instruction; indices run through all sections
+  double begin, end;  // as shares of the width, 0 to 1
   int instructions() const { return static_cast<int>(program->instructions.size()); }
 };
 
@@ -22,8 +22,8 @@ struct Section {
 struct Run {
   enum class Group : uint8_t { forward, head, backward, update, inference };
   Group group;
-  int segment;           // of the graph; -1: none
-  int first, end;        // instructions, half-open
+  int segment;     // of the graph; -1: none
+  int first, end;  // instructions, half-open
 };
 
 // Live bytes by class, for one or a few consecutive instructions: those of the busiest one.
@@ -43,8 +43,8 @@ class Timeline {
   int instructions() const { return sections_.back().first + sections_.back().instructions(); }
   const Section& section_of(int instruction) const;
   const Instruction& at(int instruction) const;
-  double x(int instruction) const;                 // of its left side, as a share of the width
-  double right(int instruction) const;             // of its right side
+  double x(int instruction) const;      // of its left side, as a share of the width
+  double right(int instruction) const;  // of its right side
   // The busiest instruction of the program that reaches the top of the arena.
   int peak() const { return peak_; }
   bool holds_gradients(const Section& section) const { return section.program->base >= arena_.gradients_end; }
@@ -52,13 +52,15 @@ class Timeline {
   // place.
   int gradients_end() const;
 
-  struct Words { std::string op, tensor; };        // "norm → ", "attn_norm"
+  struct Words {
+    std::string op, tensor;
+  };  // "norm → ", "attn_norm"
   Words words(int instruction) const;
-  std::string label(int instruction) const;        // both
-  std::string place(int instruction) const;        // "block 3"
-  std::string moment(int instruction) const;       // "norm → attn_norm (block 3, forward)"
+  std::string label(int instruction) const;   // both
+  std::string place(int instruction) const;   // "block 3"
+  std::string moment(int instruction) const;  // "norm → attn_norm (block 3, forward)"
   static const char* phase_name(Phase phase);
-  int block(int segment) const;                    // its index; -1: not a block
+  int block(int segment) const;  // its index; -1: not a block
 
   std::vector<Column> live(int at_most) const;
 

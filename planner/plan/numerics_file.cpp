@@ -34,7 +34,8 @@ Result<ParameterGroup> group_from(const Json& object) {
   }
   if (object.find("state_bits")) {
     STW_ASSIGN(bits, get_int(object, "state_bits"));
-    if (bits != 8 && bits != 32) return wrong("group \"" + pattern + "\" has states of " + std::to_string(bits) + " bits");
+    if (bits != 8 && bits != 32)
+      return wrong("group \"" + pattern + "\" has states of " + std::to_string(bits) + " bits");
     g.state_bits = static_cast<int>(bits);
   }
   return g;
@@ -63,7 +64,8 @@ Status read_optimizer(const Json& object, Numerics& n) {
 Status read_state_bits(const Json& object, Numerics& n) {
   STW_ASSIGN(bits, get_int(object, "state_bits"));
   if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
-    return wrong(std::string("optimizer ") + name_of(n.optimizer) + " has no states of " + std::to_string(bits) + " bits");
+    return wrong(std::string("optimizer ") + name_of(n.optimizer) + " has no states of " +
+                 std::to_string(bits) + " bits");
   n.state_bits = static_cast<int>(bits);
   return ok();
 }
@@ -78,7 +80,8 @@ Status read_master(const Json& object, Numerics& n) {
 
 Status read_quantized_embeddings(const Json& object, Numerics& n) {
   STW_TRY(read_name(object, "quantize_embeddings", quantize_names, n.quantize_embeddings));
-  return n.quantize_embeddings == Quantize::nf4 ? wrong("embeddings are quantized to int8 or not at all") : ok();
+  return n.quantize_embeddings == Quantize::nf4 ? wrong("embeddings are quantized to int8 or not at all")
+                                                : ok();
 }
 
 Status read_flag(const Json& object, const char* key, bool& out) {
@@ -124,8 +127,8 @@ struct NumericsField {
   const char* name;
   Json (*write)(const Numerics&);
   Status (*read)(const Json& object, Numerics&);
-  bool is_new = false;      // files of older versions lack it, and mean the default
-  bool is_of_graph = false; // decides which inputs the graph has and which parameters it trains
+  bool is_new = false;       // files of older versions lack it, and mean the default
+  bool is_of_graph = false;  // decides which inputs the graph has and which parameters it trains
 };
 
 constexpr bool is_new = true, is_of_graph = true;
@@ -137,19 +140,26 @@ const NumericsField fields[] = {
     {"state_bits", [](const Numerics& n) { return Json(n.state_bits); }, read_state_bits},
     {"master", [](const Numerics& n) { return Json(master_name(n)); }, read_master},
     {"gradients", [](const Numerics& n) { return Json(gradients_name(n)); },
-     [](const Json& o, Numerics& n) { return read_name(o, "gradients", gradients_names, n.gradients); }, is_new},
+     [](const Json& o, Numerics& n) { return read_name(o, "gradients", gradients_names, n.gradients); },
+     is_new},
     {"fused_update", [](const Numerics& n) { return Json(n.fused_update); },
      [](const Json& o, Numerics& n) { return read_flag(o, "fused_update", n.fused_update); }, is_new},
-    {"exact", [](const Numerics& n) { return Json(n.exact); }, [](const Json& o, Numerics& n) { return read_flag(o, "exact", n.exact); }},
+    {"exact", [](const Numerics& n) { return Json(n.exact); },
+     [](const Json& o, Numerics& n) { return read_flag(o, "exact", n.exact); }},
     {"kernels", [](const Numerics& n) { return Json(kernels_name(n)); },
      [](const Json& o, Numerics& n) { return read_name(o, "kernels", kernels_names, n.kernels); }, is_new},
     {"attention", [](const Numerics& n) { return Json(attention_name(n)); },
-     [](const Json& o, Numerics& n) { return read_name(o, "attention", attention_names, n.attention); }, is_new},
+     [](const Json& o, Numerics& n) { return read_name(o, "attention", attention_names, n.attention); },
+     is_new},
     {"quantize", [](const Numerics& n) { return Json(name_of(n.quantize)); },
      [](const Json& o, Numerics& n) { return read_name(o, "quantize", quantize_names, n.quantize); }, is_new},
-    {"quantize_embeddings", [](const Numerics& n) { return Json(name_of(n.quantize_embeddings)); }, read_quantized_embeddings, is_new},
+    {"quantize_embeddings", [](const Numerics& n) { return Json(name_of(n.quantize_embeddings)); },
+     read_quantized_embeddings, is_new},
     {"preference", [](const Numerics& n) { return Json(name_of(n.inputs.preference)); },
-     [](const Json& o, Numerics& n) { return read_name(o, "preference", preference_names, n.inputs.preference); }, is_new, is_of_graph},
+     [](const Json& o, Numerics& n) {
+       return read_name(o, "preference", preference_names, n.inputs.preference);
+     },
+     is_new, is_of_graph},
     {"inputs", [](const Numerics& n) { return inputs_json(n.inputs); }, read_inputs, false, is_of_graph},
     {"groups", [](const Numerics& n) { return groups_json(n.groups); }, read_groups, false, is_of_graph},
 };
@@ -166,7 +176,8 @@ Result<Numerics> numerics_from(const Json& object) {
   Numerics n;
   for (const NumericsField& field : fields)
     if (!field.is_new || object.find(field.name)) STW_TRY(field.read(object, n));
-  if (!n.exact && !uses_cublaslt(n.kernels)) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
+  if (!n.exact && !uses_cublaslt(n.kernels))
+    return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
   return n;
 }
 

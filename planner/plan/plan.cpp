@@ -55,7 +55,8 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
 }
 
 PeakMoment peak_moment(const Programs& programs) {
-  const Program* top = programs.micro_next.instructions.empty() ? &programs.micro_first : &programs.micro_next;
+  const Program* top =
+      programs.micro_next.instructions.empty() ? &programs.micro_first : &programs.micro_next;
   for (const Program* p : programs.all())
     if (p->end > top->end) top = p;
   std::vector<__int128> change(top->instructions.size() + 1);
@@ -101,7 +102,8 @@ std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisi
     if (segment.kind != SegmentKind::block) continue;
     std::vector<std::string> names;
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-      if (!(decisions.saved[s] >> bit & 1)) names.push_back(graph.at(graph.op(segment.saveable[bit]).outputs[0]).name);
+      if (!(decisions.saved[s] >> bit & 1))
+        names.push_back(graph.at(graph.op(segment.saveable[bit]).outputs[0]).name);
     if (continues && runs.back().tensors == names) runs.back().last = segment.block;
     else if (!names.empty()) runs.push_back({segment.block, segment.block, names});
     continues = !names.empty();
@@ -115,7 +117,8 @@ std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decis
     const Segment& segment = graph.segments[s];
     const int64_t rows = decisions.tile_rows_of(s);
     if (segment.kind != SegmentKind::block || rows == 0) continue;
-    if (!runs.empty() && runs.back().rows == rows && runs.back().last + 1 == segment.block) runs.back().last = segment.block;
+    if (!runs.empty() && runs.back().rows == rows && runs.back().last + 1 == segment.block)
+      runs.back().last = segment.block;
     else runs.push_back({segment.block, segment.block, rows});
   }
   return runs;
@@ -123,7 +126,8 @@ std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decis
 
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions) {
   const Arena arena = make_arena(graph, 1, decisions.offload, decisions.micro_batch);
-  constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter, Kind::activation};
+  constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter,
+                                           Kind::activation};
   const int blocks = graph.blocks();
   std::vector<OffloadedTensors> list;
   for (int k = 0; k < offloaded_count; ++k) {
@@ -131,7 +135,8 @@ std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisi
     uint64_t bytes = 0;
     for (const Buffer& b : arena.host)
       if (graph.at(b.tensor).kind == kinds[k]) bytes = size_add(bytes, b.bytes);
-    if (bytes > 0) list.push_back({static_cast<Offloaded>(k), std::min(parts, blocks) - 1, parts > blocks, bytes});
+    if (bytes > 0)
+      list.push_back({static_cast<Offloaded>(k), std::min(parts, blocks) - 1, parts > blocks, bytes});
   }
   return list;
 }
@@ -139,12 +144,15 @@ std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisi
 Result<Programs> realize(const Graph& graph, const Plan& plan) {
   const DeviceProfile* device = find_device(plan.request.device);
   if (!device) return Error{Code::bad_argument, "plan: unknown device '" + plan.request.device + "'"};
-  Programs programs = make_programs(graph, plan.decisions, plan.request.global_batch, plan.request.threads, device->alignment);
+  Programs programs = make_programs(graph, plan.decisions, plan.request.global_batch, plan.request.threads,
+                                    device->alignment);
   if (programs.arena_bytes != plan.bytes.arena)
-    return Error{Code::corrupt, "plan: its arena has " + std::to_string(plan.bytes.arena) + " bytes, its programs need " +
-                                    std::to_string(programs.arena_bytes) + ": it was made for another model or by another version; plan again"};
+    return Error{Code::corrupt, "plan: its arena has " + std::to_string(plan.bytes.arena) +
+                                    " bytes, its programs need " + std::to_string(programs.arena_bytes) +
+                                    ": it was made for another model or by another version; plan again"};
   if (programs.arena.host_bytes != plan.bytes.host)
-    return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) + " bytes in host memory, its programs " +
+    return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) +
+                                    " bytes in host memory, its programs " +
                                     std::to_string(programs.arena.host_bytes)};
   std::vector<const Program*> step{&programs.update};
   if (graph.fuses_updates()) step.push_back(&programs.micro_first);

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "planner/graph/optimizer.h"
-#include "planner/program/program.h"
 #include "planner/plan/request.h"
+#include "planner/program/program.h"
 
 namespace stw {
 
 struct Bytes {
-  std::array<uint64_t, class_count> of{};   // at the moment of the peak
+  std::array<uint64_t, class_count> of{};  // at the moment of the peak
   uint64_t padding = 0, arena = 0, reserve = 0, peak = 0, budget = 0, host = 0;
 };
 
@@ -25,7 +25,7 @@ struct Relaxation {
   // the one within the budget if the relaxation makes one fit, otherwise the one with its own smallest peak.
   double costs_fraction = 0;
   bool changes_numerics = false;
-  bool fits = false;                // this relaxation alone makes a plan fit
+  bool fits = false;  // this relaxation alone makes a plan fit
 };
 
 struct Plan {
@@ -38,15 +38,15 @@ struct Plan {
   int64_t accumulation_steps = 0, last_micro_batch = 0;
   Bytes bytes;
   bool fits = false;
-  uint64_t minimum_bytes = 0;       // the smallest budget that works
+  uint64_t minimum_bytes = 0;  // the smallest budget that works
   std::vector<Relaxation> relaxations;
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
   // By the cost model, no plan of these numerics within the budget is faster.
   uint64_t bound_picoseconds = 0;
-  uint64_t unlimited_picoseconds = 0;   // no plan within any budget is faster
-  uint64_t next_gib_picoseconds = 0;    // time of a step with one GiB more and the same state format
-  uint64_t copied_bytes = 0;        // in a step, between host memory and the device, in both directions
-  uint64_t layout_bound = 0;        // bytes of the arena; no layout of these programs is smaller
+  uint64_t unlimited_picoseconds = 0;  // no plan within any budget is faster
+  uint64_t next_gib_picoseconds = 0;   // time of a step with one GiB more and the same state format
+  uint64_t copied_bytes = 0;           // in a step, between host memory and the device, in both directions
+  uint64_t layout_bound = 0;           // bytes of the arena; no layout of these programs is smaller
   uint64_t model_hash = 0;
   std::string states_reason;
 };
@@ -66,22 +66,36 @@ using GraphSource = std::function<Graph(const Numerics&)>;
 Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
                        uint64_t alignment);
 // The program that reaches the top of the arena, and its busiest instruction.
-struct PeakMoment { const Program* program; int instruction; };
+struct PeakMoment {
+  const Program* program;
+  int instruction;
+};
 PeakMoment peak_moment(const Programs& programs);
 // Bytes by class at the moment of the peak.
 Bytes account(const Programs& programs);
 
 // Blocks [first, last] that compute the same tensors again.
-struct RecomputedBlocks { int first, last; std::vector<std::string> tensors; };
+struct RecomputedBlocks {
+  int first, last;
+  std::vector<std::string> tensors;
+};
 std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions);
 
 // Blocks [first, last] whose feed-forward part runs in tiles of `rows` rows.
-struct TiledBlocks { int first, last; int64_t rows; };
+struct TiledBlocks {
+  int first, last;
+  int64_t rows;
+};
 std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decisions);
 
 // The tensors of one kind that a plan keeps in host memory: those of blocks 0 to `last` (< 0: none), and if
 // `others`, those that belong to parameters outside of blocks.
-struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
+struct OffloadedTensors {
+  Offloaded what;
+  int last;
+  bool others;
+  uint64_t bytes;
+};
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
 // The fastest plan that fits. If none fits, the smallest plan, with relaxations of the request

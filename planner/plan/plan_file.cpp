@@ -4,11 +4,11 @@
 #include <array>
 #include <charconv>
 
-#include "planner/graph/feed_forward.h"
 #include "planner/base/json.h"
-#include "planner/plan/numerics_file.h"
 #include "planner/device/profile_file.h"
+#include "planner/graph/feed_forward.h"
 #include "planner/graph/update.h"
+#include "planner/plan/numerics_file.h"
 
 namespace stw {
 
@@ -43,7 +43,9 @@ Json offload_json(const Graph& graph, const Plan& plan) {
   Json list = Json::array();
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     Json entry = Json::object().set("tensors", offloaded_names[static_cast<int>(o.what)]);
-    entry.set("blocks", o.last >= 0 ? Json::Array{0, o.last} : Json::Array{}).set("outside_blocks", o.others).set("bytes", o.bytes);
+    entry.set("blocks", o.last >= 0 ? Json::Array{0, o.last} : Json::Array{})
+        .set("outside_blocks", o.others)
+        .set("bytes", o.bytes);
     list.push(std::move(entry));
   }
   return list;
@@ -71,7 +73,7 @@ std::string hexadecimal(uint64_t x) {
 
 std::string describe(const Graph& graph) {
   std::string s = graph.architecture;
-  auto add = [&](auto x) {   // the shortest exact text, in any locale
+  auto add = [&](auto x) {  // the shortest exact text, in any locale
     char text[32];
     s += ' ';
     s.append(text, std::to_chars(text, text + sizeof text, x).ptr);
@@ -88,11 +90,13 @@ std::string describe(const Graph& graph) {
   for (const Op& op : graph.ops) {
     // Names every attribute. A new attribute does not compile here until you decide whether it changes the
     // model.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
-                                  stream] = op.attributes;
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
+                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
+                                  dropout, columns, stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
-    for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(activation)}) add(x);
+    for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(activation)})
+      add(x);
     // Attributes that were added later appear only if they are used, so that the text of older models does
     // not change.
     if (window > 0) add(window);
@@ -101,8 +105,9 @@ std::string describe(const Graph& graph) {
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
     if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
-    const bool in_block = op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
-    for (int t : op.inputs) {   // parameters that an earlier op uses too
+    const bool in_block =
+        op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
+    for (int t : op.inputs) {  // parameters that an earlier op uses too
       if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
       if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
       is_used[static_cast<size_t>(t)] = true;
@@ -125,25 +130,35 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   Json body = Json::object();
   body.set("format", "stowage-plan").set("version", 1).set("fits", plan.fits);
   Json about = Json::object()
-                   .set("architecture", plan.architecture).set("parameters", plan.parameters).set("trainable", plan.trainable)
-                   .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics)).set("layers", plan.layers);
+                   .set("architecture", plan.architecture)
+                   .set("parameters", plan.parameters)
+                   .set("trainable", plan.trainable)
+                   .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics))
+                   .set("layers", plan.layers);
   if (graph.labels > 0) about.set("labels", graph.labels);
   body.set("model", about.set("hash", hexadecimal(hash(model.data(), model.size()))));
   Json where = Json::object()
-                   .set("name", r.device).set("title", device ? device->title : "")
-                   .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile");
+                   .set("name", r.device)
+                   .set("title", device ? device->title : "")
+                   .set("memory_bytes", r.device_memory)
+                   .set("source", r.device_probed ? "probe" : "profile");
   if (r.calibrated) where.set("calibration", profile_json(*r.calibrated));
   body.set("device", where);
   body.set("request", Json::object()
-                          .set("vram_bytes", r.memory_bytes).set("host_bytes", r.host_bytes)
-                          .set("reserve_bytes", r.reserve_bytes ? Json(*r.reserve_bytes) : Json()).set("global_batch", r.global_batch)
-                          .set("sequence", r.sequence).set("threads", r.threads).set("micro_batch", r.micro_batch)
+                          .set("vram_bytes", r.memory_bytes)
+                          .set("host_bytes", r.host_bytes)
+                          .set("reserve_bytes", r.reserve_bytes ? Json(*r.reserve_bytes) : Json())
+                          .set("global_batch", r.global_batch)
+                          .set("sequence", r.sequence)
+                          .set("threads", r.threads)
+                          .set("micro_batch", r.micro_batch)
                           .set("recompute", recompute_names[static_cast<int>(r.recompute)])
                           .set("state_bits", r.state_bits));
   body.set("numerics", numerics_json(plan.numerics, plan.states_reason));
   body.set("micro_batch", plan.decisions.micro_batch).set("accumulation_steps", plan.accumulation_steps);
   body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
-  body.set("recompute", recompute_json(graph, plan.decisions)).set("tiles", tiles_json(graph, plan.decisions));
+  body.set("recompute", recompute_json(graph, plan.decisions))
+      .set("tiles", tiles_json(graph, plan.decisions));
   body.set("offload", offload_json(graph, plan));
   Json bytes = Json::object();
   for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[static_cast<size_t>(c)]);
@@ -152,7 +167,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("bytes", bytes);
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
   body.set("predicted", Json::object()
-                            .set("step_seconds", step).set("tokens_per_second", tokens / step)
+                            .set("step_seconds", step)
+                            .set("tokens_per_second", tokens / step)
                             .set("recompute_fraction", seconds(plan.recompute_picoseconds) / step)
                             .set("copied_bytes", plan.copied_bytes));
   body.set("search", Json::object()
@@ -161,16 +177,22 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                          .set("proven", plan.fits && plan.step_picoseconds == plan.bound_picoseconds)
                          .set("unlimited_seconds", seconds(plan.unlimited_picoseconds))
                          .set("next_gib_seconds", seconds(plan.next_gib_picoseconds)));
-  body.set("layout", Json::object()
-                         .set("arena_bytes", plan.bytes.arena).set("lower_bound_bytes", plan.layout_bound)
-                         .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
+  body.set(
+      "layout",
+      Json::object()
+          .set("arena_bytes", plan.bytes.arena)
+          .set("lower_bound_bytes", plan.layout_bound)
+          .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
   body.set("minimum_vram_bytes", plan.minimum_bytes);
   if (!plan.fits) {
     Json list = Json::array();
     for (const Relaxation& x : plan.relaxations)
       list.push(Json::object()
-                    .set("change", x.change).set("saves_bytes", x.saves_bytes).set("costs_fraction", x.costs_fraction)
-                    .set("changes_numerics", x.changes_numerics).set("fits", x.fits));
+                    .set("change", x.change)
+                    .set("saves_bytes", x.saves_bytes)
+                    .set("costs_fraction", x.costs_fraction)
+                    .set("changes_numerics", x.changes_numerics)
+                    .set("fits", x.fits));
     body.set("relaxations", list);
   }
   return to_string(fingerprinted(std::move(body), hash), 1) + "\n";
@@ -193,7 +215,9 @@ Result<Json> checked(std::string_view text, Hash hash) {
   for (const auto& [key, value] : json.members())
     if (key != "fingerprint") members.emplace_back(key, value);
   Json body(std::move(members));
-  const auto print_of = [&](const std::string& written) { return hexadecimal(hash(written.data(), written.size())); };
+  const auto print_of = [&](const std::string& written) {
+    return hexadecimal(hash(written.data(), written.size()));
+  };
   const std::string actual = print_of(to_string(canonical(body), 0));
   // Version 0.1.0 computed the fingerprint of the text on one line.
   if (fingerprint != actual && fingerprint != print_of(to_string(body, 0)))
@@ -222,9 +246,11 @@ Status read_request(const Json& body, Request& r) {
   STW_ASSIGN(bits, get_int(*request, "state_bits"));
   const DeviceProfile* embedded = find_device(name);
   const bool is_gpu = embedded && embedded->cuda;
-  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < (is_gpu ? 0 : 1) || threads > (is_gpu ? 0 : 1024))
+  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < (is_gpu ? 0 : 1) ||
+      threads > (is_gpu ? 0 : 1024))
     return not_a_plan("its request has a batch, sequence or number of threads out of range");
-  if (micro < 0 || (bits != 0 && bits != 8 && bits != 32)) return not_a_plan("its request has a micro-batch or states out of range");
+  if (micro < 0 || (bits != 0 && bits != 8 && bits != 32))
+    return not_a_plan("its request has a micro-batch or states out of range");
   r.device = name;
   if (const Json* calibration = device->find("calibration")) {
     STW_ASSIGN(profile, profile_from(*calibration));
@@ -263,7 +289,8 @@ Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int
   std::vector<size_t> list;
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
-    if (segment.kind == SegmentKind::block && segment.block >= first && segment.block <= last) list.push_back(s);
+    if (segment.kind == SegmentKind::block && segment.block >= first && segment.block <= last)
+      list.push_back(s);
   }
   return list;
 }
@@ -276,14 +303,20 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   int64_t next = 0;
   for (const Json& entry : list->elements()) {
     STW_ASSIGN(rows, get_int(entry, "rows"));
-    const auto no_tiles = [&] { return not_a_plan("it cannot be cut into tiles of " + std::to_string(rows) + " rows"); };
+    const auto no_tiles = [&] {
+      return not_a_plan("it cannot be cut into tiles of " + std::to_string(rows) + " rows");
+    };
     if (rows < 1) return no_tiles();
     STW_ASSIGN(segments, blocks_of(graph, entry, next));
     for (size_t s : segments) {
-      if (!may_tile(graph, graph.segments[s], decisions.saved[s])) return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
+      if (!may_tile(graph, graph.segments[s], decisions.saved[s]))
+        return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
       const int64_t of_sample = rows_in_tiles(graph, graph.segments[s]);
-      const auto all = static_cast<int64_t>(size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(of_sample)));
-      if (tiling_of(all, of_sample, rows).tiles() > most_tiles || rows % tile_unit(graph, graph.segments[s].feed_forward) != 0) return no_tiles();
+      const auto all = static_cast<int64_t>(
+          size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(of_sample)));
+      if (tiling_of(all, of_sample, rows).tiles() > most_tiles ||
+          rows % tile_unit(graph, graph.segments[s].feed_forward) != 0)
+        return no_tiles();
       decisions.tile_rows[s] = rows;
     }
   }
@@ -293,13 +326,16 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
 Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   STW_ASSIGN(micro, get_int(body, "micro_batch"));
   STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
-  if (micro < 1 || micro > plan.request.global_batch || chunks < 1 || chunks > largest_loss_chunks) return not_a_plan("its micro-batch or loss chunks make no sense");
-  if (plan.numerics.fused_update && micro != plan.request.global_batch) return not_a_plan("a fused update has one micro-step, its micro-batch is " + std::to_string(micro));
+  if (micro < 1 || micro > plan.request.global_batch || chunks < 1 || chunks > largest_loss_chunks)
+    return not_a_plan("its micro-batch or loss chunks make no sense");
+  if (plan.numerics.fused_update && micro != plan.request.global_batch)
+    return not_a_plan("a fused update has one micro-step, its micro-batch is " + std::to_string(micro));
   plan.decisions.micro_batch = micro;
   plan.decisions.loss_chunks = chunks;
   plan.accumulation_steps = (plan.request.global_batch + micro - 1) / micro;
   plan.last_micro_batch = plan.request.global_batch - (plan.accumulation_steps - 1) * micro;
-  for (const Segment& s : graph.segments) plan.decisions.saved.push_back(s.kind == SegmentKind::block ? all_of(s) : ~0u);
+  for (const Segment& s : graph.segments)
+    plan.decisions.saved.push_back(s.kind == SegmentKind::block ? all_of(s) : ~0u);
   STW_ASSIGN(list, get_array(body, "recompute"));
   int64_t next = 0;
   for (const Json& entry : list->elements()) {
@@ -310,7 +346,8 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
       for (const Json& name : names->elements()) {
         size_t bit = 0;
         while (bit < segment.saveable.size() && !(name == Json(op_name(graph, segment.saveable[bit])))) ++bit;
-        if (bit == segment.saveable.size()) return not_a_plan("its blocks have no tensor " + to_string(name, 0));
+        if (bit == segment.saveable.size())
+          return not_a_plan("its blocks have no tensor " + to_string(name, 0));
         plan.decisions.saved[s] &= ~(1u << bit);
       }
     }
@@ -329,12 +366,13 @@ Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
     STW_ASSIGN(others, get_bool(entry, "outside_blocks"));
     int kind = 0;
     while (kind < offloaded_count && name != offloaded_names[kind]) ++kind;
-    if (kind == offloaded_count) return not_a_plan("it offloads \"" + name + "\", which is nothing that can be");
+    if (kind == offloaded_count)
+      return not_a_plan("it offloads \"" + name + "\", which is nothing that can be");
     int64_t parts = 0;
     if (!blocks->elements().empty()) {
       const Json& last = blocks->elements().back();
-      if (blocks->elements().size() != 2 || !(blocks->elements()[0] == Json(0)) || !last.as_int() || *last.as_int() < 0 ||
-          *last.as_int() >= graph.blocks())
+      if (blocks->elements().size() != 2 || !(blocks->elements()[0] == Json(0)) || !last.as_int() ||
+          *last.as_int() < 0 || *last.as_int() >= graph.blocks())
         return not_a_plan("the blocks that it offloads must be the first one to one of the model's");
       parts = *last.as_int() + 1;
     }
@@ -353,8 +391,8 @@ Status read_figures(const Json& body, Plan& plan) {
     plan.bytes.of[static_cast<size_t>(c)] = n;
   }
   const std::pair<const char*, uint64_t*> fields[] = {
-      {"padding", &plan.bytes.padding}, {"arena", &plan.bytes.arena}, {"reserve", &plan.bytes.reserve},
-      {"peak", &plan.bytes.peak}, {"budget", &plan.bytes.budget}, {"host", &plan.bytes.host}};
+      {"padding", &plan.bytes.padding}, {"arena", &plan.bytes.arena},   {"reserve", &plan.bytes.reserve},
+      {"peak", &plan.bytes.peak},       {"budget", &plan.bytes.budget}, {"host", &plan.bytes.host}};
   for (const auto& [name, field] : fields) {
     STW_ASSIGN(n, get_uint(*bytes, name));
     *field = n;
@@ -371,8 +409,10 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(layout, get_object(body, "layout"));
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
   for (double x : {step, bound, unlimited, next_gib, step * fraction})
-    if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
-  if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve)) return not_a_plan("its peak is not arena and reserve");
+    if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit))
+      return not_a_plan("its predicted times make no sense");
+  if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve))
+    return not_a_plan("its peak is not arena and reserve");
   uint64_t parts = plan.bytes.padding;
   for (const uint64_t part : plan.bytes.of) parts = size_add(parts, part);
   if (parts != plan.bytes.arena) return not_a_plan("its classes of bytes are not its arena");
@@ -382,7 +422,8 @@ Status read_figures(const Json& body, Plan& plan) {
   plan.unlimited_picoseconds = static_cast<uint64_t>(unlimited * 1e12 + 0.5);
   plan.next_gib_picoseconds = static_cast<uint64_t>(next_gib * 1e12 + 0.5);
   plan.layout_bound = lower;
-  if (plan.step_picoseconds == 0 || plan.bound_picoseconds == 0 || lower == 0) return not_a_plan("its predicted times or bounds are 0");
+  if (plan.step_picoseconds == 0 || plan.bound_picoseconds == 0 || lower == 0)
+    return not_a_plan("its predicted times or bounds are 0");
   return ok();
 }
 

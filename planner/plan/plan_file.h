@@ -7,20 +7,23 @@
 
 namespace stw {
 
-using Hash = uint64_t (*)(const void* data, size_t bytes);   // XXH3-64; the planner links no library
+using Hash = uint64_t (*)(const void* data, size_t bytes);  // XXH3-64; the planner links no library
 
-std::string hexadecimal(uint64_t x);   // 16 digits, as hashes are written
+std::string hexadecimal(uint64_t x);  // 16 digits, as hashes are written
 
 // The parts of the model that plans and checkpoints depend on: ops, attributes, names and shapes, but not
 // storage formats.
 std::string describe(const Graph& graph);
 
 std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash);
-std::string plan_fingerprint(const std::string& json);   // the value of the field
+std::string plan_fingerprint(const std::string& json);  // the value of the field
 
 // Errors: corrupt if the text is not a plan, has another version, was edited (fingerprint), or belongs to
 // another model. The header names the graph to build before the plan can be checked against it.
-struct PlanHeader { int64_t sequence; Numerics numerics; };
+struct PlanHeader {
+  int64_t sequence;
+  Numerics numerics;
+};
 Result<PlanHeader> plan_header(std::string_view json, Hash hash);
 Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash);
 

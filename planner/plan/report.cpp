@@ -1,7 +1,7 @@
 // The plan as a table for users.
 #include "planner/base/figures.h"
-#include "planner/plan/plan_file.h"
 #include "planner/graph/update.h"
+#include "planner/plan/plan_file.h"
 
 namespace stw {
 
@@ -13,7 +13,8 @@ std::string padded(const std::string& text, size_t width, bool right) {
 }
 
 std::string bar(uint64_t part, uint64_t whole) {
-  const int eighths = whole == 0 ? 0 : static_cast<int>(static_cast<double>(part) / static_cast<double>(whole) * 240 + 0.5);
+  const int eighths =
+      whole == 0 ? 0 : static_cast<int>(static_cast<double>(part) / static_cast<double>(whole) * 240 + 0.5);
   std::string s;
   for (int i = 0; i < eighths / 8; ++i) s += "█";
   constexpr const char* rest[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -22,14 +23,15 @@ std::string bar(uint64_t part, uint64_t whole) {
 
 void row(std::string& out, const char* name, uint64_t bytes, uint64_t whole) {
   const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
-  out += "  " + padded(name, 18, false) + " " + padded(human_bytes(bytes), 12, true) + " " + padded(fixed_point(share, 1), 5, true) +
-         " %  " + bar(bytes, whole) + "\n";
+  out += "  " + padded(name, 18, false) + " " + padded(human_bytes(bytes), 12, true) + " " +
+         padded(fixed_point(share, 1), 5, true) + " %  " + bar(bytes, whole) + "\n";
 }
 
 std::string recomputed_text(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions))
-    text += "  recompute    blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": " + joined(run.tensors) + "\n";
+    text += "  recompute    blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": " +
+            joined(run.tensors) + "\n";
   return text.empty() ? "  recompute    nothing\n" : text;
 }
 
@@ -63,11 +65,15 @@ std::string quantized_text(const Graph& graph) {
     uint64_t elements = 0, bytes = 0;
     for (size_t i = 0; i < graph.tensors.size(); ++i) {
       const Tensor& t = graph.tensors[i];
-      if (!graph.owns_bytes(static_cast<int>(i)) || t.format != (codes == Quantize::nf4 ? Format::nf4 : Format::int8)) continue;
+      if (!graph.owns_bytes(static_cast<int>(i)) ||
+          t.format != (codes == Quantize::nf4 ? Format::nf4 : Format::int8))
+        continue;
       elements = size_add(elements, t.shape.elements());
       bytes = size_add(bytes, t.bytes(1));
     }
-    if (elements > 0) text += std::string(text.empty() ? "" : "; ") + human_count(elements) + " of the parameters are " + name_of(codes) + ": " + human_bytes(bytes);
+    if (elements > 0)
+      text += std::string(text.empty() ? "" : "; ") + human_count(elements) + " of the parameters are " +
+              name_of(codes) + ": " + human_bytes(bytes);
   }
   return text.empty() ? "" : "  quantized    " + text + "\n";
 }
@@ -75,8 +81,8 @@ std::string quantized_text(const Graph& graph) {
 std::string tiled_text(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const TiledBlocks& run : tiled_blocks(graph, decisions))
-    text += "  tiles        blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": feed-forward in tiles of " +
-            std::to_string(run.rows) + " tokens\n";
+    text += "  tiles        blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) +
+            ": feed-forward in tiles of " + std::to_string(run.rows) + " tokens\n";
   return text;
 }
 
@@ -91,7 +97,8 @@ std::string grouped_text(const Graph& graph, const Plan& plan) {
     text += "  group        " + g.pattern + ": " + joined(settings) + "\n";
   }
   if (plan.trainable < plan.parameters)
-    text += "  trained      " + human_count(plan.trainable) + " of the parameters; freezing the others saves " +
+    text += "  trained      " + human_count(plan.trainable) +
+            " of the parameters; freezing the others saves " +
             human_bytes(frozen_savings(graph, plan.numerics)) + " of gradients, masters and states\n";
   return text;
 }
@@ -104,68 +111,85 @@ std::string offloaded_text(const Graph& graph, const Plan& plan) {
     if (o.others) text += o.last >= 0 ? " and all else" : " all but blocks";
     text += ": " + human_bytes(o.bytes) + " in host memory\n";
   }
-  if (plan.copied_bytes > 0) text += "  copies       " + human_bytes(plan.copied_bytes) + " a step between host and device\n";
+  if (plan.copied_bytes > 0)
+    text += "  copies       " + human_bytes(plan.copied_bytes) + " a step between host and device\n";
   return text;
 }
 
 }  // namespace
 
 std::string relaxation_text(const Relaxation& x) {
-  constexpr std::string_view host = "host_memory ";   // followed by bytes
-  const std::string change = x.change.starts_with(host) ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size()))) : x.change;
+  constexpr std::string_view host = "host_memory ";  // followed by bytes
+  const std::string change = x.change.starts_with(host)
+                                 ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size())))
+                                 : x.change;
   const std::string percent = fixed_point(x.costs_fraction * 100, 1);
-  const std::string cost = percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";
-  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") + ", step time " + cost +
-         (x.changes_numerics ? ", changes the numerics" : "");
+  const std::string cost =
+      percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";
+  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") +
+         ", step time " + cost + (x.changes_numerics ? ", changes the numerics" : "");
 }
 
 std::string plan_report(const Graph& graph, const Plan& plan) {
   const Request& r = plan.request;
   const double step = static_cast<double>(plan.step_picoseconds) * 1e-12;
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
-  std::string s = plan.architecture + ", " + human_count(plan.parameters) + " parameters, " + std::to_string(plan.layers) +
-                  " layers, on " + r.device;
+  std::string s = plan.architecture + ", " + human_count(plan.parameters) + " parameters, " +
+                  std::to_string(plan.layers) + " layers, on " + r.device;
   if (r.calibrated) {
     const Calibration& c = r.calibrated->calibration;
     s += r.calibrated->cuda ? std::string(" (calibrated in ")
-                            : " (calibrated with " + std::to_string(c.threads) + (c.threads == 1 ? " thread, " : " threads, ");
+                            : " (calibrated with " + std::to_string(c.threads) +
+                                  (c.threads == 1 ? " thread, " : " threads, ");
     s += std::string(name_of(c.precision)) + ")";
   }
   s += "\n";
-  s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
-       numerics_text(plan.numerics);
+  s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) +
+       " tokens, " + numerics_text(plan.numerics);
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +
          human_bytes(plan.minimum_bytes) + " (" + std::to_string(plan.minimum_bytes) + " bytes)\n";
-    for (const Relaxation& x : plan.relaxations)
-      s += "  instead      " + relaxation_text(x) + "\n";
+    for (const Relaxation& x : plan.relaxations) s += "  instead      " + relaxation_text(x) + "\n";
     s += "  the smallest plan:\n";
   }
-  s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
-  if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
-  s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
+  s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " +
+       std::to_string(plan.accumulation_steps);
+  if (plan.last_micro_batch != plan.decisions.micro_batch)
+    s += ", the last one " + std::to_string(plan.last_micro_batch);
+  s += "; loss in " + std::to_string(plan.decisions.loss_chunks) +
+       (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
   if (graph.preference != Preference::none)
-    s += std::string("  preference   ") + name_of(graph.preference) + ": pairs of documents; logits are computed " + (plan.decisions.loss_chunks == 1 ? "once\n" : "twice\n");
-  s += grouped_text(graph, plan) + quantized_text(graph) + recomputed_text(graph, plan.decisions) + tiled_text(graph, plan.decisions) + offloaded_text(graph, plan);
+    s += std::string("  preference   ") + name_of(graph.preference) +
+         ": pairs of documents; logits are computed " +
+         (plan.decisions.loss_chunks == 1 ? "once\n" : "twice\n");
+  s += grouped_text(graph, plan) + quantized_text(graph) + recomputed_text(graph, plan.decisions) +
+       tiled_text(graph, plan.decisions) + offloaded_text(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
-  s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
-       fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
+  s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) +
+       " tokens/s, " + fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) +
+       " % of it recompute; ";
   s += plan.step_picoseconds == plan.unlimited_picoseconds
            ? "more memory would not help\n"
-           : "one GiB more saves " + fixed_point(100 * (1 - static_cast<double>(plan.next_gib_picoseconds) / total), 1) +
-                 " % of the time, any amount " + fixed_point(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " %\n";
+           : "one GiB more saves " +
+                 fixed_point(100 * (1 - static_cast<double>(plan.next_gib_picoseconds) / total), 1) +
+                 " % of the time, any amount " +
+                 fixed_point(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " %\n";
   if (plan.fits)
     s += plan.step_picoseconds == plan.bound_picoseconds
              ? "  proven       no plan of these numerics is faster within this budget\n"
-             : "  bound        within this budget no plan is more than " + fixed_point(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) + " % faster\n";
+             : "  bound        within this budget no plan is more than " +
+                   fixed_point(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) +
+                   " % faster\n";
   s += "\n  memory at the peak\n";
   for (size_t c = 0; c < class_count; ++c) row(s, class_titles[c], plan.bytes.of[c], plan.bytes.peak);
   row(s, "padding", plan.bytes.padding, plan.bytes.peak);
   if (plan.bytes.reserve > 0) row(s, "reserve", plan.bytes.reserve, plan.bytes.peak);
   s += "  " + std::string(40, '-') + "\n";
-  const std::string host = plan.bytes.host > 0 ? ", and " + human_bytes(plan.bytes.host) + " of host memory" : "";
-  s += "  " + padded("peak", 18, false) + " " + padded(human_bytes(plan.bytes.peak), 12, true) + "  of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small") + host + "\n";
+  const std::string host =
+      plan.bytes.host > 0 ? ", and " + human_bytes(plan.bytes.host) + " of host memory" : "";
+  s += "  " + padded("peak", 18, false) + " " + padded(human_bytes(plan.bytes.peak), 12, true) + "  of " +
+       human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small") + host + "\n";
   return s;
 }
 

@@ -6,9 +6,9 @@ namespace stw {
 
 namespace {
 
-constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
+constexpr int64_t largest_batch = INT32_MAX;  // samples are counted in 32 bits
 constexpr int most_threads = 1024;
-constexpr uint64_t most_reserved = uint64_t{1} << 56;   // keeps sums of bytes far from the limits of 64 bits
+constexpr uint64_t most_reserved = uint64_t{1} << 56;  // keeps sums of bytes far from the limits of 64 bits
 
 bool is_for_cuda(const Request& request) {
   const DeviceProfile* device = request.calibrated ? &*request.calibrated : find_device(request.device);
@@ -45,14 +45,18 @@ Status check_sizes(const Request& request) {
   if (request.global_batch < 1 || request.sequence < 1 || (request.threads < 1 && !profile_of(request).cuda))
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
   if (request.global_batch > largest_batch)
-    return Error{Code::bad_argument, "global batch " + std::to_string(request.global_batch) + ": expected at most " + std::to_string(largest_batch)};
+    return Error{Code::bad_argument, "global batch " + std::to_string(request.global_batch) +
+                                         ": expected at most " + std::to_string(largest_batch)};
   if (request.threads > most_threads)
-    return Error{Code::bad_argument, std::to_string(request.threads) + " threads: expected at most " + std::to_string(most_threads)};
+    return Error{Code::bad_argument, std::to_string(request.threads) + " threads: expected at most " +
+                                         std::to_string(most_threads)};
   if (request.reserve_bytes.value_or(0) > most_reserved)
-    return Error{Code::bad_argument, "a reserve of " + std::to_string(*request.reserve_bytes) + " bytes: expected at most " + std::to_string(most_reserved)};
+    return Error{Code::bad_argument, "a reserve of " + std::to_string(*request.reserve_bytes) +
+                                         " bytes: expected at most " + std::to_string(most_reserved)};
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
-                                         " is larger than the global batch " + std::to_string(request.global_batch)};
+                                         " is larger than the global batch " +
+                                         std::to_string(request.global_batch)};
   return ok();
 }
 
@@ -60,37 +64,57 @@ Status check_fused_update(const Request& request) {
   if (!request.fused_update) return ok();
   const char* const what = "a fused update uses each gradient inside the backward pass: ";
   if (request.precision == Precision::fp16)
-    return Error{Code::bad_argument, std::string(what) + "it cannot take back a step that overflows; ask for bf16 instead of fp16"};
+    return Error{
+        Code::bad_argument,
+        std::string(what) + "it cannot take back a step that overflows; ask for bf16 instead of fp16"};
   if (request.gradients != Gradients::fp32)
-    return Error{Code::bad_argument, std::string(what) + "there are none left to keep in bf16; ask for gradients in fp32"};
+    return Error{Code::bad_argument,
+                 std::string(what) + "there are none left to keep in bf16; ask for gradients in fp32"};
   if (request.micro_batch > 0 && request.micro_batch != request.global_batch)
-    return Error{Code::bad_argument, std::string(what) + "there is only one micro-step; leave the micro-batch open or make it the global batch " +
-                                         std::to_string(request.global_batch)};
+    return Error{Code::bad_argument,
+                 std::string(what) +
+                     "there is only one micro-step; leave the micro-batch open or make it the global batch " +
+                     std::to_string(request.global_batch)};
   if (request.host_bytes > 0)
-    return Error{Code::bad_argument, std::string(what) + "host memory does not go together with it; leave it at 0"};
+    return Error{Code::bad_argument,
+                 std::string(what) + "host memory does not go together with it; leave it at 0"};
   return ok();
 }
 
 Status check_kernels(const Request& request) {
-  const std::string place = std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
+  const std::string place =
+      std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
   if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
     return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
-  if (request.kernels && uses_wgmma(*request.kernels) && (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
-    return Error{Code::bad_argument, "products by wgmma are for 16-bit precisions on a GPU of compute capability 9.0 (H100, H200)" + place};
-  if (request.kernels && uses_cublaslt(*request.kernels) && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
+  if (request.kernels && uses_wgmma(*request.kernels) &&
+      (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
+    return Error{
+        Code::bad_argument,
+        "products by wgmma are for 16-bit precisions on a GPU of compute capability 9.0 (H100, H200)" +
+            place};
+  if (request.kernels && uses_cublaslt(*request.kernels) && !is_for_cuda(request))
+    return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
   if (request.attention == Attention::cudnn) {
     if (!is_for_cuda(request) || request.precision == Precision::fp32)
       return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
-    if (request.inputs.positions) return Error{Code::bad_argument, "cuDNN's attention sees whole samples; documents inside of them need our own"};
+    if (request.inputs.positions)
+      return Error{Code::bad_argument,
+                   "cuDNN's attention sees whole samples; documents inside of them need our own"};
   }
   return ok();
 }
 
 Status check_preference(const Request& request) {
   if (request.inputs.preference == Preference::none) return ok();
-  if (!request.inputs.positions) return Error{Code::bad_argument, "a preference is between documents: it needs the input of positions in them"};
-  if (request.sequence < 2) return Error{Code::bad_argument, "a preference is between two documents of a sample: expected a sequence of 2 tokens or more"};
-  if (request.inputs.weights) return Error{Code::bad_argument, "a preference weighs tokens by itself: leave out the input of weights"};
+  if (!request.inputs.positions)
+    return Error{Code::bad_argument,
+                 "a preference is between documents: it needs the input of positions in them"};
+  if (request.sequence < 2)
+    return Error{
+        Code::bad_argument,
+        "a preference is between two documents of a sample: expected a sequence of 2 tokens or more"};
+  if (request.inputs.weights)
+    return Error{Code::bad_argument, "a preference weighs tokens by itself: leave out the input of weights"};
   return ok();
 }
 
@@ -121,14 +145,17 @@ Status check(const Request& request) {
   STW_TRY(check_device(request));
   STW_TRY(check_sizes(request));
   if (request.master != Master::exact && request.precision != Precision::bf16)
-    return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") + name_of(request.precision) + " keeps its own"};
+    return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") +
+                                         name_of(request.precision) + " keeps its own"};
   STW_TRY(check_fused_update(request));
   STW_TRY(check_kernels(request));
   STW_TRY(check_preference(request));
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
-    return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
+    return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) +
+                                         " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *find_device(request.device)) == 0)
-    return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};
+    return Error{Code::bad_argument,
+                 "the memory of device '" + request.device + "' is not known: give a budget"};
   return ok();
 }
 

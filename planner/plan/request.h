@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "planner/base/result.h"
 #include "planner/device/device.h"
 #include "planner/graph/numerics.h"
-#include "planner/base/result.h"
 #include "planner/graph/tensor.h"
 
 namespace stw {
@@ -16,19 +16,19 @@ enum class Recompute : uint8_t { choose, none, full };
 struct Request : RequestedNumerics {
   std::string device = "cpu";
   std::optional<DeviceProfile> calibrated;  // of that device; empty: its embedded profile
-  bool device_probed = false;       // memory_bytes was measured, not taken from the profile
-  uint64_t device_memory = 0;       // free bytes on the device
-  uint64_t memory_bytes = 0;        // budget; 0: device_memory
-  std::optional<uint64_t> reserve_bytes;  // empty: the profile's
-  uint64_t host_bytes = 0;          // of host memory for offloaded tensors; 0: no offloading
+  bool device_probed = false;               // memory_bytes was measured, not taken from the profile
+  uint64_t device_memory = 0;               // free bytes on the device
+  uint64_t memory_bytes = 0;                // budget; 0: device_memory
+  std::optional<uint64_t> reserve_bytes;    // empty: the profile's
+  uint64_t host_bytes = 0;                  // of host memory for offloaded tensors; 0: no offloading
   int64_t global_batch = 0, sequence = 0;
-  int threads = 1;                  // of the CPU; 0 in a plan for a GPU
-  int64_t micro_batch = 0;          // 0: the planner chooses
+  int threads = 1;          // of the CPU; 0 in a plan for a GPU
+  int64_t micro_batch = 0;  // 0: the planner chooses
   Recompute recompute = Recompute::choose;
-  int state_bits = 0;               // 0: the planner chooses
+  int state_bits = 0;  // 0: the planner chooses
   // Empty: tensor if device and precision have it, cublaslt if `fast` is set.
   std::optional<Kernels> kernels;
-  bool fast = false;                // gives up contract E3 if kernels are faster without it
+  bool fast = false;  // gives up contract E3 if kernels are faster without it
 };
 
 // The numerics of the request, with states of `state_bits` bits.

@@ -8,7 +8,8 @@ namespace {
 
 Class owner_of(Kind kind) {
   switch (kind) {
-    case Kind::parameter: case Kind::master: return Class::parameters;
+    case Kind::parameter:
+    case Kind::master: return Class::parameters;
     case Kind::gradient: return Class::gradients;
     case Kind::optimizer: return Class::optimizer;
     default: return Class::workspace;  // the step's state and constant tables

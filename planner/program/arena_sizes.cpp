@@ -8,7 +8,8 @@
 
 namespace stw {
 
-ArenaSizes::ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch, int threads)
+ArenaSizes::ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch,
+                       int threads)
     : graph_(graph), arena_(std::move(arena)), global_batch_(global_batch), threads_(threads) {}
 
 std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
@@ -17,12 +18,16 @@ std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
   key.insert(key.end(), decisions.tile_rows.begin(), decisions.tile_rows.end());
   std::array<End, changing>& ends = ends_.try_emplace(std::move(key)).first->second;
   auto micro = [&](int64_t samples, bool accumulate) {
-    return [this, &decisions, samples, accumulate] { return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate); };
+    return [this, &decisions, samples, accumulate] {
+      return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate);
+    };
   };
   std::vector<Part> list{{&ends[0], micro(decisions.micro_batch, false)}};
   // Without offloaded gradients, all later micro-steps have the layout of the first.
-  if (!graph_.fuses_updates() && decisions.offload[Offloaded::gradients] > 0) list.push_back({&ends[1], micro(decisions.micro_batch, true)});
-  if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0) list.push_back({&ends[2], micro(rest, true)});
+  if (!graph_.fuses_updates() && decisions.offload[Offloaded::gradients] > 0)
+    list.push_back({&ends[1], micro(decisions.micro_batch, true)});
+  if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0)
+    list.push_back({&ends[2], micro(rest, true)});
   list.push_back({&ends[3], [&] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
   list.push_back({&update_, [&] { return build_update(graph_, *arena_, threads_); }});
   list.push_back({&prefill_, [&] { return build_generate(graph_, *arena_, threads_).first; }});

@@ -26,8 +26,13 @@ class ArenaSizes {
  private:
   // Bounds of the end of a program's memory. Both are equal once the program has been laid out as low as
   // possible.
-  struct End { uint64_t least = 0, most = UINT64_MAX; };
-  struct Part { End* end; std::function<Program()> build; };
+  struct End {
+    uint64_t least = 0, most = UINT64_MAX;
+  };
+  struct Part {
+    End* end;
+    std::function<Program()> build;
+  };
   // All programs of a plan. The ones that probably end highest come first.
   std::vector<Part> parts(const Decisions& decisions);
   bool within(const Part& part, uint64_t bytes);
@@ -36,7 +41,7 @@ class ArenaSizes {
   std::shared_ptr<const Arena> arena_;
   int64_t global_batch_;
   int threads_;
-  static constexpr size_t changing = 4;   // programs that decisions change
+  static constexpr size_t changing = 4;  // programs that decisions change
   std::map<std::vector<int64_t>, std::array<End, changing>> ends_;
   End update_, prefill_, decode_;
   int64_t layouts_ = 0;

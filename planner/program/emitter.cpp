@@ -8,8 +8,14 @@
 
 namespace stw {
 
-Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows, size_t ops)
-    : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1),
+Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows,
+                 size_t ops)
+    : graph_(graph),
+      arena_(arena),
+      threads_(threads),
+      samples_(samples),
+      rows_(rows),
+      value_(graph.tensors.size(), -1),
       tiled_(graph.tensors.size()) {
   program_.samples = samples;
   program_.threads = threads;
@@ -25,11 +31,12 @@ uint64_t Emitter::part_begin(int tensor) const {
 
 std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate) const {
   std::vector<int> list;
-  if (!arena_.offload.any()) return list;   // every op asks
+  if (!arena_.offload.any()) return list;  // every op asks
   const Op& op = graph_.op(index);
   if (is_transfer(op.kind)) return list;
   for (size_t k = 0; k < op.inputs.size(); ++k)
-    if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from) list.push_back(op.inputs[k]);
+    if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from)
+      list.push_back(op.inputs[k]);
   // Tensors that the op adds to or changes.
   if (accumulate || phase == Phase::update)
     for (int t : op.outputs)
@@ -62,9 +69,10 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   const Tensor& t = graph_.at(tensor);
   Buffer b;
   b.tensor = tensor;
-  b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0) ? size_mul(t.row_bytes(), static_cast<uint64_t>(rows))
-            : elements_ > 0 && !t.per_sample         ? t.part_bytes(elements_)
-                                                     : t.bytes(samples_);
+  b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0)
+                ? size_mul(t.row_bytes(), static_cast<uint64_t>(rows))
+            : elements_ > 0 && !t.per_sample ? t.part_bytes(elements_)
+                                             : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
   b.owner = t.kind == Kind::input ? Class::inputs : Class::transient;
   program_.buffers.push_back(b);
@@ -80,12 +88,14 @@ void Emitter::inputs() {
 
 Operand Emitter::use(int tensor, const RowRange& rows, Phase phase) {
   if (tensor < 0) return {};
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0)
+    return {fixed, true, part_begin(tensor)};
   const int v = value_[static_cast<size_t>(tensor)];
   assert(v >= 0 && "an operand was read before it was made");
   Buffer& b = program_.buffers[static_cast<size_t>(v)];
   b.last = static_cast<int>(program_.instructions.size());
-  if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward && b.owner == Class::transient)
+  if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward &&
+      b.owner == Class::transient)
     b.owner = Class::saved_activations;
   const bool part = graph_.at(tensor).per_sample && !holds_part(tensor) && rows.part;
   return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
@@ -93,8 +103,10 @@ Operand Emitter::use(int tensor, const RowRange& rows, Phase phase) {
 
 Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t element) {
   if (tensor < 0) return {};
-  const uint64_t offset = element < 0 ? 0 : static_cast<uint64_t>(element) * element_bytes(graph_.at(tensor).format);
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, offset + part_begin(tensor)};
+  const uint64_t offset =
+      element < 0 ? 0 : static_cast<uint64_t>(element) * element_bytes(graph_.at(tensor).format);
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0)
+    return {fixed, true, offset + part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
     if (!has(tensor)) new_value(tensor, rows.count, phase);
     const int v = value_[static_cast<size_t>(tensor)];
@@ -103,13 +115,15 @@ Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t e
   }
   const bool part = !holds_part(tensor) && rows.part;
   // A later chunk of a tensor that is filled chunk by chunk goes into the same buffer.
-  if (!(part && rows.begin > 0)) new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
+  if (!(part && rows.begin > 0))
+    new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
   const int v = value_[static_cast<size_t>(tensor)];
   program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
   return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
 }
 
-void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps) {
+void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin,
+                       int64_t rows, bool keeps) {
   const Op& op = graph_.op(first);
   const int64_t all = all_rows(op);
   if (rows == 0) rows = all;
@@ -136,7 +150,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;
-  uint64_t bytes = 0;   // scratch memory
+  uint64_t bytes = 0;  // scratch memory
   for (int n = 0; n < count; ++n) {
     const Op& one = graph_.op(first + n);
     const OpRow& row = op_row(one.kind);
@@ -146,8 +160,10 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
       program_.operands.push_back(absent ? Operand{} : use(one.inputs[k], range, phase));
     }
     for (int t : one.outputs)
-      program_.operands.push_back(t == passed_on && t >= 0 ? Operand{} : define(t, range, phase, element < 0 ? -1 : element + n));
-    bytes = size_add(bytes, row.workspace(graph_, one, extent_of(graph_, op, samples_, rows, threads_, elements_)));
+      program_.operands.push_back(
+          t == passed_on && t >= 0 ? Operand{} : define(t, range, phase, element < 0 ? -1 : element + n));
+    bytes = size_add(bytes,
+                     row.workspace(graph_, one, extent_of(graph_, op, samples_, rows, threads_, elements_)));
   }
   if (bytes > 0) {
     Buffer b;
@@ -162,12 +178,14 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   program_.instructions.push_back(i);
 }
 
-void Emitter::emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase, bool accumulate) {
+void Emitter::emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase,
+                          bool accumulate) {
   for (const Tile& chunk : chunks)
     for (int op : ops) emit(op, phase, accumulate || chunk.begin > 0, chunk.begin, chunk.rows);
 }
 
-void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles) {
+void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner,
+                         const std::vector<Tile>& tiles) {
   set_tiled(inner, true);
   for (const Tile& tile : tiles)
     for (int op = first, run; op < first + count; op += run) {
@@ -181,7 +199,9 @@ void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner, co
 void Emitter::merge_in_place() {
   std::vector<int> root(program_.buffers.size());
   for (size_t b = 0; b < root.size(); ++b) root[b] = static_cast<int>(b);
-  auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])]; };
+  auto buffer = [&](const Operand& o) -> Buffer& {
+    return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])];
+  };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
     // Number of times that the instruction's ops name a buffer. A norm's gradient and a bias's gradient read
@@ -190,10 +210,13 @@ void Emitter::merge_in_place() {
       int uses = 0;
       for (int k = 0; k < whole.ops; ++k) {
         const Instruction one = op_alone(graph_, whole, k);
-        const bool reads_addend = k > 0 && whole.kind == OpKind::norm_gradient && graph_.op(one.op).inputs[0] == graph_.op(whole.op).inputs[3];
-        for (int o = one.first_operand + reads_addend; o < one.first_operand + one.inputs + one.outputs; ++o) {
+        const bool reads_addend = k > 0 && whole.kind == OpKind::norm_gradient &&
+                                  graph_.op(one.op).inputs[0] == graph_.op(whole.op).inputs[3];
+        for (int o = one.first_operand + reads_addend; o < one.first_operand + one.inputs + one.outputs;
+             ++o) {
           const Operand& operand = program_.operands[static_cast<size_t>(o)];
-          uses += operand.buffer >= 0 && !operand.persistent && root[static_cast<size_t>(operand.buffer)] == of;
+          uses +=
+              operand.buffer >= 0 && !operand.persistent && root[static_cast<size_t>(operand.buffer)] == of;
         }
       }
       return uses;
@@ -208,9 +231,10 @@ void Emitter::merge_in_place() {
         const int source = root[static_cast<size_t>(in.buffer)];
         if (source == root[static_cast<size_t>(out.buffer)]) break;
         Buffer &from = buffer(in), &to = buffer(out);
-        if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes) continue;
+        if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes)
+          continue;
         if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
-        if (uses_of(source) > 1) continue;   // read twice, or computed by an earlier op of this instruction
+        if (uses_of(source) > 1) continue;  // read twice, or computed by an earlier op of this instruction
         from.last = to.last;
         // Its next contents are kept for the backward pass.
         if (to.owner == Class::saved_activations) from.owner = to.owner;

@@ -10,7 +10,8 @@ class Emitter {
  public:
   // `rows`: 0 for whole samples; otherwise every per-sample tensor has this many rows (generation). `ops`: an
   // estimate of the ops to emit; 0: those of a micro-step.
-  Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows = 0, size_t ops = 0);
+  Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows = 0,
+          size_t ops = 0);
 
   // Adds a buffer that is filled before the program runs.
   int input(int tensor);
@@ -20,14 +21,19 @@ class Emitter {
   int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(tensor), phase); }
   int instruction_count() const { return static_cast<int>(program_.instructions.size()); }
   // Emits one kernel call over rows [row_begin, row_begin + rows) of its per-sample operands. 0 rows: all.
-  void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) { emit_ops(op, 1, -1, phase, accumulate, row_begin, rows); }
+  void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
+    emit_ops(op, 1, -1, phase, accumulate, row_begin, rows);
+  }
   void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, 0); }
   // Emits the fused ops [first, first + count). If `keeps`, the output of the first op gets a buffer;
   // otherwise it is never stored.
-  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate, int64_t row_begin, int64_t rows) {
+  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate, int64_t row_begin,
+                  int64_t rows) {
     emit_ops(first, count, -1, phase, accumulate, row_begin, rows, keeps);
   }
-  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate = false) { emit_fused(first, count, phase, keeps, accumulate, 0, 0); }
+  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate = false) {
+    emit_fused(first, count, phase, keeps, accumulate, 0, 0);
+  }
 
   // Copies a tensor from host memory into a buffer of its own, and back.
   void fetch(int tensor, Phase phase);
@@ -52,7 +58,8 @@ class Emitter {
   void attach(int tensor, int buffer) { value_[static_cast<size_t>(tensor)] = buffer; }
 
   // Emits `ops`, in this order, for each chunk of rows.
-  void emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase, bool accumulate);
+  void emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase,
+                   bool accumulate);
 
   // Emits forward ops [first, first + count) for each tile. The `inner` tensors hold the rows of one tile,
   // and are dropped at the end.
@@ -60,7 +67,9 @@ class Emitter {
 
   // Emits the update's ops [op, op + ops) as one instruction. `element`: the element of the first output that
   // the first op fills; each further op fills the next one. -1: all elements.
-  void emit_update(int op, int64_t element, int ops = 1) { emit_ops(op, ops, element, Phase::update, false, 0, 0); }
+  void emit_update(int op, int64_t element, int ops = 1) {
+    emit_ops(op, ops, element, Phase::update, false, 0, 0);
+  }
 
   bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
   void drop(int tensor) { value_[static_cast<size_t>(tensor)] = -1; }
@@ -83,12 +92,18 @@ class Emitter {
  private:
   int new_value(int tensor, int64_t rows, Phase phase);
   // Rows [begin, begin + count) of a tensor. `part`: not all of them.
-  struct RowRange { int64_t begin, count; bool part; };
+  struct RowRange {
+    int64_t begin, count;
+    bool part;
+  };
   Operand use(int tensor, const RowRange& rows, Phase phase);
   Operand define(int tensor, const RowRange& rows, Phase phase, int64_t element);
-  void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps = true);
+  void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin,
+                int64_t rows, bool keeps = true);
   uint64_t part_begin(int tensor) const;
-  bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)]; }
+  bool holds_part(int tensor) const {
+    return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)];
+  }
   void merge_in_place();
 
   const Graph& graph_;
@@ -97,11 +112,11 @@ class Emitter {
   int64_t samples_, rows_;
   int64_t first_element_ = 0, elements_ = 0;
   int stage_ = 0;
-  std::vector<int> copied_;      // buffers that a copy of this stage reads or fills
+  std::vector<int> copied_;  // buffers that a copy of this stage reads or fills
   Program program_;
-  std::vector<int> value_;       // tensor -> buffer, or -1
-  std::vector<Phase> made_in_;   // by buffer
-  std::vector<bool> tiled_;      // by tensor
+  std::vector<int> value_;      // tensor -> buffer, or -1
+  std::vector<Phase> made_in_;  // by buffer
+  std::vector<bool> tiled_;     // by tensor
   std::vector<int> watched_;
 };
 

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <numeric>
 
-#include "planner/program/emitter.h"
 #include "planner/graph/fuse.h"
+#include "planner/program/emitter.h"
 
 namespace stw {
 
@@ -38,22 +38,25 @@ void add_inference(Graph& graph) {
       if (t >= 0) t = stands_for[static_cast<size_t>(t)];
     // Hits are counted before the loss, because the loss may overwrite the logits.
     if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
-      graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
+      graph.evaluate_ops.push_back(
+          {OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
     if (copy.kind == OpKind::value_loss && graph.counts_hits())
-      graph.evaluate_ops.push_back({OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
-    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned
+      graph.evaluate_ops.push_back(
+          {OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
+    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;  // nothing is learned
     graph.evaluate_ops.push_back(std::move(copy));
   }
   if (!graph.tells_logits()) return;
   // The ops after the logits belong to the loss.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
-    if (!graph.generates) {   // such a model computes the logits of whole samples
+    if (!graph.generates) {  // such a model computes the logits of whole samples
       graph.generate_ops.push_back(std::move(copy));
       continue;
     }
     // A prompt is one document.
-    if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions]) copy.inputs.pop_back();
+    if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions])
+      copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
       assert(copy.attributes.causal && "what sees later tokens does not generate");
       copy.kind = OpKind::attention_cached;
@@ -101,7 +104,8 @@ std::pair<Program, Program> build_generate(const Graph& graph, const Arena& aren
     p.name = name;
     return p;
   };
-  return {build(std::min(prefill_rows, graph.sequence), last_attention + 1, "prefill"), build(1, end, "decode")};
+  return {build(std::min(prefill_rows, graph.sequence), last_attention + 1, "prefill"),
+          build(1, end, "decode")};
 }
 
 }  // namespace stw

@@ -35,7 +35,8 @@ void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
     index.push_back(i);
   }
   const Placement placement = place(intervals, enough > base ? enough - base : 0);
-  for (size_t i = 0; i < index.size(); ++i) program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
+  for (size_t i = 0; i < index.size(); ++i)
+    program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
   program.end = size_add(base, placement.height);
 }
 

@@ -9,9 +9,9 @@
 namespace stw {
 
 struct Placement {
-  std::vector<uint64_t> offsets;   // in the order of the intervals
-  uint64_t height = 0;             // largest offset + size
-  uint64_t bound = 0;              // largest sum of sizes alive at once; no placement is lower
+  std::vector<uint64_t> offsets;  // in the order of the intervals
+  uint64_t height = 0;            // largest offset + size
+  uint64_t bound = 0;             // largest sum of sizes alive at once; no placement is lower
 };
 
 // The best packing that a few milliseconds find. The search is limited by a number of decisions, not by a

@@ -25,7 +25,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   auto add = [&](int t) {
     if (t >= 0 && arena.on_host(t) && std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
   };
-  for (int i = 0; i < segment.op_count; ++i)   // recompute reads them again
+  for (int i = 0; i < segment.op_count; ++i)  // recompute reads them again
     for (int t : graph.ops[static_cast<size_t>(segment.first_op + i)].inputs)
       if (!is_forward || t != segment.input) add(t);
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
@@ -98,7 +98,8 @@ void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& ti
   for (int i = 0; i < segment.op_count; ++i) {
     if (!in_tiles || segment.first_op + i != part.first_op) {
       const int run = fused_run(graph_, segment.first_op + i);
-      emitter_.emit_fused(segment.first_op + i, run, Phase::forward, is_kept(segment, segment.first_op + i, saved));
+      emitter_.emit_fused(segment.first_op + i, run, Phase::forward,
+                          is_kept(segment, segment.first_op + i, saved));
       i += run - 1;
       continue;
     }
@@ -146,7 +147,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int t : inputs_of_run(index, run)) recompute(t);
     emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
   };
-  int early = -1;   // a weight gradient that ran early, alone
+  int early = -1;  // a weight gradient that ran early, alone
   for (int i = segment.first_gradient_op; i < end;) {
     const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
     const int first = i;
@@ -154,14 +155,16 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       backward_in_tiles(part, tiles);
       i += part.gradient_op_count;
     } else {
-      const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index), waiting = may_wait_for_slope(graph_, index);
+      const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index),
+                waiting = may_wait_for_slope(graph_, index);
       if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(early = waiting, 1);
       if (index != early) emit(index, run);
       // The ops that follow a gradient come after the ops that read the parameter.
       i += index == early ? 1 : run;
     }
     // The input is kept up to here, whatever is frozen or saved. The search counts with that.
-    if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));
+    if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input))
+      emitter_.hold(emitter_.buffer_of(segment.input));
     for (int done = first; done < i; ++done) after_gradients(done);
   }
   for (int i = 0; i < segment.op_count; ++i) {
@@ -176,9 +179,12 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
 // after the other. The part's last op does not run again, because the residual that it adds to its product
 // may be computed later.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
-  const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
-  auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
-  std::vector<bool> again(graph_.tensors.size());   // tensors that are computed again for every tile
+  const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op,
+            end = first + part.gradient_op_count;
+  auto is_remade = [&](int t) {
+    return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end();
+  };
+  std::vector<bool> again(graph_.tensors.size());  // tensors that are computed again for every tile
   for (int index = first; index < end; ++index)
     for (int t : graph_.op(index).inputs)
       if (t >= 0) again[static_cast<size_t>(t)] = is_remade(t);
@@ -190,7 +196,8 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
     if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
       for (int t : graph_.op(part.first_op + i).inputs)
         if (t >= 0 && !is_remade(t)) recompute(t);
-  for ([[maybe_unused]] int t : part.inner) assert(!emitter_.has(t) && "may_tile lets nothing of the part be kept or made before");
+  for ([[maybe_unused]] int t : part.inner)
+    assert(!emitter_.has(t) && "may_tile lets nothing of the part be kept or made before");
   emitter_.set_tiled(part.inner, true);
   emitter_.set_tiled(part.inner_gradients, true);
   for (const Tile& tile : tiles) {
@@ -198,7 +205,8 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
       run = fused_run(graph_, index);
       for (int t : inputs_of_run(index, run))
         if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
-      emitter_.emit_fused(index, run, Phase::backward, false, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
+      emitter_.emit_fused(index, run, Phase::backward, false, accumulate_ || tile.begin > 0, tile.begin,
+                          tile.rows);
     }
     for (int t : part.inner) emitter_.drop(t);
   }
@@ -209,7 +217,9 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
 // The tensors that must exist before a run of gradient ops begins.
 std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
   std::vector<int> list;
-  const auto add = [&](int op) { list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end()); };
+  const auto add = [&](int op) {
+    list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end());
+  };
   if (const int waiting = may_wait_for_slope(graph_, first); waiting >= 0) add(waiting);
   for (int op = first; op < first + run; ++op) add(op);
   return list;
@@ -217,11 +227,13 @@ std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
 
 void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {
   if (emitter_.has(tensor)) return;
-  const int op = part.first_op + static_cast<int>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
+  const int op = part.first_op + static_cast<int>(std::find(part.inner.begin(), part.inner.end(), tensor) -
+                                                  part.inner.begin());
   const int first = first_to_recompute(op);
   for (int t : graph_.op(first).inputs)
     if (is_inner(part, t)) recompute_tile(part, t, tile);
-  emitter_.emit_fused(first, op + 1 - first, Phase::recompute, is_read_in_backward(first), false, tile.begin, tile.rows);
+  emitter_.emit_fused(first, op + 1 - first, Phase::recompute, is_read_in_backward(first), false, tile.begin,
+                      tile.rows);
 }
 
 // The op before, if `op` runs inside that op's kernel and its output does not exist either. Otherwise `op`.
@@ -235,7 +247,7 @@ bool MicroBuilder::is_read_in_backward(int op) const {
 
 void MicroBuilder::after_gradients(int gradient_op) {
   for (int t : graph_.gradient_ops[static_cast<size_t>(gradient_op)].outputs)
-    if (emitter_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
+    if (emitter_.on_host(t)) pending_.push_back(t);  // the gradient of a parameter
   if (!overlap_) store_pending();
   if (!graph_.fuses_updates()) return;
   for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {

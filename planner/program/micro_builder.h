@@ -7,8 +7,8 @@
 // the tensors that go to host memory are stored in the stage after. A block's input is stored while the
 // block's own forward pass runs.
 #pragma once
-#include "planner/program/emitter.h"
 #include "planner/graph/feed_forward.h"
+#include "planner/program/emitter.h"
 
 namespace stw {
 
@@ -51,7 +51,8 @@ class MicroBuilder {
 
 // Tensors in host memory that the forward or backward pass of a segment reads with any save-set, and those
 // that it writes. The forward pass does not fetch the segment's input: it is still on the device.
-std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase, bool accumulate);
+std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase,
+                            bool accumulate);
 std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t segment);
 
 }  // namespace stw

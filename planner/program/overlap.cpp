@@ -4,7 +4,8 @@
 
 namespace stw {
 
-uint64_t overlapped_picoseconds(const Program& program, const std::function<uint64_t(const Instruction&)>& price) {
+uint64_t overlapped_picoseconds(const Program& program,
+                                const std::function<uint64_t(const Instruction&)>& price) {
   uint64_t sum = 0, ops = 0, fetches = 0, stores = 0;
   int stage = 0;
   auto end_stage = [&] {

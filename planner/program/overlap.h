@@ -8,6 +8,7 @@
 
 namespace stw {
 
-uint64_t overlapped_picoseconds(const Program& program, const std::function<uint64_t(const Instruction&)>& price);
+uint64_t overlapped_picoseconds(const Program& program,
+                                const std::function<uint64_t(const Instruction&)>& price);
 
 }  // namespace stw

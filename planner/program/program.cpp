@@ -14,7 +14,7 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
   for (; one.op < instruction.op + k; ++one.op) {
     one.first_operand += one.inputs + one.outputs;
     const Op& next = graph.op(one.op + 1);
-    if (!next.fused) continue;   // joined ops of one kind have equally many operands
+    if (!next.fused) continue;  // joined ops of one kind have equally many operands
     one.kind = next.kind;
     one.inputs = static_cast<int>(next.inputs.size()), one.outputs = static_cast<int>(next.outputs.size());
   }
@@ -25,11 +25,12 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
 static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
   const Op& fused = graph.op(op);
   Cost cost = op_row(fused.kind).cost(graph, fused, extent);
-  if (graph.op(first).kind == OpKind::norm_gradient && reads(graph.op(first), fused.inputs[0])) cost.bytes -= operand_bytes(graph, fused.inputs[0], extent);
+  if (graph.op(first).kind == OpKind::norm_gradient && reads(graph.op(first), fused.inputs[0]))
+    cost.bytes -= operand_bytes(graph, fused.inputs[0], extent);
   for (int before = first; before < op; ++before)
     for (int t : graph.op(before).outputs)
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
-        cost.bytes -= operand_bytes(graph, t, extent);   // it is not read again
+        cost.bytes -= operand_bytes(graph, t, extent);  // it is not read again
         // Nor was it stored.
         if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);
       }
@@ -37,7 +38,8 @@ static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& e
 }
 
 Extent extent_of(const Graph& graph, const Instruction& instruction, int threads) {
-  return extent_of(graph, graph.op(instruction.op), instruction.samples, instruction.rows, threads, instruction.elements);
+  return extent_of(graph, graph.op(instruction.op), instruction.samples, instruction.rows, threads,
+                   instruction.elements);
 }
 
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
@@ -45,8 +47,10 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
   Cost sum;
   for (int op = instruction.op; op < instruction.op + instruction.ops; ++op) {
     const bool is_fused = op > instruction.op && graph.op(op).fused;
-    const Cost one = is_fused ? cost_of_fused(graph, instruction.op, op, extent) : op_row(instruction.kind).cost(graph, graph.op(op), extent);
-    sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes), size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before};
+    const Cost one = is_fused ? cost_of_fused(graph, instruction.op, op, extent)
+                              : op_row(instruction.kind).cost(graph, graph.op(op), extent);
+    sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes),
+           size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before};
   }
   return sum;
 }
@@ -54,7 +58,8 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
 int64_t chunk_unit(const Graph& graph) {
   const Segment& head = graph.segments.back();
   const auto first = graph.gradient_ops.begin() + head.first_gradient_op;
-  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms : frozen_chunk_unit;
+  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms
+                                                                              : frozen_chunk_unit;
 }
 
 int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit) {
@@ -78,12 +83,12 @@ std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunk
   return loss_chunks(samples * rows, rows, chunks, chunk_unit(graph));
 }
 
-Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
-                    bool accumulate) {
+Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples,
+                    int threads, bool accumulate) {
   Emitter e(graph, arena, threads, samples);
   e.inputs();
   MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions);
-  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));   // always alive, whatever is frozen
+  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));  // always alive, whatever is frozen
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;
@@ -93,14 +98,17 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   Emitter e(graph, arena, threads, decisions.micro_batch);
   e.inputs();
   // The last ops belong to the head: logits, hits and losses, and their sum.
-  const int first = graph.first_evaluate_op(), sum = graph.first_generate_op() - 1, head = sum - static_cast<int>(graph.loss_ops());
+  const int first = graph.first_evaluate_op(), sum = graph.first_generate_op() - 1,
+            head = sum - static_cast<int>(graph.loss_ops());
   for (int i = first; i < head;) {
     const auto segment = static_cast<size_t>(graph.op(i).segment);
     const FeedForward& part = graph.segments[segment].feed_forward;
     const int64_t tile_rows = decisions.tile_rows_of(segment);
     const bool in_tiles = tile_rows > 0 && part.exists() && graph.op(i).outputs[0] == part.inner[0];
     const int run = in_tiles ? part.op_count : fused_run(graph, i);
-    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles_of(e.all_rows(graph.op(i)), graph.rows_of(graph.op(i)), tile_rows));
+    if (in_tiles)
+      e.emit_tiles(i, part.op_count, part.inner,
+                   tiles_of(e.all_rows(graph.op(i)), graph.rows_of(graph.op(i)), tile_rows));
     else e.emit_fused(i, run, Phase::forward, false);
     i += run;
   }

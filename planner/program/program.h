@@ -25,18 +25,18 @@
 namespace stw {
 
 struct Buffer {
-  int tensor = -1;           // first tensor that it holds; -1: scratch memory of one kernel
+  int tensor = -1;  // first tensor that it holds; -1: scratch memory of one kernel
   uint64_t bytes = 0;
-  int first = 0, last = 0;   // first and last instruction of its life, both included
+  int first = 0, last = 0;  // first and last instruction of its life, both included
   Class owner = Class::transient;
-  uint64_t offset = 0;       // from the start of the arena
+  uint64_t offset = 0;  // from the start of the arena
 };
 
 // A persistent buffer belongs to the arena, any other to the program.
 struct Operand {
-  int buffer = -1;           // -1: absent
+  int buffer = -1;  // -1: absent
   bool persistent = false;
-  uint64_t offset = 0;       // bytes inside the buffer
+  uint64_t offset = 0;  // bytes inside the buffer
 };
 
 // `generate`: positions start at StepState::position.
@@ -45,14 +45,14 @@ enum class Phase : uint8_t { forward, recompute, backward, update, generate };
 struct Instruction {
   OpKind kind;
   Phase phase;
-  bool accumulate = false;   // a parameter gradient adds to the buffer's contents
-  int op = -1;               // index for Graph::op
-  int ops = 1;   // ops [op, op + ops) run in one kernel call: of one kind (OpRow::joins), or fused (fuse.h)
-  int first_operand = 0;     // index in Program::operands: inputs, then outputs, for each of `ops`
-  int inputs = 0, outputs = 0;   // of the first op
+  bool accumulate = false;  // a parameter gradient adds to the buffer's contents
+  int op = -1;              // index for Graph::op
+  int ops = 1;  // ops [op, op + ops) run in one kernel call: of one kind (OpRow::joins), or fused (fuse.h)
+  int first_operand = 0;        // index in Program::operands: inputs, then outputs, for each of `ops`
+  int inputs = 0, outputs = 0;  // of the first op
   Operand workspace;
   int64_t samples = 0, rows = 0;
-  int64_t first_row = 0;     // position of the first row in its sample
+  int64_t first_row = 0;  // position of the first row in its sample
   // Part of the parameter that this works on; 0 elements: all of it.
   int64_t first_element = 0, elements = 0;
   int stage = 0;
@@ -67,40 +67,41 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 struct Program {
   std::string name;
   int64_t samples = 0;
-  int threads = 1;           // the number that scratch memory was counted for
+  int threads = 1;  // the number that scratch memory was counted for
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Buffer> buffers;
   // Buffers that the runtime fills or reads. -1: none.
   InputIndices inputs;
   int logits = -1;
-  int losses = -1;           // of tokens, in evaluations
+  int losses = -1;  // of tokens, in evaluations
   // Buffers that keep their contents from run to run, at the start of transient memory.
   std::vector<int> caches;
-  uint64_t base = 0;         // start of its transient memory
-  uint64_t end = 0;          // end of its transient memory, after layout
+  uint64_t base = 0;  // start of its transient memory
+  uint64_t end = 0;   // end of its transient memory, after layout
 };
 
 struct Arena {
   std::vector<Buffer> persistent;
-  std::vector<int> of_tensor;           // tensor -> persistent buffer, or -1
+  std::vector<int> of_tensor;                       // tensor -> persistent buffer, or -1
   uint64_t gradients_begin = 0, gradients_end = 0;  // gradients_begin is also the end of the resident tensors
   uint64_t alignment = 64;
   Offload offload;
-  std::vector<Buffer> host;             // tensors in host memory, with their offsets there
-  std::vector<int> host_of_tensor;      // tensor -> buffer in `host`, or -1
+  std::vector<Buffer> host;         // tensors in host memory, with their offsets there
+  std::vector<int> host_of_tensor;  // tensor -> buffer in `host`, or -1
   uint64_t host_bytes = 0;
   bool on_host(int tensor) const { return host_of_tensor[static_cast<size_t>(tensor)] >= 0; }
 };
 
 // `micro_batch`: determines the bytes of block inputs in host memory.
-Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload = {}, int64_t micro_batch = 1);
+Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload = {},
+                 int64_t micro_batch = 1);
 
 // Decisions that change a program and none of the trained bits.
 struct Decisions {
   int64_t micro_batch = 1;
   int64_t loss_chunks = 1;
-  std::vector<uint32_t> saved;          // for every segment a set of Segment::saveable
+  std::vector<uint32_t> saved;  // for every segment a set of Segment::saveable
   // For every segment the rows of its feed-forward tiles, 0: all; empty: 0 for all segments.
   std::vector<int64_t> tile_rows;
   Offload offload;
@@ -123,20 +124,26 @@ std::vector<Tile> loss_chunks(int64_t rows, int64_t rows_per_sample, int64_t chu
 std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunks);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
-Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
-                    bool accumulate);
+Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples,
+                    int threads, bool accumulate);
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
 // Runs of the update's ops that are one instruction each. An op that is `alone` has a run of its own. Updates
 // inside the backward pass are left out.
-struct UpdateRun { int op, ops; };   // as in Instruction
+struct UpdateRun {
+  int op, ops;
+};  // as in Instruction
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone = {});
 
 // Whether copies run while ops compute. Otherwise each copy stands next to the op that needs it, and the
 // program is one stage.
-inline bool in_stages(const Program& program) { return !program.instructions.empty() && program.instructions.back().stage > 0; }
+inline bool in_stages(const Program& program) {
+  return !program.instructions.empty() && program.instructions.back().stage > 0;
+}
 // Instructions [first, ops) are copies. They run at the same time as each other and as [ops, end).
-struct Stage { size_t first = 0, ops = 0, end = 0; };
+struct Stage {
+  size_t first = 0, ops = 0, end = 0;
+};
 std::vector<Stage> stages_of(const Program& program);
 
 // Bytes alive at the busiest instruction. No layout is smaller.

@@ -2,19 +2,19 @@
 // slice. If copies run while ops compute, the next slice is fetched before the current one is computed.
 #include <algorithm>
 
-#include "planner/program/emitter.h"
 #include "planner/graph/optimizer.h"
+#include "planner/program/emitter.h"
 
 namespace stw {
 
 namespace {
 
-constexpr int64_t most_slices = 4096;   // most slices of a tensor, whatever its size
+constexpr int64_t most_slices = 4096;  // most slices of a tensor, whatever its size
 
 struct Piece {
   UpdateRun run;
-  int64_t sum = -1;   // for square_sum: the element of the sums that the first op fills
-  int64_t first_element = 0, elements = 0;   // part of the parameter; 0 elements: all
+  int64_t sum = -1;                         // for square_sum: the element of the sums that the first op fills
+  int64_t first_element = 0, elements = 0;  // part of the parameter; 0 elements: all
 };
 
 std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
@@ -34,33 +34,38 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
       continue;
     }
     const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
-    const int64_t slice = std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) / kernels::quantile_block * kernels::quantile_block);
-    for (int64_t first = 0; first < count; first += slice) list.push_back({run, -1, first, std::min(slice, count - first)});
+    const int64_t slice =
+        std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) /
+                                          kernels::quantile_block * kernels::quantile_block);
+    for (int64_t first = 0; first < count; first += slice)
+      list.push_back({run, -1, first, std::min(slice, count - first)});
   }
   return list;
 }
 
-struct Window { int tensor, buffer; };
+struct Window {
+  int tensor, buffer;
+};
 
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  std::vector<bool> is_elsewhere(graph.update_ops.size());   // inside the backward pass, or before the update
+  std::vector<bool> is_elsewhere(graph.update_ops.size());  // inside the backward pass, or before the update
   auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
   if (graph.fuses_updates()) mark(graph.begin_update);
   std::vector<UpdateRun> runs;
-  bool joins = false;   // whether the next op may join the last run
+  bool joins = false;  // whether the next op may join the last run
   for (size_t i = 0; i < graph.update_ops.size(); ++i) {
     if (is_elsewhere[i]) continue;
     const Op& op = graph.update_ops[i];
     const int index = graph.first_update_op() + static_cast<int>(i);
     const bool may_join = op_row(op.kind).joins && !(alone && alone(op));
-    if (joins && may_join && runs.back().op + runs.back().ops == index && runs.back().ops < kernels::most_together && graph.op(runs.back().op).kind == op.kind)
+    if (joins && may_join && runs.back().op + runs.back().ops == index &&
+        runs.back().ops < kernels::most_together && graph.op(runs.back().op).kind == op.kind)
       runs.back().ops += 1;
-    else
-      runs.push_back({index, 1});
+    else runs.push_back({index, 1});
     joins = may_join;
   }
   return runs;
@@ -81,7 +86,10 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
   };
   const bool overlap = arena.offload.overlap;
   // The piece that was computed last, and the windows of host memory that it changed.
-  struct Changed { Piece piece; std::vector<Window> windows; } changed;
+  struct Changed {
+    Piece piece;
+    std::vector<Window> windows;
+  } changed;
   auto store = [&] {
     e.set_slice(changed.piece.first_element, changed.piece.elements);
     for (const Window& w : changed.windows) {
@@ -108,7 +116,9 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     e.emit_update(piece.run.op, piece.sum, piece.run.ops);
     for (const Window& w : now) e.drop(w.tensor);
     const std::vector<int>& outputs = graph.op(piece.run.op).outputs;
-    std::erase_if(now, [&](const Window& w) { return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end(); });
+    std::erase_if(now, [&](const Window& w) {
+      return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end();
+    });
     changed = {piece, std::move(now)};
     if (overlap) e.end_stage();
     else store();

@@ -24,8 +24,8 @@ Status check_overlap(const Graph& graph, const Program& program) {
   for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = static_cast<int>(i);
   auto at = [&](int i) -> const Buffer& { return program.buffers[static_cast<size_t>(i)]; };
   std::sort(by_start.begin(), by_start.end(), [&](int a, int b) { return at(a).first < at(b).first; });
-  std::multimap<int, int> ends;            // last -> buffer
-  std::map<uint64_t, int> alive;           // offset -> buffer
+  std::multimap<int, int> ends;   // last -> buffer
+  std::map<uint64_t, int> alive;  // offset -> buffer
   for (int i : by_start) {
     if (at(i).bytes == 0) continue;
     while (!ends.empty() && ends.begin()->first < at(i).first) {
@@ -34,7 +34,8 @@ Status check_overlap(const Graph& graph, const Program& program) {
     }
     auto next = alive.lower_bound(at(i).offset);
     const bool meets_next = next != alive.end() && next->first < at(i).offset + at(i).bytes;
-    const bool meets_previous = next != alive.begin() && std::prev(next)->first + at(std::prev(next)->second).bytes > at(i).offset;
+    const bool meets_previous =
+        next != alive.begin() && std::prev(next)->first + at(std::prev(next)->second).bytes > at(i).offset;
     if (meets_next || meets_previous) {
       const Buffer& other = at(meets_next ? next->second : std::prev(next)->second);
       return wrong(program, name_of(graph, at(i)) + " overlaps " + name_of(graph, other));
@@ -52,27 +53,32 @@ class HostReplay {
   HostReplay(const Graph& graph, const Arena& arena, const Program& program)
       : graph_(graph), arena_(arena), program_(program), holds_(program.buffers.size()) {}
 
-  Status step(const Instruction& i) {   // one op
+  Status step(const Instruction& i) {  // one op
     const Op& op = graph_.op(i.op);
     const bool copies = is_transfer(i.kind);
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
       const bool is_output = k >= i.inputs;
-      const int tensor = is_output ? op.outputs[static_cast<size_t>(k - i.inputs)] : op.inputs[static_cast<size_t>(k)];
+      const int tensor =
+          is_output ? op.outputs[static_cast<size_t>(k - i.inputs)] : op.inputs[static_cast<size_t>(k)];
       const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
       if (o.buffer < 0 || o.persistent) continue;
       const bool is_on_host = arena_.on_host(tensor);
-      if (copies && !is_on_host) return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
+      if (copies && !is_on_host)
+        return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
       const Part part{tensor, i.first_element, i.elements};
       Part& holds = holds_[static_cast<size_t>(o.buffer)];
-      if (is_on_host && graph_.at(tensor).per_sample) {   // a block's saved input
+      if (is_on_host && graph_.at(tensor).per_sample) {  // a block's saved input
         if (i.kind == OpKind::store) stored_.insert(tensor);
-        if (i.kind == OpKind::fetch && !stored_.count(tensor)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
+        if (i.kind == OpKind::fetch && !stored_.count(tensor))
+          return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
       } else if (is_on_host && i.kind == OpKind::fetch) {
-        if (changed_.count(part)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
+        if (changed_.count(part))
+          return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
         holds = part;
       } else if (is_on_host) {
         const bool changes = is_output, reads = !changes || i.accumulate || i.phase == Phase::update;
-        if (reads && holds != part) return wrong(program_, graph_.at(tensor).name + " is used before it was fetched");
+        if (reads && holds != part)
+          return wrong(program_, graph_.at(tensor).name + " is used before it was fetched");
         holds = part;
         if (changes) changed_.insert(part);
         if (i.kind == OpKind::store) changed_.erase(part);
@@ -96,7 +102,7 @@ class HostReplay {
   const Graph& graph_;
   const Arena& arena_;
   const Program& program_;
-  std::vector<Part> holds_;   // by buffer
+  std::vector<Part> holds_;  // by buffer
   std::set<Part> changed_;
   std::set<int> stored_;
 };
@@ -105,10 +111,15 @@ class HostReplay {
 // may touch memory that another instruction of the stage changes.
 Status check_stages(const Graph& graph, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
-  auto operand = [&](const Instruction& i, int k) -> const Operand& { return program.operands[static_cast<size_t>(i.first_operand + k)]; };
-  auto copied = [&](const Instruction& i) { return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0]; };
-  auto together = [](const Instruction& a, const Instruction& b) {   // for parts of one tensor
-    return a.elements == 0 || b.elements == 0 || (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
+  auto operand = [&](const Instruction& i, int k) -> const Operand& {
+    return program.operands[static_cast<size_t>(i.first_operand + k)];
+  };
+  auto copied = [&](const Instruction& i) {
+    return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0];
+  };
+  auto together = [](const Instruction& a, const Instruction& b) {  // for parts of one tensor
+    return a.elements == 0 || b.elements == 0 ||
+           (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
   };
   for (const auto& [first, ops, end] : stages_of(program)) {
     for (size_t c = first; c < ops; ++c) {
@@ -116,7 +127,9 @@ Status check_stages(const Graph& graph, const Program& program) {
       const bool fetches = copy.kind == OpKind::fetch;
       const int buffer = operand(copy, 0).buffer, tensor = copied(copy);
       const int last = program.buffers[static_cast<size_t>(buffer)].last;
-      auto begins_later = [&](const Operand& o) { return o.buffer >= 0 && !o.persistent && program.buffers[static_cast<size_t>(o.buffer)].first > last; };
+      auto begins_later = [&](const Operand& o) {
+        return o.buffer >= 0 && !o.persistent && program.buffers[static_cast<size_t>(o.buffer)].first > last;
+      };
       for (size_t n = c + 1; n < end; ++n) {
         const Instruction& other = list[n];
         bool takes = begins_later(other.workspace);
@@ -124,8 +137,10 @@ Status check_stages(const Graph& graph, const Program& program) {
           const Instruction one = op_alone(graph, other, of);
           for (int k = 0; k < one.inputs + one.outputs; ++k) takes |= begins_later(operand(one, k));
         }
-        if (takes) return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
-        bool meets = is_transfer(other.kind) && copied(other) == tensor && (!fetches || other.kind == OpKind::store) && together(copy, other);
+        if (takes)
+          return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
+        bool meets = is_transfer(other.kind) && copied(other) == tensor &&
+                     (!fetches || other.kind == OpKind::store) && together(copy, other);
         for (int of = 0; of < other.ops; ++of) {
           const Instruction one = op_alone(graph, other, of);
           for (int k = fetches ? 0 : one.inputs; k < one.inputs + one.outputs; ++k)
@@ -136,7 +151,8 @@ Status check_stages(const Graph& graph, const Program& program) {
     }
     // Such a copy's time is counted as if it ran at the same time as the ops.
     for (size_t k = ops; k < end && in_stages(program); ++k)
-      if (is_transfer(list[k].kind)) return wrong(program, graph.at(copied(list[k])).name + " is copied among the ops of a stage");
+      if (is_transfer(list[k].kind))
+        return wrong(program, graph.at(copied(list[k])).name + " is copied among the ops of a stage");
   }
   return ok();
 }
@@ -146,7 +162,11 @@ Status check_stages(const Graph& graph, const Program& program) {
 class OperandReplay {
  public:
   OperandReplay(const Graph& graph, const Arena& arena, const Program& program)
-      : graph_(graph), arena_(arena), program_(program), host_(graph, arena, program), written_(program.buffers.size()),
+      : graph_(graph),
+        arena_(arena),
+        program_(program),
+        host_(graph, arena, program),
+        written_(program.buffers.size()),
         updated_(graph.tensors.size()) {
     for (int b : program.inputs.of)
       if (b >= 0) written_[static_cast<size_t>(b)] = true;
@@ -163,15 +183,19 @@ class OperandReplay {
     uint64_t scratch = 0;
     for (int k = 0; k < i.ops; ++k) {
       const Instruction one = op_alone(graph_, i, k);
-      if (is_fused && k == 0 && program_.operands[static_cast<size_t>(one.first_operand + one.inputs)].buffer < 0) passed_on_ = graph_.op(i.op).outputs[0];
+      if (is_fused && k == 0 &&
+          program_.operands[static_cast<size_t>(one.first_operand + one.inputs)].buffer < 0)
+        passed_on_ = graph_.op(i.op).outputs[0];
       STW_TRY(step_of_one(n, one));
       scratch = size_add(scratch, op_row(one.kind).workspace(graph_, graph_.op(one.op), extent(i)));
     }
     if (scratch == 0) return ok();
     if (i.workspace.buffer < 0) return wrong(program_, name(i) + " has no scratch memory");
     const Buffer& b = program_.buffers[static_cast<size_t>(i.workspace.buffer)];
-    if (i.workspace.offset + scratch > b.bytes) return wrong(program_, name(i) + " needs more scratch memory than it has");
-    if (n < b.first || n > b.last) return wrong(program_, name(i) + " uses scratch memory outside of its life");
+    if (i.workspace.offset + scratch > b.bytes)
+      return wrong(program_, name(i) + " needs more scratch memory than it has");
+    if (n < b.first || n > b.last)
+      return wrong(program_, name(i) + " uses scratch memory outside of its life");
     return ok();
   }
   Status finish() const { return host_.finish(); }
@@ -182,7 +206,8 @@ class OperandReplay {
 
   Status step_of_one(int n, const Instruction& i) {
     const Op& op = graph_.op(i.op);
-    if (op.kind != i.kind || i.inputs != static_cast<int>(op.inputs.size()) || i.outputs != static_cast<int>(op.outputs.size()))
+    if (op.kind != i.kind || i.inputs != static_cast<int>(op.inputs.size()) ||
+        i.outputs != static_cast<int>(op.outputs.size()))
       return wrong(program_, name(i) + " has a wrong number of operands");
     STW_TRY(host_.step(i));
     for (int k = 0; k < i.inputs && !is_transfer(i.kind); ++k) {
@@ -193,10 +218,12 @@ class OperandReplay {
     if (is_update(i.kind)) updated_[static_cast<size_t>(op.outputs[0])] = true;
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
       const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
-      const int tensor = k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
+      const int tensor =
+          k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
       if (o.buffer < 0) {
         const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena_.on_host(tensor);
-        if (tensor >= 0 && !only_shape && tensor != passed_on_) return wrong(program_, graph_.at(tensor).name + " has no memory");
+        if (tensor >= 0 && !only_shape && tensor != passed_on_)
+          return wrong(program_, graph_.at(tensor).name + " has no memory");
         continue;
       }
       if (o.persistent && arena_.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
@@ -204,12 +231,16 @@ class OperandReplay {
       const Buffer& b = (o.persistent ? arena_.persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
       uint64_t bytes = operand_bytes(graph_, tensor, extent(i));
       if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);
-      if (o.offset + bytes > b.bytes) return wrong(program_, graph_.at(tensor).name + " is larger than its buffer");
+      if (o.offset + bytes > b.bytes)
+        return wrong(program_, graph_.at(tensor).name + " is larger than its buffer");
       if (o.persistent) continue;
-      if (n < b.first || n > b.last) return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
-      if (tensor == passed_on_) return wrong(program_, graph_.at(tensor).name + " is not stored, but has memory");
+      if (n < b.first || n > b.last)
+        return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
+      if (tensor == passed_on_)
+        return wrong(program_, graph_.at(tensor).name + " is not stored, but has memory");
       if (k >= i.inputs) written_[static_cast<size_t>(o.buffer)] = true;
-      else if (!written_[static_cast<size_t>(o.buffer)]) return wrong(program_, graph_.at(tensor).name + " is read before it is made");
+      else if (!written_[static_cast<size_t>(o.buffer)])
+        return wrong(program_, graph_.at(tensor).name + " is read before it is made");
     }
     return ok();
   }
@@ -218,9 +249,9 @@ class OperandReplay {
   const Arena& arena_;
   const Program& program_;
   HostReplay host_;
-  std::vector<bool> written_;   // by buffer
-  std::vector<bool> updated_;   // by parameter
-  int passed_on_ = -1;          // the tensor that fused ops of an instruction pass on without memory
+  std::vector<bool> written_;  // by buffer
+  std::vector<bool> updated_;  // by parameter
+  int passed_on_ = -1;         // the tensor that fused ops of an instruction pass on without memory
 };
 
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
@@ -237,19 +268,21 @@ static Status verify_gradients(const Graph& graph) {
   // gradients_of: by parameter. held_by: by gradient, the gradients whose sum its buffer holds, in op order.
   // parameter_of: by gradient.
   std::vector<std::vector<int>> gradients_of(graph.tensors.size()), held_by(graph.tensors.size());
-  std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()), applied(graph.tensors.size());
+  std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()),
+      applied(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) {
     gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
     held_by[static_cast<size_t>(g.gradient)] = {g.gradient};
     parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
   }
-  constexpr size_t most_added = 2;   // by the kernels of norm and update
+  constexpr size_t most_added = 2;  // by the kernels of norm and update
   for (const Op& op : graph.update_ops) {
     const bool is_sum = op.kind == OpKind::gradient_sum, squares = op.kind == OpKind::square_sum;
     if (!is_sum && !squares && !is_update(op.kind)) continue;
     std::vector<int> all;
     for (size_t k = 0; k < (is_sum ? op.inputs.size() : std::min(op.inputs.size(), most_added)); ++k)
-      if (const int t = op.inputs[k]; t >= 0) all.insert(all.end(), held_by[static_cast<size_t>(t)].begin(), held_by[static_cast<size_t>(t)].end());
+      if (const int t = op.inputs[k]; t >= 0)
+        all.insert(all.end(), held_by[static_cast<size_t>(t)].begin(), held_by[static_cast<size_t>(t)].end());
     if (is_sum) {
       held_by[static_cast<size_t>(op.outputs[0])] = std::move(all);
       continue;
@@ -260,15 +293,17 @@ static Status verify_gradients(const Graph& graph) {
   }
   for (const ParameterGradient& g : graph.gradients)
     if (squared[static_cast<size_t>(g.parameter)] != 1 || applied[static_cast<size_t>(g.parameter)] != 1)
-      return Error{Code::internal, "plan: " + graph.at(g.parameter).name + ": the gradients of its " + std::to_string(gradients_of[static_cast<size_t>(g.parameter)].size()) +
-                                       " uses are not added up once, in order, for the norm and for the update"};
+      return Error{Code::internal,
+                   "plan: " + graph.at(g.parameter).name + ": the gradients of its " +
+                       std::to_string(gradients_of[static_cast<size_t>(g.parameter)].size()) +
+                       " uses are not added up once, in order, for the norm and for the update"};
   return ok();
 }
 
 // Checks that each sum of gradients is computed once, as a whole and in order, before an instruction reads
 // it.
 static Status verify_sums(const Graph& graph, const std::vector<const Program*>& step) {
-  std::vector<int> waits_for(graph.tensors.size());   // by gradient: sums that are not computed yet
+  std::vector<int> waits_for(graph.tensors.size());  // by gradient: sums that are not computed yet
   for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum) waits_for[static_cast<size_t>(op.outputs[0])] += 1;
   int last = -1;
@@ -276,13 +311,16 @@ static Status verify_sums(const Graph& graph, const std::vector<const Program*>&
     for (const Instruction& i : program->instructions) {
       if (i.kind == OpKind::gradient_sum) {
         const int t = graph.op(i.op).outputs[0];
-        if (i.op <= last || i.elements > 0 || i.ops != 1) return wrong(*program, graph.at(t).name + " is not added up once, as a whole and in order");
+        if (i.op <= last || i.elements > 0 || i.ops != 1)
+          return wrong(*program, graph.at(t).name + " is not added up once, as a whole and in order");
         waits_for[static_cast<size_t>(t)] -= 1;
         last = i.op;
       } else if (i.kind == OpKind::square_sum || is_update(i.kind)) {
         for (int op = i.op; op < i.op + i.ops; ++op)
           for (int t : graph.op(op).inputs)
-            if (t >= 0 && waits_for[static_cast<size_t>(t)] > 0) return wrong(*program, graph.at(t).name + " is read before the gradients of all uses are added up in it");
+            if (t >= 0 && waits_for[static_cast<size_t>(t)] > 0)
+              return wrong(*program,
+                           graph.at(t).name + " is read before the gradients of all uses are added up in it");
       }
     }
   return ok();
@@ -291,26 +329,30 @@ static Status verify_sums(const Graph& graph, const std::vector<const Program*>&
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step) {
   STW_TRY(verify_gradients(graph));
   STW_TRY(verify_sums(graph, step));
-  std::vector<int64_t> left(graph.tensors.size());   // elements that no update has changed yet
+  std::vector<int64_t> left(graph.tensors.size());  // elements that no update has changed yet
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
-    if (graph.owns_bytes(t) && graph.at(t).trainable) left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());
+    if (graph.owns_bytes(t) && graph.at(t).trainable)
+      left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());
   for (const Program* program : step)
     for (const Instruction& i : program->instructions) {
       if (!is_update(i.kind)) continue;
       for (int op = i.op; op < i.op + i.ops; ++op) {
         const int p = graph.op(op).outputs[0];
-        left[static_cast<size_t>(p)] -= i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
+        left[static_cast<size_t>(p)] -=
+            i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
       }
     }
   for (size_t t = 0; t < left.size(); ++t)
-    if (left[t] != 0) return Error{Code::internal, "plan: " + graph.tensors[t].name + " is not updated once in a step"};
+    if (left[t] != 0)
+      return Error{Code::internal, "plan: " + graph.tensors[t].name + " is not updated once in a step"};
   return ok();
 }
 
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
   uint64_t end = 0;
   for (const Buffer& b : arena.host) {
-    if (b.offset < end || b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " overlaps in host memory, or is not aligned");
+    if (b.offset < end || b.offset % arena.alignment != 0)
+      return wrong(program, name_of(graph, b) + " overlaps in host memory, or is not aligned");
     if (b.bytes < graph.at(b.tensor).bytes(program.samples))
       return wrong(program, name_of(graph, b) + " is larger than its place in host memory");
     end = b.offset + b.bytes;
@@ -324,15 +366,20 @@ Status verify(const Graph& graph, const Arena& arena, const Program& program, ui
     if (b.owner == Class::gradients ? b.offset < arena.gradients_begin : end > arena.gradients_begin)
       return wrong(program, name_of(graph, b) + " lies on the wrong side of the gradients");
   }
-  if (end > arena_bytes || end > arena.gradients_end) return wrong(program, "persistent tensors leave the arena");
-  if (program.base < arena.gradients_begin) return wrong(program, "transient memory begins inside resident memory");
+  if (end > arena_bytes || end > arena.gradients_end)
+    return wrong(program, "persistent tensors leave the arena");
+  if (program.base < arena.gradients_begin)
+    return wrong(program, "transient memory begins inside resident memory");
   bool gradients_used = false;
   for (const Operand& o : program.operands)
-    gradients_used |= o.persistent && o.buffer >= 0 && arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients;
-  if (gradients_used && program.base < arena.gradients_end) return wrong(program, "transient memory begins inside gradients");
+    gradients_used |= o.persistent && o.buffer >= 0 &&
+                      arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients;
+  if (gradients_used && program.base < arena.gradients_end)
+    return wrong(program, "transient memory begins inside gradients");
   for (const Buffer& b : program.buffers) {
     if (b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " is not aligned");
-    if (b.offset < program.base || b.offset + b.bytes > arena_bytes) return wrong(program, name_of(graph, b) + " leaves the arena");
+    if (b.offset < program.base || b.offset + b.bytes > arena_bytes)
+      return wrong(program, name_of(graph, b) + " leaves the arena");
     if (b.first > b.last || b.last >= static_cast<int>(program.instructions.size()))
       return wrong(program, name_of(graph, b) + " has no life inside the program");
   }

@@ -1,8 +1,8 @@
 // The judge of a plan. It does not know how offsets were found: it replays a program and checks every claim
 // about bytes.
 #pragma once
-#include "planner/program/program.h"
 #include "planner/base/result.h"
+#include "planner/program/program.h"
 
 namespace stw {
 

@@ -18,10 +18,11 @@ void mark_knees(std::vector<ParetoPoint>& points) {
   };
   std::vector<size_t> hull;
   for (size_t i = 0; i < points.size(); ++i) {
-    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
+    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i))
+      hull.pop_back();
     hull.push_back(i);
   }
-  uint64_t knee = 0;   // bytes of the last knee
+  uint64_t knee = 0;  // bytes of the last knee
   for (size_t i = 1; i + 1 < hull.size(); ++i) {
     // Keeps one of several knees that lie close together.
     if (knee > 0 && points[hull[i]].peak_bytes < knee + knee / 20) continue;
@@ -46,14 +47,19 @@ std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, i
   for (int i = 0; i < budgets; ++i) {
     // Budgets lie closer together where memory is short: there the plans differ most.
     const double share = static_cast<double>(i) / (budgets - 1);
-    uint64_t arena = i == 0 ? least : i + 1 == budgets ? most
-                     : static_cast<uint64_t>(static_cast<double>(least) + share * share * static_cast<double>(most - least));
+    uint64_t arena = i == 0 ? least
+                     : i + 1 == budgets
+                         ? most
+                         : static_cast<uint64_t>(static_cast<double>(least) +
+                                                 share * share * static_cast<double>(most - least));
     const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
     // Of equally fast plans the search prefers the one that copies less, even if it takes more memory. Such a
     // plan is not a Pareto point and is left out.
-    if (!points.empty() && (peak <= points.back().peak_bytes || c->picoseconds >= points.back().step_picoseconds)) continue;
+    if (!points.empty() &&
+        (peak <= points.back().peak_bytes || c->picoseconds >= points.back().step_picoseconds))
+      continue;
     points.push_back({peak, c->picoseconds, c->decisions, false});
   }
   mark_knees(points);

@@ -9,10 +9,10 @@ namespace stw {
 
 // A plan that no other plan beats in both time and bytes.
 struct ParetoPoint {
-  uint64_t peak_bytes = 0;         // bytes of arena and reserve: the smallest budget that gets this plan
+  uint64_t peak_bytes = 0;  // bytes of arena and reserve: the smallest budget that gets this plan
   uint64_t step_picoseconds = 0;
   Decisions decisions;
-  bool is_knee = false;            // from here on, more memory brings much less speed
+  bool is_knee = false;  // from here on, more memory brings much less speed
 };
 
 // The plans for `budgets` budgets (at least two), from the smallest budget that works to the budget beyond

@@ -16,7 +16,8 @@ static constexpr double tolerance = 0.002;
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
-uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
+uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples,
+                               uint64_t alignment) {
   uint64_t sum = 0;
   for (const Segment& s : graph.segments)
     if (keeps_input_on_host(s, offload))
@@ -25,11 +26,14 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
 }
 
 OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
-    : context_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
+    : context_(context),
+      offload_(offload),
+      arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
   // A part of a fused update runs inside the micro-step.
-  update_ = context_.graph.fuses_updates() ? context_.pricing.update() : context_.pricing.program(update, offload.overlap);
+  update_ = context_.graph.fuses_updates() ? context_.pricing.update()
+                                           : context_.pricing.program(update, offload.overlap);
   const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
     if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, context_.device.alignment));
@@ -41,11 +45,13 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
   const uint64_t one = offloaded_input_bytes(context_.graph, offload, 1, context_.device.alignment);
   for (int64_t m : context_.micro_batches) {
     const uint64_t inputs = offloaded_input_bytes(context_.graph, offload, m, context_.device.alignment);
-    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes) micro_batches_.push_back(m);
+    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes)
+      micro_batches_.push_back(m);
   }
 }
 
-std::vector<SegmentRun> OffloadSearch::runs(int64_t m, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t)) {
+std::vector<SegmentRun> OffloadSearch::runs(int64_t m,
+                                            const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t)) {
   std::vector<SegmentRun> list;
   for (const auto& [kind, count] : runs_) {
     list.push_back((context_.segments.*of_kind)(kind, m));
@@ -60,12 +66,14 @@ OffloadSearch::Choices& OffloadSearch::choices(int64_t m) {
   const auto known = choices_.find(m);
   if (known != choices_.end()) return known->second;
   auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : context_.graph.all_inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
+  for (int t : context_.graph.all_inputs())
+    fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
   StackChoices stack(runs(m, &SegmentChoices::best_of_kind), offload_.any() ? tolerance : 0);
   return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }
 
-Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& runs, const StackChoice& choice) {
+Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& runs,
+                                   const StackChoice& choice) {
   Candidate result;
   result.decisions.micro_batch = m;
   result.decisions.offload = offload_;
@@ -74,8 +82,10 @@ Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& run
       const Variant& v = runs[run].variants[static_cast<size_t>(variant)];
       const bool is_head = run + 1 == runs.size();
       if (is_head) result.decisions.loss_chunks = v.saved;
-      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), is_head ? ~0u : v.saved);
-      result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count), v.tile_rows);
+      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count),
+                                    is_head ? ~0u : v.saved);
+      result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count),
+                                        v.tile_rows);
     }
   std::vector<int64_t>& tiles = result.decisions.tile_rows;
   if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
@@ -88,7 +98,9 @@ int64_t OffloadSearch::limit_of(int64_t m, uint64_t arena_bytes) {
   return static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit)) - choices(m).fixed_bytes;
 }
 
-uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
+uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
+  return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes));
+}
 
 // More samples need more bytes, whatever is chosen: with equal rows in a tile, every tensor takes as many
 // bytes or more. Tiles that only some micro-batches can have do not change that. If a micro-batch has too few
@@ -113,18 +125,23 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   return least;
 }
 
-std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
-  struct Found { int64_t micro_batch; StackChoice choice; };
-  std::vector<Found> best;      // all take the same time
+std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat,
+                                                                uint64_t ahead) {
+  struct Found {
+    int64_t micro_batch;
+    StackChoice choice;
+  };
+  std::vector<Found> best;  // all take the same time
   uint64_t bound = UINT64_MAX;
   // The most promising micro-batch comes first. The priority is a lower bound of the time: first that of the
   // ops, then that of the linear relaxation.
   struct Node {
     uint64_t picoseconds;
-    int64_t micro_batch;        // of equal times the largest comes first
+    int64_t micro_batch;  // of equal times the largest comes first
     bool is_relaxed;
     bool operator<(const Node& other) const {
-      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : micro_batch > other.micro_batch;
+      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds
+                                              : micro_batch > other.micro_batch;
     }
   };
   std::set<Node> open;
@@ -167,15 +184,17 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
 std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t to_beat) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
-  std::optional<uint64_t> bound;   // of the first Pareto point; no plan that fits is faster
-  uint64_t first = 0, ahead = 0;   // looks ahead as far again as the search has come
+  std::optional<uint64_t> bound;  // of the first Pareto point; no plan that fits is faster
+  uint64_t first = 0, ahead = 0;  // looks ahead as far again as the search has come
   while (auto point = fastest_with_live_bytes(limit, to_beat, ahead)) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
       // A tighter budget gets the plan with the fewest live bytes. That plan need not be a Pareto point of
       // this search, and may be faster.
-      if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds && sizes_.within(with_fewest_live_bytes().decisions, arena_bytes)) point = with_fewest_live_bytes();
+      if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds &&
+          sizes_.within(with_fewest_live_bytes().decisions, arena_bytes))
+        point = with_fewest_live_bytes();
       point->bound_picoseconds = std::min(*bound, point->picoseconds);
       return point;
     }
@@ -192,9 +211,11 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
   return last;
 }
 
-std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat) {
+std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,
+                                                          uint64_t to_beat) {
   if (!smallest_fits(arena_bytes)) return std::nullopt;
-  Candidate best = sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
+  Candidate best =
+      sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
   uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
@@ -225,7 +246,7 @@ uint64_t OffloadSearch::fewest_live_bytes() {
 const Candidate& OffloadSearch::with_fewest_live_bytes() {
   if (fewest_) return *fewest_;
   for (int64_t m : micro_batches_) {
-    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;   // more samples need more bytes
+    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;  // more samples need more bytes
     const std::vector<SegmentRun>& best = choices(m).stack.runs();
     const bool is_best = live_bytes_of(choices(m), least_peak(best)) == fewest_live_bytes(m);
     const std::vector<SegmentRun> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
@@ -262,7 +283,8 @@ const std::optional<Candidate>& OffloadSearch::smallest() {
 }
 
 Programs OffloadSearch::programs(const Decisions& decisions) const {
-  return make_programs(context_.graph, decisions, context_.request.global_batch, context_.request.threads, context_.device.alignment);
+  return make_programs(context_.graph, decisions, context_.request.global_batch, context_.request.threads,
+                       context_.device.alignment);
 }
 
 }  // namespace stw

@@ -42,7 +42,7 @@ struct SearchContext {
   const DeviceProfile& device;
   const Pricing& pricing;
   SegmentChoices& segments;
-  const std::vector<int64_t>& micro_batches;   // ascending
+  const std::vector<int64_t>& micro_batches;  // ascending
   Effort effort = Effort::full;
 };
 
@@ -57,13 +57,17 @@ class OffloadSearch {
   uint64_t bound(uint64_t arena_bytes);
   // A Pareto point: the fastest plan with at most this many live bytes; of equally fast plans the one with
   // the fewest. `ahead`: the caller will ask next for Pareto points that take up to this much more time.
-  std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX, uint64_t ahead = 0);
+  std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX,
+                                                   uint64_t ahead = 0);
   // The plan with the smallest arena of those that the search tries. Empty if no micro-batch fits into the
   // host memory.
   const std::optional<Candidate>& smallest();
   // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it costs less,
   // and mostly decides.
-  bool smallest_fits(uint64_t arena_bytes) { return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
+  bool smallest_fits(uint64_t arena_bytes) {
+    return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ||
+           sizes_.within(smallest()->decisions, arena_bytes);
+  }
   // Takes for each micro-batch the plan with the fewest live bytes, made of all variants, and returns the one
   // with the smallest arena. Requires that some micro-batch fits into the host memory.
   const Candidate& with_fewest_live_bytes();
@@ -76,8 +80,12 @@ class OffloadSearch {
   // A lower bound of the picoseconds of plans with this micro-batch within the bytes, by the linear
   // relaxation. At least ops(micro_batch).
   uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
-  uint64_t ops(int64_t micro_batch) const { return size_add(context_.pricing.micro_steps(micro_batch, 1, context_.request.global_batch), update_); }
-  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return fewest_live_bytes(micro_batch) <= arena_bytes; }
+  uint64_t ops(int64_t micro_batch) const {
+    return size_add(context_.pricing.micro_steps(micro_batch, 1, context_.request.global_batch), update_);
+  }
+  bool fits(int64_t micro_batch, uint64_t arena_bytes) {
+    return fewest_live_bytes(micro_batch) <= arena_bytes;
+  }
   // The context's micro-batches for which the live bytes of some plan fit. Ascending.
   std::vector<int64_t> fitting(uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
@@ -85,28 +93,32 @@ class OffloadSearch {
  private:
   // The choices at one micro-batch.
   struct Choices {
-    StackChoices stack;        // made of best_of_kind; the last run is the head
-    int64_t fixed_bytes;       // bytes that no choice changes: persistent tensors and a sample's inputs
+    StackChoices stack;   // made of best_of_kind; the last run is the head
+    int64_t fixed_bytes;  // bytes that no choice changes: persistent tensors and a sample's inputs
   };
   // Live bytes of a plan whose segments have this peak.
-  uint64_t live_bytes_of(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
+  uint64_t live_bytes_of(const Choices& c, int64_t peak) const {
+    return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak));
+  }
   Choices& choices(int64_t micro_batch);
-  std::vector<SegmentRun> runs(int64_t micro_batch, const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
+  std::vector<SegmentRun> runs(int64_t micro_batch,
+                               const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t fewest_live_bytes(int64_t micro_batch);
   // The fastest Pareto point with at most `high` live bytes whose arena fits, of the points that halving
   // tries.
-  std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t to_beat);
+  std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,
+                                             uint64_t to_beat);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 
   SearchContext context_;
   Offload offload_;
   std::shared_ptr<const Arena> arena_;
-  uint64_t update_ = 0;                        // picoseconds
-  uint64_t floor_ = 0;                         // most live bytes of the programs that no decision changes
+  uint64_t update_ = 0;  // picoseconds
+  uint64_t floor_ = 0;   // most live bytes of the programs that no decision changes
   // Kinds of segments, without the head, and how many follow each other.
   std::vector<std::pair<size_t, int64_t>> runs_;
-  std::vector<int64_t> micro_batches_;         // those of the context that fit into the host memory
+  std::vector<int64_t> micro_batches_;  // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;
   std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;
@@ -115,6 +127,7 @@ class OffloadSearch {
 };
 
 // Bytes of the block inputs that lie in host memory.
-uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment);
+uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples,
+                               uint64_t alignment);
 
 }  // namespace stw

@@ -30,16 +30,20 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
 }
 
 uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t elements) const {
-  return op_picoseconds(device_, o.kind, graph_.peak_of(o), threads_, op_row(o.kind).cost(graph_, o, extent_of(graph_, o, samples, rows, threads_, elements)));
+  return op_picoseconds(
+      device_, o.kind, graph_.peak_of(o), threads_,
+      op_row(o.kind).cost(graph_, o, extent_of(graph_, o, samples, rows, threads_, elements)));
 }
 
 uint64_t Pricing::instruction(const Instruction& i) const {
-  return op_picoseconds(device_, i.kind, graph_.peak_of(graph_.op(i.op)), threads_, cost_of(graph_, i, threads_));
+  return op_picoseconds(device_, i.kind, graph_.peak_of(graph_.op(i.op)), threads_,
+                        cost_of(graph_, i, threads_));
 }
 
 uint64_t Pricing::run(int first, int count, int64_t samples, int64_t rows) const {
   Instruction i{};
-  i.op = first, i.ops = count, i.kind = graph_.op(first).kind, i.samples = samples, i.rows = rows > 0 ? rows : samples * graph_.rows_of(graph_.op(first));
+  i.op = first, i.ops = count, i.kind = graph_.op(first).kind, i.samples = samples,
+  i.rows = rows > 0 ? rows : samples * graph_.rows_of(graph_.op(first));
   return instruction(i);
 }
 
@@ -53,7 +57,8 @@ uint64_t Pricing::ops(int first, int count, int64_t samples) const {
 }
 
 uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
-  return graph_.op(op).fused ? run(op - 1, 2, samples, rows) - run(op - 1, 1, samples, rows) : run(op, 1, samples, rows);
+  return graph_.op(op).fused ? run(op - 1, 2, samples, rows) - run(op - 1, 1, samples, rows)
+                             : run(op, 1, samples, rows);
 }
 
 uint64_t Pricing::unshared_launches(const Segment& segment, uint32_t saved, int64_t samples) const {
@@ -62,7 +67,8 @@ uint64_t Pricing::unshared_launches(const Segment& segment, uint32_t saved, int6
   for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph_, at)) {
     const int waiting = may_wait_for_slope(graph_, at);
     if (waiting < 0 || waits_for_slope(graph_, segment, waiting, saved)) continue;
-    const uint64_t apart = size_add(run(waiting, 1, samples), run(waiting + 1, 1, samples)), together = run(waiting, 2, samples);
+    const uint64_t apart = size_add(run(waiting, 1, samples), run(waiting + 1, 1, samples)),
+                   together = run(waiting, 2, samples);
     sum = size_add(sum, apart > together ? apart - together : 0);
   }
   return sum;
@@ -77,7 +83,7 @@ uint64_t Pricing::program(const Program& program, bool overlap) const {
 }
 
 std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved) const {
-  std::set<int> saved_ops, recomputed;   // ops whose outputs are saved, and ops that run again
+  std::set<int> saved_ops, recomputed;  // ops whose outputs are saved, and ops that run again
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
     if (saved >> bit & 1) saved_ops.insert(segment.saveable[bit]);
   auto need = [&](auto&& self, int tensor) -> void {
@@ -88,7 +94,8 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
     for (int t : graph_.ops[static_cast<size_t>(p)].inputs) self(self, t);
   };
   for (int i = 0; i < segment.gradient_op_count; ++i)
-    for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs) need(need, t);
+    for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs)
+      need(need, t);
   return {recomputed.begin(), recomputed.end()};
 }
 
@@ -96,7 +103,7 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
   const FeedForward& part = segment.feed_forward;
   const int64_t all = rows_in_tiles(graph_, segment);
   const Tiling tiling = tiling_of(samples * all, all, tile_rows);
-  auto in_tiles = [&](const auto& price) {   // price(rows)
+  auto in_tiles = [&](const auto& price) {  // price(rows)
     const uint64_t sum = size_mul(price(tiling.rows), static_cast<uint64_t>(tiling.count));
     if (tiling.short_count == 0) return sum;
     return size_add(sum, size_mul(price(tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
@@ -114,7 +121,8 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
   };
   TilePrices prices;
   prices.forward = beyond(part.first_op, part.op_count);
-  prices.backward = beyond(static_cast<int>(graph_.ops.size()) + part.first_gradient_op, part.gradient_op_count);
+  prices.backward =
+      beyond(static_cast<int>(graph_.ops.size()) + part.first_gradient_op, part.gradient_op_count);
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i) {
     prices.ops.push_back(in_tiles([&](int64_t rows) { return run(i, 1, samples, rows); }));
     prices.fused.push_back(in_tiles([&](int64_t rows) { return fused(i, samples, rows); }));
@@ -127,12 +135,14 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
   const FeedForward& part = segment.feed_forward;
   const TilePrices tile = tile_rows > 0 ? tiles(segment, samples, tile_rows) : TilePrices{};
   Choice c{0, size_add(size_add(tile.forward, tile.backward), unshared_launches(segment, saved, samples))};
-  int before = -1;   // the op that ran last
+  int before = -1;  // the op that ran last
   for (int i : recomputed_ops(segment, saved)) {
     const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);
     const bool is_fused = graph_.ops[static_cast<size_t>(i)].fused && before == i - 1;
     const auto place = static_cast<size_t>(i - part.first_op);
-    c.recompute = size_add(c.recompute, in_tiles ? (is_fused ? tile.fused[place] : tile.ops[place]) : is_fused ? fused(i, samples) : run(i, 1, samples));
+    c.recompute = size_add(c.recompute, in_tiles   ? (is_fused ? tile.fused[place] : tile.ops[place])
+                                        : is_fused ? fused(i, samples)
+                                                   : run(i, 1, samples));
     before = i;
   }
   return c;
@@ -142,7 +152,8 @@ Pricing::Choice Pricing::choices(const Decisions& decisions, int64_t samples) co
   Choice sum;
   for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
     const int64_t tile_rows = decisions.tile_rows_of(s);
-    const auto [entry, is_new] = choice_.try_emplace({classes_[s], decisions.saved[s], tile_rows, samples}, Choice{});
+    const auto [entry, is_new] =
+        choice_.try_emplace({classes_[s], decisions.saved[s], tile_rows, samples}, Choice{});
     if (is_new) entry->second = choice(s, decisions.saved[s], tile_rows, samples);
     sum.recompute = size_add(sum.recompute, entry->second.recompute);
     sum.tiles = size_add(sum.tiles, entry->second.tiles);
@@ -156,8 +167,9 @@ uint64_t Pricing::body(int64_t samples) const {
   uint64_t sum = 0;
   for (const auto& [index, count] : distinct_) {
     const Segment& s = graph_.segments[index];
-    const uint64_t one = size_add(ops(s.first_op, s.op_count, samples),
-                                  ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples));
+    const uint64_t one = size_add(
+        ops(s.first_op, s.op_count, samples),
+        ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples));
     sum = size_add(sum, size_mul(one, count));
   }
   return entry->second = sum;
@@ -180,27 +192,33 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
       t = size_add(t, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, n));
     return t;
   };
-  std::map<int64_t, uint64_t> lengths;   // rows of a chunk, and the number of such chunks
+  std::map<int64_t, uint64_t> lengths;  // rows of a chunk, and the number of such chunks
   for (const Tile& c : list) ++lengths[c.rows];
   uint64_t sum = 0;
   for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
-  return entry->second = size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples));
+  return entry->second =
+             size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples));
 }
 
-uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add(body(samples), head(samples, chunks)); }
+uint64_t Pricing::micro(int64_t samples, int64_t chunks) const {
+  return size_add(body(samples), head(samples, chunks));
+}
 
 // Time of the head's recompute: a preference computes logits again.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
   const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   uint64_t sum = 0;
   for (const Tile& c : list)
-    if (graph_.preference != Preference::none && list.size() > 1) sum = size_add(sum, op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));
+    if (graph_.preference != Preference::none && list.size() > 1)
+      sum = size_add(sum,
+                     op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));
   return sum;
 }
 
 uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) const {
-  return over_micro_steps(global_batch, decisions.micro_batch,
-                          [&](int64_t samples) { return size_add(choices(decisions, samples).recompute, logits_again(samples, decisions.loss_chunks)); });
+  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) {
+    return size_add(choices(decisions, samples).recompute, logits_again(samples, decisions.loss_chunks));
+  });
 }
 
 uint64_t Pricing::micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {

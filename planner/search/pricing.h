@@ -37,10 +37,10 @@ class Pricing {
   uint64_t fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute = Recompute::choose) const;
   // The time of a program: the sum over its instructions. With `overlap`, the time by overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
-  uint64_t update() const { return update_; }   // if it copies nothing; inside the backward pass or after it
+  uint64_t update() const { return update_; }  // if it copies nothing; inside the backward pass or after it
   uint64_t instruction(const Instruction& instruction) const;
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
-  uint64_t op(const Op& op, int64_t samples, int64_t rows = 0, int64_t elements = 0) const;   // 0 rows: all
+  uint64_t op(const Op& op, int64_t samples, int64_t rows = 0, int64_t elements = 0) const;  // 0 rows: all
   // Time of the ops [first, first + count) (see Graph::op) one after the other. And the time that a fused op
   // adds to that of the op before it.
   uint64_t ops(int first, int count, int64_t samples) const;
@@ -53,24 +53,26 @@ class Pricing {
     const uint64_t whole = size_mul(static_cast<uint64_t>(global_batch / micro_batch), time(micro_batch));
     return global_batch % micro_batch == 0 ? whole : size_add(whole, time(global_batch % micro_batch));
   }
-  const std::vector<int>& classes() const { return classes_; }   // one number a segment (segment_class.h)
+  const std::vector<int>& classes() const { return classes_; }  // one number a segment (segment_class.h)
 
  private:
-  uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;   // of one instruction
+  uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;  // of one instruction
   uint64_t micro(int64_t samples, int64_t chunks) const;
-  uint64_t body(int64_t samples) const;   // of a micro-step without the head
+  uint64_t body(int64_t samples) const;  // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;
   uint64_t logits_again(int64_t samples, int64_t chunks) const;
   // The costs of a segment's choice. `tiles` includes that of launches that are not shared.
-  struct Choice { uint64_t recompute = 0, tiles = 0; };
+  struct Choice {
+    uint64_t recompute = 0, tiles = 0;
+  };
   Choice choice(size_t segment, uint32_t saved, int64_t tile_rows, int64_t samples) const;
-  Choice choices(const Decisions& decisions, int64_t samples) const;   // of all segments
+  Choice choices(const Decisions& decisions, int64_t samples) const;  // of all segments
   std::vector<int> recomputed_ops(const Segment& segment, uint32_t saved) const;
 
   const Graph& graph_;
   const DeviceProfile& device_;
   int threads_;
-  uint64_t update_ = 0;       // picoseconds
+  uint64_t update_ = 0;  // picoseconds
   std::vector<int> classes_;
   // A segment of each class, without the head, and the number of segments.
   std::vector<std::pair<size_t, uint64_t>> distinct_;

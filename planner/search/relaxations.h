@@ -14,7 +14,8 @@ Candidate fastest_of_smallest(SearchSpace& space);
 // Tries each change alone. Changes that keep the bits come first, then cheaper ones before dearer ones.
 // `space` holds the plans of the request, none of which fits in `arena_budget` bytes. `base` is
 // fastest_of_smallest(space).
-std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, SearchSpace& space,
-                                    const Candidate& base, uint64_t arena_budget);
+std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request,
+                                    const DeviceProfile& device, SearchSpace& space, const Candidate& base,
+                                    uint64_t arena_budget);
 
 }  // namespace stw

@@ -2,14 +2,15 @@
 
 namespace stw {
 
-static constexpr size_t most_times = size_t{1} << 22;   // 32 MiB
+static constexpr size_t most_times = size_t{1} << 22;  // 32 MiB
 static constexpr int64_t most_steps = 4096, least_steps = 512;
 
 std::optional<RestTimes> RestTimes::make(const std::vector<SegmentRun>& runs, int64_t limit) {
   RestTimes rest;
   size_t rows = 0;
   for (const SegmentRun& run : runs) {
-    if (std::any_of(run.variants.begin(), run.variants.end(), [](const Variant& v) { return v.kept < 0; })) return std::nullopt;
+    if (std::any_of(run.variants.begin(), run.variants.end(), [](const Variant& v) { return v.kept < 0; }))
+      return std::nullopt;
     rest.extents_.push_back({rows, run.variants.size(), run.count});
     rows += run.variants.size() * static_cast<size_t>(run.count);
   }
@@ -26,14 +27,16 @@ std::optional<RestTimes> RestTimes::make(const std::vector<SegmentRun>& runs, in
 
 size_t RestTimes::at(size_t run, size_t variant, int64_t placed) const {
   const Extent& e = extents_[run];
-  return (e.first_row + variant * static_cast<size_t>(e.count) + static_cast<size_t>(placed)) * static_cast<size_t>(steps_);
+  return (e.first_row + variant * static_cast<size_t>(e.count) + static_cast<size_t>(placed)) *
+         static_cast<size_t>(steps_);
 }
 
 RestTimes::Row RestTimes::row(size_t run, size_t variant, int64_t placed) const {
   if (placed == extents_[run].count) ++run, variant = 0, placed = 0;
   Row row;
   if (run == extents_.size()) row.constant_ = 0;
-  else if (variant < extents_[run].variants) row.times_ = &times_[at(run, variant, placed)], row.last_ = steps_ - 1, row.shift_ = shift_;
+  else if (variant < extents_[run].variants)
+    row.times_ = &times_[at(run, variant, placed)], row.last_ = steps_ - 1, row.shift_ = shift_;
   return row;
 }
 
@@ -44,11 +47,15 @@ void RestTimes::fill(const Variant& own, int64_t limit, size_t run, size_t varia
   uint64_t* const times = &times_[at(run, variant, placed)];
   if (without.times_ == nullptr) std::fill_n(times, steps_, never);
   else std::copy_n(without.times_, steps_, times);
-  const int64_t further = own.kept >> shift_, fitting = own.peak > limit ? 0 : std::min(steps_, ((limit - own.peak) >> shift_) + 1);
+  const int64_t further = own.kept >> shift_,
+                fitting = own.peak > limit ? 0 : std::min(steps_, ((limit - own.peak) >> shift_) + 1);
   const int64_t inside = next.times_ == nullptr ? 0 : std::clamp<int64_t>(steps_ - further, 0, fitting);
-  const auto take = [&](int64_t step, uint64_t rest) { times[step] = std::min(times[step], std::min(never, own.picoseconds + rest)); };
+  const auto take = [&](int64_t step, uint64_t rest) {
+    times[step] = std::min(times[step], std::min(never, own.picoseconds + rest));
+  };
   for (int64_t step = 0; step < inside; ++step) take(step, next.times_[step + further]);
-  for (int64_t step = inside; step < fitting; ++step) take(step, next.times_ == nullptr ? next.constant_ : next.times_[steps_ - 1]);
+  for (int64_t step = inside; step < fitting; ++step)
+    take(step, next.times_ == nullptr ? next.constant_ : next.times_[steps_ - 1]);
 }
 
 }  // namespace stw

@@ -18,7 +18,7 @@ namespace stw {
 
 class RestTimes {
  public:
-  static constexpr uint64_t never = size_limit;   // picoseconds of segments that do not fit
+  static constexpr uint64_t never = size_limit;  // picoseconds of segments that do not fit
 
   // Empty if the stack has so many segments and variants that the steps would be coarse, or if a variant
   // keeps a negative number of bytes.
@@ -28,7 +28,9 @@ class RestTimes {
   class Row {
    public:
     // Picoseconds; no choice takes less.
-    uint64_t operator()(int64_t kept) const { return times_ == nullptr ? constant_ : times_[std::min(kept >> shift_, last_)]; }
+    uint64_t operator()(int64_t kept) const {
+      return times_ == nullptr ? constant_ : times_[std::min(kept >> shift_, last_)];
+    }
 
    private:
     friend class RestTimes;
@@ -42,7 +44,10 @@ class RestTimes {
   Row row(size_t run, size_t variant, int64_t placed) const;
 
  private:
-  struct Extent { size_t first_row, variants; int64_t count; };   // of a run
+  struct Extent {
+    size_t first_row, variants;
+    int64_t count;
+  };  // of a run
   RestTimes() = default;
   size_t at(size_t run, size_t variant, int64_t placed) const;
   void fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed);

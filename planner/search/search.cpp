@@ -42,17 +42,20 @@ void fill_plan(Plan& plan, SearchSpace& space, const Candidate& c, uint64_t rese
   plan.bytes.peak = size_add(plan.bytes.arena, reserve);
   plan.bytes.budget = budget;
   plan.layout_bound = programs.bound_bytes;
-  plan.copied_bytes = copied_bytes(space.graph(), programs, plan.accumulation_steps, plan.last_micro_batch != c.decisions.micro_batch);
+  plan.copied_bytes = copied_bytes(space.graph(), programs, plan.accumulation_steps,
+                                   plan.last_micro_batch != c.decisions.micro_batch);
   plan.step_picoseconds = c.picoseconds;
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
-  plan.unlimited_picoseconds = space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
+  plan.unlimited_picoseconds =
+      space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
 }
 
 }  // namespace
 
 static bool uses_library_attention(const Graph& graph) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return graph.is_library_attention(op); });
+  return std::any_of(graph.ops.begin(), graph.ops.end(),
+                     [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
 Result<Plan> search(const GraphSource& source, const Request& request) {
@@ -68,11 +71,16 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
 
   SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
   if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
-    return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no ALiBi and no sliding window shorter than a sample; this model's needs our own"};
-  if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
-  const uint64_t unlimited = wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    return Error{Code::unsupported_shape,
+                 "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
+                 "ALiBi and no sliding window shorter than a sample; this model's needs our own"};
+  if (wide.is_empty())
+    return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
+  const uint64_t unlimited =
+      wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
   if (unlimited > longest_step)
-    return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
+    return Error{Code::bad_argument, "a step would take weeks: global batch " +
+                                         std::to_string(request.global_batch) +
                                          " is too large for this device's cost model"};
   SearchSpace* chosen = &wide;
   std::optional<Candidate> found = wide.fastest(arena_budget);
@@ -80,12 +88,14 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
     narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device);
-    const uint64_t fastest_of_8 = narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    const uint64_t fastest_of_8 =
+        narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
       if (other && (!found || worth)) {
-        plan.states_reason = !found ? "32-bit states do not fit" : "32-bit states cost more than 10 % of the speed here";
+        plan.states_reason =
+            !found ? "32-bit states do not fit" : "32-bit states cost more than 10 % of the speed here";
         chosen = narrow.get();
         found = std::move(other);
       } else if (!found) {
@@ -111,10 +121,12 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
     plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
   }
   fill_plan(plan, *chosen, *found, reserve, budget);
-  const std::optional<Candidate> next = chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
+  const std::optional<Candidate> next =
+      chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
   plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   if (plan.step_picoseconds >= size_limit)
-    return Error{Code::bad_argument, "a step would take weeks within this budget: the device's cost model ends there"};
+    return Error{Code::bad_argument,
+                 "a step would take weeks within this budget: the device's cost model ends there"};
   return plan;
 }
 

@@ -22,7 +22,8 @@ std::vector<int64_t> micro_batches(const Request& request) {
   if (request.micro_batch > 0) return {request.micro_batch};
   std::vector<int64_t> list;
   for (int64_t m = 1; m <= std::min(batch, dense_micro_batches); ++m) list.push_back(m);
-  for (int64_t steps = 1; (batch + steps - 1) / steps > dense_micro_batches; steps += steps < 16 ? 1 : steps / 8)
+  for (int64_t steps = 1; (batch + steps - 1) / steps > dense_micro_batches;
+       steps += steps < 16 ? 1 : steps / 8)
     list.push_back((batch + steps - 1) / steps);
   return list;
 }
@@ -44,8 +45,14 @@ std::vector<int> steps(int parts, int count) {
 
 }  // namespace
 
-SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort)
-    : numerics_(numerics), effort_(effort), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
+SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+                         const DeviceProfile& device, Effort effort)
+    : numerics_(numerics),
+      effort_(effort),
+      request_(request),
+      device_(device),
+      graph_(source(numerics)),
+      pricing_(graph_, device, request.threads),
       segments_(graph_, request, pricing_) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
@@ -107,7 +114,9 @@ void SearchSpace::measure(OffloadChoice& choice) const {
 
 OffloadSearch& SearchSpace::search_of(size_t choice) {
   OffloadChoice& c = choices_[choice];
-  if (!c.search) c.search = std::make_unique<OffloadSearch>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, c.offload);
+  if (!c.search)
+    c.search = std::make_unique<OffloadSearch>(
+        SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, c.offload);
   return *c.search;
 }
 
@@ -117,7 +126,8 @@ uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
 
 uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
   // The update reads gradients and does not write them. Everything else goes both ways.
-  const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes), ops = search_of(0).update_picoseconds();
+  const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes),
+                 ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
   return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
 }
@@ -152,7 +162,9 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
 const Candidate& SearchSpace::smallest() {
   if (smallest_) return *smallest_;
   smallest_ = smallest_without_full_recompute();
-  if (full_recompute_ && full_recompute_->arena(full_recompute_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = full_recompute_->smallest();
+  if (full_recompute_ &&
+      full_recompute_->arena(full_recompute_->smallest().decisions) < arena(smallest_->decisions))
+    smallest_ = full_recompute_->smallest();
   return *smallest_;
 }
 
@@ -160,11 +172,13 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   if (is_empty()) return std::nullopt;
   // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). No budget below
   // smallest() gets it, so that the reported minimum is never undercut.
-  if (choices_.size() == 1) return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
+  if (choices_.size() == 1)
+    return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
-  for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
-  std::set<Node> open;   // `least`: picoseconds of a step
+  for (int64_t m : micro_batches_)
+    micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
+  std::set<Node> open;  // `least`: picoseconds of a step
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes <= arena_bytes)
       open.insert({size_add(micro_steps, least_update(choices_[c])), c, BoundFrom::sums});
@@ -175,11 +189,15 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     open.erase(open.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && c > best_choice) continue;
-    if (from == BoundFrom::sums) open.insert({std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, BoundFrom::first_search});
-    if (from == BoundFrom::first_search) open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
+    if (from == BoundFrom::sums)
+      open.insert(
+          {std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, BoundFrom::first_search});
+    if (from == BoundFrom::first_search)
+      open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
     // If answers are equally fast, that of the first offload choice counts.
-    std::optional<Candidate> found = search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
+    std::optional<Candidate> found =
+        search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
     best_choice = c;
@@ -198,9 +216,10 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
 
 const Candidate& SearchSpace::smallest_without_full_recompute() {
   if (smallest_without_full_recompute_) return *smallest_without_full_recompute_;
-  std::set<Node> open;   // `least`: live bytes; at first the resident bytes
+  std::set<Node> open;  // `least`: live bytes; at first the resident bytes
   for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].host_bytes <= request_.host_bytes) open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
+    if (choices_[c].host_bytes <= request_.host_bytes)
+      open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
   uint64_t least = UINT64_MAX;
   size_t choice = 0;
   while (!open.empty()) {

@@ -29,7 +29,8 @@ namespace stw {
 
 class SearchSpace {
  public:
-  SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort = Effort::full);
+  SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+              const DeviceProfile& device, Effort effort = Effort::full);
 
   // The fastest plan whose arena takes at most this many bytes. Empty if none fits.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
@@ -41,7 +42,10 @@ class SearchSpace {
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
   // Number of searches that were made. Each costs programs and save-sets of its own.
-  int64_t searches_made() const { return std::count_if(choices_.begin(), choices_.end(), [](const OffloadChoice& c) { return c.search != nullptr; }); }
+  int64_t searches_made() const {
+    return std::count_if(choices_.begin(), choices_.end(),
+                         [](const OffloadChoice& c) { return c.search != nullptr; });
+  }
 
   const Graph& graph() const { return graph_; }
   const Pricing& pricing() const { return pricing_; }
@@ -51,10 +55,10 @@ class SearchSpace {
   // A choice of what lies in host memory, and its search once it is needed.
   struct OffloadChoice {
     Offload offload;
-    uint64_t resident_bytes = 0;      // resident bytes of the arena, without any program
-    uint64_t host_bytes = 0;          // without block inputs
-    uint64_t update_bytes = 0;        // part of host_bytes that the update copies
-    uint64_t gradient_bytes = 0;      // part of update_bytes that the update reads and does not write
+    uint64_t resident_bytes = 0;  // resident bytes of the arena, without any program
+    uint64_t host_bytes = 0;      // without block inputs
+    uint64_t update_bytes = 0;    // part of host_bytes that the update copies
+    uint64_t gradient_bytes = 0;  // part of update_bytes that the update reads and does not write
     std::unique_ptr<OffloadSearch> search;
   };
   void list_choices();
@@ -75,11 +79,11 @@ class SearchSpace {
     BoundFrom from;
     auto operator<=>(const Node&) const = default;
   };
-  uint64_t least_update(const OffloadChoice& choice);     // lower bound of the update's picoseconds
+  uint64_t least_update(const OffloadChoice& choice);  // lower bound of the update's picoseconds
   // A lower bound of the picoseconds of plans that copy at least as much as `lower`, and save at most as many
   // bytes as `upper`.
   uint64_t bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes);
-  uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds
+  uint64_t copying(OpKind kind, uint64_t bytes) const;  // picoseconds
 
   Numerics numerics_;
   Effort effort_;
@@ -88,9 +92,12 @@ class SearchSpace {
   Graph graph_;
   Pricing pricing_;
   SegmentChoices segments_;
-  std::vector<int64_t> micro_batches_;         // ascending
-  std::vector<OffloadChoice> choices_;                    // the first one offloads nothing
-  struct Cell { size_t lower; OffloadChoice upper; };   // plans between choices_[lower] and `upper`
+  std::vector<int64_t> micro_batches_;  // ascending
+  std::vector<OffloadChoice> choices_;  // the first one offloads nothing
+  struct Cell {
+    size_t lower;
+    OffloadChoice upper;
+  };  // plans between choices_[lower] and `upper`
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   std::optional<Request> full_recompute_request_;

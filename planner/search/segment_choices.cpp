@@ -30,10 +30,12 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   if (!is_new) return entry->second;
   const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
   if (is_new_place) {
-    traced->second = std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
+    traced->second =
+        std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
     arenas_.push_back(arena);
   }
-  profiles_.push_back({traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
+  profiles_.push_back(
+      {traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
   return entry->second;
 }
 
@@ -69,7 +71,8 @@ const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
   const auto [entry, is_new] = head_.try_emplace(m);
   SegmentRun& head = entry->second;
   if (!is_new) return head;
-  const int64_t rows = m * graph_.rows_of(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)]), unit = chunk_unit(graph_);
+  const int64_t rows = m * graph_.rows_of(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)]),
+                unit = chunk_unit(graph_);
   for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
     if (chunks > 1 && chunk_rows(rows, chunks, unit) == chunk_rows(rows, chunks / 2, unit)) break;
     head.variants.push_back(head_variant(graph_, arena, request_.threads, m, chunks));

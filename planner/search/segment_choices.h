@@ -31,7 +31,7 @@ class SegmentChoices {
  private:
   struct Place {
     int segment_class = -1;
-    unsigned on_host = 0;       // bits: whether its gradients, weights, input and output lie in host memory
+    unsigned on_host = 0;  // bits: whether its gradients, weights, input and output lie in host memory
     // Copies run while ops compute, so that the segment's own copies are emitted in another order.
     bool overlaps = false;
     auto operator<=>(const Place&) const = default;
@@ -41,17 +41,17 @@ class SegmentChoices {
   const Graph& graph_;
   const Request& request_;
   const Pricing& pricing_;
-  std::map<std::array<Place, 3>, size_t> kinds_;   // key: the segment and its two neighbours
+  std::map<std::array<Place, 3>, size_t> kinds_;  // key: the segment and its two neighbours
   struct Profile {
     std::shared_ptr<const SegmentProfile> profile;
     NeighbourCopies copies;
-    bool offloads;                                 // whether anything at all lies in host memory
-    bool has_copies;   // whether a micro-step copies tensors of this segment, or others while it computes
-    std::map<int64_t, SegmentRun> at, best;           // by micro-batch
+    bool offloads;    // whether anything at all lies in host memory
+    bool has_copies;  // whether a micro-step copies tensors of this segment, or others while it computes
+    std::map<int64_t, SegmentRun> at, best;  // by micro-batch
   };
   std::vector<Profile> profiles_;
-  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;   // by place alone, without the neighbours
-  std::vector<std::shared_ptr<const Arena>> arenas_;   // kept alive because profiles refer to them
+  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;  // by place alone, without the neighbours
+  std::vector<std::shared_ptr<const Arena>> arenas_;  // kept alive because profiles refer to them
   std::map<int64_t, SegmentRun> head_;
 };
 

@@ -10,7 +10,8 @@ namespace {
 // A segment as a list of numbers. Two segments are equal exactly if their lists are.
 class Signature {
  public:
-  Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared) : graph_(graph), is_shared_(is_shared) {
+  Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared)
+      : graph_(graph), is_shared_(is_shared) {
     add(static_cast<int64_t>(segment.kind));
     for (int i = 0; i < segment.op_count; ++i) add(graph.ops[static_cast<size_t>(segment.first_op + i)]);
     add(int64_t{-2});
@@ -35,8 +36,9 @@ class Signature {
     add(entry->second);
     if (!is_new) return;
     const Tensor& t = graph_.at(graph_.resolve(tensor));
-    for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format), static_cast<int64_t>(t.shape.rank),
-                      static_cast<int64_t>(t.per_sample), static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
+    for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format),
+                      static_cast<int64_t>(t.shape.rank), static_cast<int64_t>(t.per_sample),
+                      static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
     // This segment never sends it to host memory.
     if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});
@@ -46,12 +48,15 @@ class Signature {
   void add(const Op& op) {
     // Names every attribute, so that a new one that is forgotten here does not compile. Streams of random
     // numbers take neither memory nor time.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
-                                  stream] = op.attributes;
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
+                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
+                                  dropout, columns, stream] = op.attributes;
     add(static_cast<int64_t>(op.kind));
     for (float x : {epsilon, scale, dropout, weight_offset}) add(x);
-    for (int64_t x : {int64_t{rms}, int64_t{transposed}, static_cast<int64_t>(activation), static_cast<int64_t>(gate), int64_t{query_heads}, int64_t{kv_heads},
-                      int64_t{head_dim}, int64_t{causal}, int64_t{alibi}, window, int64_t{inverse}, static_cast<int64_t>(value_loss)})
+    for (int64_t x :
+         {int64_t{rms}, int64_t{transposed}, static_cast<int64_t>(activation), static_cast<int64_t>(gate),
+          int64_t{query_heads}, int64_t{kv_heads}, int64_t{head_dim}, int64_t{causal}, int64_t{alibi}, window,
+          int64_t{inverse}, static_cast<int64_t>(value_loss)})
       add(x);
     for (int64_t column : columns) add(column);
     for (const auto* list : {&op.inputs, &op.outputs}) {
@@ -87,7 +92,8 @@ std::vector<int> segment_classes(const Graph& graph) {
   std::map<std::vector<int64_t>, int> known;
   std::vector<int> classes;
   for (const Segment& s : graph.segments)
-    classes.push_back(known.try_emplace(Signature(graph, s, is_shared).take(), static_cast<int>(known.size())).first->second);
+    classes.push_back(known.try_emplace(Signature(graph, s, is_shared).take(), static_cast<int>(known.size()))
+                          .first->second);
   return classes;
 }
 

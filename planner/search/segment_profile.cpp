@@ -20,7 +20,8 @@ std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, co
   for (int i = 0; i < segment.gradient_op_count; ++i) {
     const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
     for (int t : op.inputs) {
-      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0 || arena.on_host(t)) continue;
+      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0 || arena.on_host(t))
+        continue;
       if (graph.at(t).kind == Kind::input || graph.producer[static_cast<size_t>(t)] >= 0) continue;
       list.push_back(t);
       made.insert(t);
@@ -31,7 +32,9 @@ std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, co
   return list;
 }
 
-int64_t aligned(uint64_t bytes, uint64_t alignment) { return static_cast<int64_t>(round_up(bytes, alignment)); }
+int64_t aligned(uint64_t bytes, uint64_t alignment) {
+  return static_cast<int64_t>(round_up(bytes, alignment));
+}
 
 }  // namespace
 
@@ -47,7 +50,8 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
   return copies;
 }
 
-SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute)
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads,
+                               Recompute recompute)
     : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
   const Segment& s = graph.segments[segment];
   if (s.kind != SegmentKind::block) {
@@ -58,7 +62,8 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
   for (uint32_t saved = all;; --saved) {
     // Recompute::none is a choice too, even if some tensors cannot be chosen one by one.
     const bool is_choice = saved == s.choice_of(saved) || saved == all;
-    const bool allowed = recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
+    const bool allowed =
+        recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
     if (allowed) traces_.push_back(trace(saved, 1));
     if (allowed && may_tile(graph, s, saved))
       for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));
@@ -79,7 +84,8 @@ std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch)
     if (t.tiles == 1) list.push_back({&t, 0});
     for (size_t k = 0; t.tiles > 1 && k < graph_.tile_rows.size(); ++k) {
       const int64_t tiles = tiling_of(micro_batch * rows, rows, graph_.tile_rows[k]).tiles();
-      if (tiles <= most_tiles && t.tiles == static_cast<int>(std::min<int64_t>(tiles, 3))) list.push_back({&t, graph_.tile_rows[k]});
+      if (tiles <= most_tiles && t.tiles == static_cast<int>(std::min<int64_t>(tiles, 3)))
+        list.push_back({&t, graph_.tile_rows[k]});
     }
   }
   return list;
@@ -124,7 +130,9 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
   const auto part_of = [&](const Instruction& i) {
-    return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all : i.rows == last_rows ? Rows::last_tile : Rows::tile;
+    return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all
+           : i.rows == last_rows                     ? Rows::last_tile
+                                                     : Rows::tile;
   };
   // Buffer -> first op and number of ops of its instruction.
   std::map<int, std::pair<int, int>> workspace_of;
@@ -148,47 +156,57 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     }
     const auto op = workspace_of.find(b);
     const bool is_workspace = op != workspace_of.end();
-    const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? part_of(p.instructions[static_cast<size_t>(buffer.first)]) : Rows::all;
+    const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor)
+                          ? part_of(p.instructions[static_cast<size_t>(buffer.first)])
+                          : Rows::all;
     const auto [tensor_or_op, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
     Life life{size_index({is_workspace, tensor_or_op, ops, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
     // The output stays for the backward pass of the next segment, unless that segment has none, or stores the
     // output in host memory.
-    const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
+    const bool stays =
+        is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
     if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
     t.lives.push_back(life);
   }
   return t;
 }
 
-SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const {
+SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples,
+                                                    const NeighbourCopies& copies) const {
   const Segment& s = graph_.segments[segment_];
   Stage stage;
   stage.ops = pricing.ops(s.first_op, s.op_count, samples);
-  for (int t : copies.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
-  if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
+  for (int t : copies.forward_fetches)
+    stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  if (s.input >= 0 && arena_.on_host(s.input))
+    stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
   return stage;
 }
 
-SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies, bool accumulate) const {
+SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples,
+                                                     const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   Stage stage;
-  stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
+  stage.ops =
+      pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
   for (int t : copies.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
       stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
-  for (int t : copies.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
+  for (int t : copies.backward_stores)
+    stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
   return stage;
 }
 
-std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& copies, bool accumulate) const {
+std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing,
+                                            const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   std::vector<uint64_t> prices, fused_prices;
   for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
     prices.push_back(pricing.op(graph_.op(i), samples));
     fused_prices.push_back(pricing.fused(i, samples));
   }
-  std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
+  std::map<int64_t, TilePrices> tile_prices;  // by rows of a tile
   const bool overlap = arena_.offload.overlap;
   const Stage forward = overlap ? forward_stage(pricing, samples, copies) : Stage{};
   const Stage backward = overlap ? backward_stage(pricing, samples, copies, accumulate) : Stage{};
@@ -196,7 +214,8 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
     uint64_t time = pricing.unshared_launches(s, t.saved, samples), forward_time = 0;
-    for (const auto& [op, is_fused] : t.recomputed) time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
+    for (const auto& [op, is_fused] : t.recomputed)
+      time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
       TilePrices& tile = entry->second;
@@ -204,12 +223,16 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
       forward_time = tile.forward;
       time = size_add(time, tile.backward);
       for (const auto& [op, is_fused] : t.recomputed_tiles)
-        time = size_add(time, (is_fused ? tile.fused : tile.ops)[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
+        time = size_add(
+            time, (is_fused ? tile.fused
+                            : tile.ops)[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
     }
-    time = overlap ? size_add(forward.excess(forward_time), backward.excess(time)) : size_add(forward_time, time);
+    time = overlap ? size_add(forward.excess(forward_time), backward.excess(time))
+                   : size_add(forward_time, time);
     for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
       const Op& copy = graph_.op(t.transfers[k]);
-      const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
+      const bool from_before =
+          copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
       if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples));
     }
     list.push_back(time);
@@ -217,7 +240,8 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   return list;
 }
 
-std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies, bool accumulate) const {
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
+                                        const NeighbourCopies& copies, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = rows_in_tiles(graph_, s);
   const uint64_t alignment = arena_.alignment;
@@ -226,15 +250,23 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
     std::vector<int64_t> sizes;
     for (const Size& size : sizes_) {
-      const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
-      uint64_t bytes = size.is_workspace ? 0 : n == 0 || n == samples * rows ? graph_.at(size.tensor_or_op).bytes(samples) : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
+      const int64_t n = size.rows == Rows::all    ? 0
+                        : size.rows == Rows::tile ? tiling.rows
+                                                  : tiling.last_rows();
+      uint64_t bytes = size.is_workspace ? 0
+                       : n == 0 || n == samples * rows
+                           ? graph_.at(size.tensor_or_op).bytes(samples)
+                           : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
       for (int op = size.tensor_or_op; op < size.tensor_or_op + size.ops; ++op)
-        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
+        bytes = size_add(
+            bytes, op_row(graph_.op(op).kind)
+                       .workspace(graph_, graph_.op(op),
+                                  extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
       sizes.push_back(aligned(bytes, alignment));
     }
     return sizes;
   };
-  std::map<int64_t, std::vector<int64_t>> all_sizes;   // by rows of a tile
+  std::map<int64_t, std::vector<int64_t>> all_sizes;  // by rows of a tile
   auto bytes_of = [&](const std::vector<int>& tensors) {
     int64_t sum = 0;
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
@@ -245,7 +277,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   const int64_t copied_forward = bytes_of(copies.forward_fetches);
   const int64_t copied_backward = bytes_of(copies.backward_fetches) + bytes_of(copies.backward_stores);
   // Bytes of the input, if an earlier segment keeps it. Tokens are not counted: they stay to the end.
-  const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
+  const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input)
+                            ? aligned(graph_.at(s.input).bytes(samples), alignment)
+                            : 0;
   const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, copies, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
@@ -274,7 +308,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
       live += change[static_cast<size_t>(i)];
       // A tensor that is fetched and that this save-set does not read is free before the neighbours' copies
       // begin.
-      const int64_t copied = i >= t.backward_ops ? copied_backward : i >= t.forward_ops && i < t.backward ? copied_forward : 0;
+      const int64_t copied = i >= t.backward_ops                    ? copied_backward
+                             : i >= t.forward_ops && i < t.backward ? copied_forward
+                                                                    : 0;
       v.peak = std::max(v.peak, live + copied);
     }
     variants.push_back(v);
@@ -308,7 +344,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
     // Alive all the time.
-    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;
+    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end())
+      continue;
     if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;
   }

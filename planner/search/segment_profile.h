@@ -23,13 +23,13 @@ namespace stw {
 // counts the bytes that earlier segments keep, which include this segment's input, or the micro-batch's
 // tokens and targets.
 struct Variant {
-  uint32_t saved = ~0u;        // save-set; for the head the number of loss chunks
-  int64_t kept = 0;            // bytes alive until the backward pass has passed this segment
-  int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, including `kept`
+  uint32_t saved = ~0u;  // save-set; for the head the number of loss chunks
+  int64_t kept = 0;      // bytes alive until the backward pass has passed this segment
+  int64_t peak = 0;      // most bytes alive while an instruction of this segment runs, including `kept`
   // Time in a step of recompute and tiles. For the head: time of the loss, and of everything that no choice
   // changes.
   uint64_t picoseconds = 0;
-  int64_t tile_rows = 0;       // of the feed-forward part; 0: all
+  int64_t tile_rows = 0;  // of the feed-forward part; 0: all
 };
 
 // If copies run while ops compute: the tensors of the neighbouring segments that are copied while this
@@ -45,10 +45,12 @@ class SegmentProfile {
   // The variants at a micro-batch. `picoseconds` is the time of one micro-step: of recompute, and the time
   // that tiles and copies add to that of the ops. `accumulate`: not the first micro-step of its step. All
   // micro-steps need the same bytes.
-  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
+  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {},
+                          bool accumulate = true) const;
   // The picoseconds alone, for a micro-step of `samples`. The variants are those of `micro_batch`, in the
   // same order.
-  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {}, bool accumulate = true) const;
+  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing,
+                              const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
   // Determines a buffer's bytes: a tensor, or an op whose scratch memory it is, with all rows or with those
@@ -61,34 +63,45 @@ class SegmentProfile {
     Rows rows;
     auto operator<=>(const Size&) const = default;
   };
-  struct Life { int size, first, last; };   // `size`: index in sizes_
+  struct Life {
+    int size, first, last;
+  };  // `size`: index in sizes_
   struct Trace {
     uint32_t saved = 0;
-    int tiles = 1;                     // 3 stands for 3 or more
-    std::vector<Life> lives;           // of all buffers but the input's
-    std::vector<int> kept;             // indices in sizes_ of buffers that live until the backward pass
+    int tiles = 1;            // 3 stands for 3 or more
+    std::vector<Life> lives;  // of all buffers but the input's
+    std::vector<int> kept;    // indices in sizes_ of buffers that live until the backward pass
     // `op`: counted from the segment's first op; `is_fused`: the op before it computes it
-    struct RecomputedOp { int op; bool is_fused; };
-    std::vector<RecomputedOp> recomputed;       // ops that run again over all rows
-    std::vector<RecomputedOp> recomputed_tiles; // ops that run again tile by tile
-    std::vector<int> transfers;        // the segment's own fetches and stores, as ops
-    int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
+    struct RecomputedOp {
+      int op;
+      bool is_fused;
+    };
+    std::vector<RecomputedOp> recomputed;        // ops that run again over all rows
+    std::vector<RecomputedOp> recomputed_tiles;  // ops that run again tile by tile
+    std::vector<int> transfers;                  // the segment's own fetches and stores, as ops
+    int instructions = 0, backward = 0;          // `backward`: the first instruction of the backward pass
     // First instructions after the fetches of each pass; these fetches run while neighbours compute.
     int forward_ops = 0, backward_ops = 0;
-    int input_last = 0;                // the last instruction that needs the input's buffer
+    int input_last = 0;  // the last instruction that needs the input's buffer
   };
   Trace trace(uint32_t saved, int tiles);
   // The variants of a micro-batch.
-  struct Option { const Trace* trace; int64_t tile_rows; };
+  struct Option {
+    const Trace* trace;
+    int64_t tile_rows;
+  };
   std::vector<Option> options(int64_t micro_batch) const;
   // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run at the same time.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
     // The time of the stage in addition to its ops, if it also recomputes for this long.
-    uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
+    uint64_t excess(uint64_t recompute) const {
+      return std::max({size_add(ops, recompute), fetches, stores}) - ops;
+    }
   };
   Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const;
-  Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies, bool accumulate) const;
+  Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies,
+                       bool accumulate) const;
   int size_index(const Size& size);
 
   const Graph& graph_;
@@ -96,7 +109,7 @@ class SegmentProfile {
   size_t segment_;
   int threads_;
   std::vector<Trace> traces_;
-  std::vector<Size> sizes_;        // distinct
+  std::vector<Size> sizes_;  // distinct
   std::map<Size, int> size_index_;
 };
 

@@ -22,8 +22,10 @@ std::vector<int> hull_of(const std::vector<Variant>& all, const Bytes& bytes_of)
     if (!hull.empty() && at(v).picoseconds >= at(hull.back()).picoseconds) continue;
     auto above = [&] {
       const int a = hull[hull.size() - 2], b = hull.back();
-      return static_cast<__int128>(bytes(b) - bytes(a)) * static_cast<__int128>(at(a).picoseconds - at(v).picoseconds) >=
-             static_cast<__int128>(bytes(v) - bytes(a)) * static_cast<__int128>(at(a).picoseconds - at(b).picoseconds);
+      return static_cast<__int128>(bytes(b) - bytes(a)) *
+                 static_cast<__int128>(at(a).picoseconds - at(v).picoseconds) >=
+             static_cast<__int128>(bytes(v) - bytes(a)) *
+                 static_cast<__int128>(at(a).picoseconds - at(b).picoseconds);
     };
     while (hull.size() >= 2 && above()) hull.pop_back();
     hull.push_back(v);
@@ -51,17 +53,20 @@ void normalise(SegmentRun& run) {
   });
   std::vector<Variant> best;
   for (const Variant& v : list)
-    if (std::none_of(best.begin(), best.end(), [&](const Variant& b) { return b.kept <= v.kept && b.peak <= v.peak; }))
+    if (std::none_of(best.begin(), best.end(),
+                     [&](const Variant& b) { return b.kept <= v.kept && b.peak <= v.peak; }))
       best.push_back(v);
-  std::stable_sort(best.begin(), best.end(), [](const Variant& a, const Variant& b) { return a.peak - a.kept > b.peak - b.kept; });
+  std::stable_sort(best.begin(), best.end(),
+                   [](const Variant& a, const Variant& b) { return a.peak - a.kept > b.peak - b.kept; });
   list = std::move(best);
   sum_up(run);
 }
 
 void thin(SegmentRun& run) {
   std::vector<bool> stays(run.variants.size());
-  stays.back() = true;   // the last variant has the least (peak - kept)
-  for (const auto& hull : {run.hull, hull_of(run.variants, [](const Variant& v) { return v.peak; }), hull_of(run.variants, [](const Variant& v) { return v.kept + v.peak; })})
+  stays.back() = true;  // the last variant has the least (peak - kept)
+  for (const auto& hull : {run.hull, hull_of(run.variants, [](const Variant& v) { return v.peak; }),
+                           hull_of(run.variants, [](const Variant& v) { return v.kept + v.peak; })})
     for (int v : hull) stays[static_cast<size_t>(v)] = true;
   size_t next = 0;
   for (size_t v = 0; v < stays.size(); ++v)

@@ -12,8 +12,8 @@ struct SegmentRun {
   int64_t count = 1;
   std::vector<Variant> variants;
   // Figures over all variants. Set by `normalise` and `sum_up`.
-  int64_t least_on_top = 0, most_kept = 0;   // the least (peak - kept), and the most kept
-  std::vector<int> hull = {};                // lower convex hull of (kept, picoseconds); fewest bytes first
+  int64_t least_on_top = 0, most_kept = 0;  // the least (peak - kept), and the most kept
+  std::vector<int> hull = {};               // lower convex hull of (kept, picoseconds); fewest bytes first
 };
 
 // Drops variants that another variant equals or beats in kept, peak and time. Sorts the rest by decreasing

@@ -16,7 +16,10 @@ using Wide = __int128;
 // relaxation: all others begin with the fewest bytes kept, and the remaining bytes go where a byte saves most
 // time, the last ones to a part of a segment. UINT64_MAX if not even the fewest bytes fit.
 std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
-  struct Step { Wide bytes, gain; int64_t count; };   // of one segment; `count` segments can take it
+  struct Step {
+    Wide bytes, gain;
+    int64_t count;
+  };  // of one segment; `count` segments can take it
   std::vector<Step> steps;
   Wide kept = 0, time = 0;
   for (size_t i = 0; i + 1 < runs.size(); ++i) {
@@ -29,10 +32,12 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
         continue;
       }
       const Variant& slower = run.variants[static_cast<size_t>(run.hull[h - 1])];
-      steps.push_back({static_cast<Wide>(v.kept - slower.kept), static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
+      steps.push_back({static_cast<Wide>(v.kept - slower.kept),
+                       static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
     }
   }
-  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.gain * b.bytes > b.gain * a.bytes; });
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.gain * b.bytes > b.gain * a.bytes; });
   const std::vector<Variant>& last = runs.back().variants;
   std::vector<std::pair<uint64_t, size_t>> order;
   for (size_t v = 0; v < last.size(); ++v) {
@@ -41,7 +46,8 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
       capacity = std::min(capacity, limit - runs[i].least_on_top + later);
       later += runs[i].most_kept * runs[i].count;
     }
-    Wide room = static_cast<Wide>(capacity) - last[v].kept - kept, least = time + static_cast<Wide>(last[v].picoseconds);
+    Wide room = static_cast<Wide>(capacity) - last[v].kept - kept,
+         least = time + static_cast<Wide>(last[v].picoseconds);
     const bool is_possible = room >= 0;
     for (size_t s = 0; s < steps.size() && room > 0; ++s) {
       const Step& step = steps[s];
@@ -61,7 +67,11 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
 }  // namespace
 
 StackChoices::StackChoices(std::vector<SegmentRun> runs, double tolerance, size_t most_labels)
-    : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), last_answers_(runs_.back().variants.size()) {
+    : runs_(std::move(runs)),
+      one_(runs_),
+      tolerance_(tolerance),
+      most_labels_(most_labels),
+      last_answers_(runs_.back().variants.size()) {
   assert(runs_.back().count == 1);
 }
 
@@ -69,7 +79,8 @@ StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t to_
   LastAnswer& last = last_answers_[variant];
   if (limit <= last.limit) {
     if (last.choice && last.choice->peak <= limit)
-      return last.picoseconds < to_beat ? StackAnswer{last.choice, last.picoseconds, 0} : StackAnswer{{}, last.picoseconds, 0};
+      return last.picoseconds < to_beat ? StackAnswer{last.choice, last.picoseconds, 0}
+                                        : StackAnswer{{}, last.picoseconds, 0};
     if (last.picoseconds >= to_beat) return {{}, last.picoseconds, 0};
   }
   one_.back().variants = {runs_.back().variants[variant]};
@@ -79,7 +90,8 @@ StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t to_
   if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
   const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
   last = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
-  if (answer.choice && answer.choice->picoseconds >= to_beat) return {std::nullopt, answer.bound_picoseconds, answer.labels};
+  if (answer.choice && answer.choice->picoseconds >= to_beat)
+    return {std::nullopt, answer.bound_picoseconds, answer.labels};
   return answer;
 }
 
@@ -96,7 +108,9 @@ StackAnswer StackChoices::fastest(int64_t limit, uint64_t to_beat, uint64_t ahea
   return best;
 }
 
-uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
+uint64_t relaxed_picoseconds(const std::vector<SegmentRun>& runs, int64_t limit) {
+  return by_bound(runs, limit)[0].first;
+}
 
 StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t to_beat, size_t most_labels) {
   return StackChoices(runs, 0, most_labels).fastest(limit, to_beat);

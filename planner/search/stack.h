@@ -25,7 +25,10 @@ struct StackChoice {
   uint64_t picoseconds = 0;
   int64_t peak = 0;
   // For every run, in order: how many of its segments take which variant.
-  struct Part { int variant; int64_t count; };
+  struct Part {
+    int variant;
+    int64_t count;
+  };
   std::vector<std::vector<Part>> parts;
 };
 
@@ -33,7 +36,7 @@ struct StackAnswer {
   std::optional<StackChoice> choice;
   // No choice that fits takes less; equals the time of `choice` if that is proven optimal.
   uint64_t bound_picoseconds = UINT64_MAX;
-  size_t labels = 0;                         // labels that were made: the cost of the answer
+  size_t labels = 0;  // labels that were made: the cost of the answer
 };
 
 // The choices of one stack for a series of limits. Answers are kept, as far as they hold for smaller limits.
@@ -52,13 +55,13 @@ class StackChoices {
  private:
   // The last answer for one variant of the last run.
   struct LastAnswer {
-    int64_t limit = INT64_MIN;            // within this limit, and so within smaller ones,
-    uint64_t picoseconds = 0;             // no choice takes less time,
-    std::optional<StackChoice> choice;    // and this choice takes that time
+    int64_t limit = INT64_MIN;          // within this limit, and so within smaller ones,
+    uint64_t picoseconds = 0;           // no choice takes less time,
+    std::optional<StackChoice> choice;  // and this choice takes that time
   };
   StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t to_beat, uint64_t ahead);
 
-  std::vector<SegmentRun> runs_, one_;       // `one_`: with one variant of the last run
+  std::vector<SegmentRun> runs_, one_;  // `one_`: with one variant of the last run
   double tolerance_;
   size_t most_labels_;
   std::vector<LastAnswer> last_answers_;

@@ -23,11 +23,11 @@ constexpr size_t beams[] = {32, 1024, SIZE_MAX};
 constexpr size_t many_runs = 16;
 
 struct Label {
-  size_t run;              // in which it was made
-  int64_t placed;          // segments of that run
-  int64_t kept;            // bytes that all segments so far keep
+  size_t run;      // in which it was made
+  int64_t placed;  // segments of that run
+  int64_t kept;    // bytes that all segments so far keep
   uint64_t picoseconds;
-  int parent, variant;     // `parent` and `count` segments on `variant` give this label
+  int parent, variant;  // `parent` and `count` segments on `variant` give this label
   int64_t count;
 };
 
@@ -37,8 +37,10 @@ struct Multiplier {
   Wide bytes = 1, time = 0;
   // [run][variant]: least cost of a segment on this variant or a later one
   std::vector<std::vector<Wide>> least;
-  std::vector<Wide> rest;                 // [run]: least cost of this run and all after it
-  Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
+  std::vector<Wide> rest;  // [run]: least cost of this run and all after it
+  Wide cost(uint64_t picoseconds, int64_t kept) const {
+    return bytes * static_cast<Wide>(picoseconds) + time * kept;
+  }
 };
 
 // Bytes that all segments together may keep. The last block of every run needs its peak on top of the bytes
@@ -108,8 +110,14 @@ namespace {
 
 class Solver {
  public:
-  Solver(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance)
-      : runs_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), to_beat_(to_beat), tolerance_(tolerance) {
+  Solver(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat,
+         double tolerance)
+      : runs_(runs),
+        limit_(limit),
+        capacity_(capacity_of(runs, limit)),
+        most_labels_(most_labels),
+        to_beat_(to_beat),
+        tolerance_(tolerance) {
     set_multipliers();
   }
 
@@ -133,7 +141,11 @@ class Solver {
         if (least_by_rest() >= time_to_beat()) break;
       }
     }
-    StackAnswer answer{incumbent_, std::min({incumbent_->picoseconds, to_beat_, cut_off_ ? std::max(relaxed(), least_by_rest()) : std::max(time_to_beat(), least_by_rest())}), made_};
+    StackAnswer answer{incumbent_,
+                       std::min({incumbent_->picoseconds, to_beat_,
+                                 cut_off_ ? std::max(relaxed(), least_by_rest())
+                                          : std::max(time_to_beat(), least_by_rest())}),
+                       made_};
     if (incumbent_->picoseconds >= to_beat_) answer.choice.reset();
     return answer;
   }
@@ -155,7 +167,8 @@ class Solver {
   void pass() {
     labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
     std::vector<int> front{0};
-    for (current_ = 0; current_ < runs_.size() && !front.empty(); ++current_) front = place_run(std::move(front));
+    for (current_ = 0; current_ < runs_.size() && !front.empty(); ++current_)
+      front = place_run(std::move(front));
     int best = -1;
     for (int l : front)
       if (best < 0 || better(at(l), at(best))) best = l;
@@ -168,7 +181,10 @@ class Solver {
   // keep about as much as there is room for. Steeper slopes bound choices that would keep more, flatter ones
   // those that leave room.
   void set_multipliers() {
-    struct Step { Wide time, bytes; int64_t count; };
+    struct Step {
+      Wide time, bytes;
+      int64_t count;
+    };
     std::vector<Step> steps;
     Wide used = 0;
     for (const SegmentRun& run : runs_) {
@@ -178,11 +194,14 @@ class Solver {
         steps.push_back({static_cast<Wide>(hull(i - 1).picoseconds - hull(i).picoseconds),
                          static_cast<Wide>(hull(i).kept - hull(i - 1).kept), run.count});
     }
-    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.time * b.bytes > b.time * a.bytes; });
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const Step& a, const Step& b) { return a.time * b.bytes > b.time * a.bytes; });
     size_t critical = 0;
-    while (critical < steps.size() && (used += steps[critical].bytes * steps[critical].count) <= capacity_) ++critical;
+    while (critical < steps.size() && (used += steps[critical].bytes * steps[critical].count) <= capacity_)
+      ++critical;
     const size_t first = critical < neighbours ? 0 : critical - neighbours;
-    for (size_t i = first; i < steps.size() && i <= critical + neighbours; ++i) add_multiplier(steps[i].bytes, steps[i].time);
+    for (size_t i = first; i < steps.size() && i <= critical + neighbours; ++i)
+      add_multiplier(steps[i].bytes, steps[i].time);
     add_multiplier(1, 0);
   }
 
@@ -213,7 +232,8 @@ class Solver {
   // The greatest of the lower bounds by all multipliers.
   Wide bound(const Label& l, size_t variant) const {
     Wide most = 0;
-    for (const Multiplier& m : multipliers_) most = std::max(most, (bound(m, l, variant) + m.bytes - 1) / m.bytes);
+    for (const Multiplier& m : multipliers_)
+      most = std::max(most, (bound(m, l, variant) + m.bytes - 1) / m.bytes);
     return most;
   }
 
@@ -221,7 +241,7 @@ class Solver {
   // this variant and later ones.
   void set_room() {
     room_.resize(runs_.size());
-    int64_t after = INT64_MAX / 2;   // everything after run i fits on top of this many bytes
+    int64_t after = INT64_MAX / 2;  // everything after run i fits on top of this many bytes
     for (size_t i = runs_.size(); i-- > 0;) {
       const SegmentRun& run = runs_[i];
       const size_t n = static_cast<size_t>(run.count);
@@ -248,14 +268,16 @@ class Solver {
   // the label's time and bytes, so that all labels with equally many segments share the rest of the sum. A
   // label whose excess is not negative cannot win.
   struct Excess {
-    Wide bytes, time;        // of the multiplier
+    Wide bytes, time;  // of the multiplier
     // `rest`: cost of all runs after this one, less that of the best known choice; `least`: least cost of a
     // segment of this run that is not placed yet
     Wide rest, least;
-    Wide gain;               // decrease of the excess by one more segment on `v`
-    Wide base = 0;           // rest, and the segments of this run that are left
+    Wide gain;      // decrease of the excess by one more segment on `v`
+    Wide base = 0;  // rest, and the segments of this run that are left
     void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
-    Wide of(int64_t kept, uint64_t picoseconds) const { return bytes * static_cast<Wide>(picoseconds) + time * kept + base; }
+    Wide of(int64_t kept, uint64_t picoseconds) const {
+      return bytes * static_cast<Wide>(picoseconds) + time * kept + base;
+    }
   };
   std::vector<Excess> excesses(size_t v) const {
     std::vector<Excess> list;
@@ -264,8 +286,10 @@ class Solver {
     for (const Multiplier& m : multipliers_) {
       // Unused for the last variant, after which no segment is left.
       const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;
-      const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(time_to_beat());
-      list.push_back({m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
+      const Wide rest =
+          m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(time_to_beat());
+      list.push_back(
+          {m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
     }
     return list;
   }
@@ -299,9 +323,9 @@ class Solver {
   struct Chain {
     int64_t kept;
     uint64_t picoseconds;
-    int parent;              // the label of the front
-    int64_t count;           // segments on the variant
-    int64_t may_win_from;    // with fewer segments placed it cannot beat the best known choice (see `wait`)
+    int parent;            // the label of the front
+    int64_t count;         // segments on the variant
+    int64_t may_win_from;  // with fewer segments placed it cannot beat the best known choice (see `wait`)
   };
 
   // Extends each label by zero, one, two, ... segments on variant `v`, as long as they fit and may win. The
@@ -318,9 +342,12 @@ class Solver {
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
     // Mostly sorted already.
-    if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);
+    if (!std::is_sorted(front.begin(), front.end(), in_order))
+      std::sort(front.begin(), front.end(), in_order);
     const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
-                             std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
+                             std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) {
+                               return m.least[current_][v] == m.least[current_][v + 1];
+                             });
     const auto before = [](const Chain& x, const Chain& y) {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
@@ -347,7 +374,8 @@ class Solver {
       longer_.clear();
       const int64_t left = segments - n, room_after = room_[current_][v + 1][static_cast<size_t>(n)];
       for (Excess& e : excess) e.set(left);
-      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
+      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(),
+                           without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
         // A longer chain would not beat it either.
         if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;
@@ -355,7 +383,9 @@ class Solver {
           // Without a segment of this variant the label is unchanged. So is its bound, if later variants have
           // the same least cost.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
-          const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
+          const int64_t more = is_as_before          ? 0
+                               : is_last && left > 0 ? left
+                                                     : wait(excess, left, chain.kept, chain.picoseconds);
           if (more == cannot_win) continue;
           chain.may_win_from = n + more;
           if (more == 0 && chain.kept <= room_after) {
@@ -363,13 +393,17 @@ class Solver {
               cut_off_ = true;
               return next;
             }
-            next.push_back({current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count});
+            next.push_back(
+                {current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count});
             ++made_;
           }
         }
         // One more segment, on top of all before it.
-        if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
-        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.may_win_from});
+        if (n == segments || chain.kept > limit_ - variant.peak ||
+            chain.kept + variant.kept > room[static_cast<size_t>(n) + 1])
+          continue;
+        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds),
+                           chain.parent, chain.count + 1, chain.may_win_from});
       }
     }
     return next;
@@ -399,7 +433,8 @@ class Solver {
 
   void consider(std::vector<Parts> parts) {
     StackChoice c = measured(runs_, std::move(parts));
-    if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
+    if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds))
+      incumbent_ = std::move(c);
   }
 
   // Makes a good first choice: the longest run is split between two variants of its hull, and the other runs
@@ -411,7 +446,9 @@ class Solver {
       if (runs_[i].count > runs_[longest].count) longest = i;
       size_t best = 0;
       const Multiplier& m = multipliers_[std::min(multipliers_.size() - 1, neighbours)];
-      auto cost = [&](size_t v) { return m.cost(runs_[i].variants[v].picoseconds, runs_[i].variants[v].kept); };
+      auto cost = [&](size_t v) {
+        return m.cost(runs_[i].variants[v].picoseconds, runs_[i].variants[v].kept);
+      };
       for (size_t v = 1; v < runs_[i].variants.size(); ++v)
         if (cost(v) < cost(best)) best = v;
       parts[i] = {{static_cast<int>(best), runs_[i].count}};
@@ -419,8 +456,10 @@ class Solver {
     const SegmentRun& run = runs_[longest];
     for (int slow : run.hull)
       for (int fast : run.hull) {
-        if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
-        auto split = [&](int64_t count) {   // `count` segments take the slow variant
+        if (run.variants[static_cast<size_t>(slow)].picoseconds <
+            run.variants[static_cast<size_t>(fast)].picoseconds)
+          continue;
+        auto split = [&](int64_t count) {  // `count` segments take the slow variant
           Parts& p = parts[longest];
           p = {{slow, count}, {fast, run.count - count}};
           if (slow > fast) std::swap(p[0], p[1]);
@@ -451,10 +490,13 @@ class Solver {
       for (size_t v = 0; placed < run.count && v < run.variants.size(); ++v) {
         const Variant& own = run.variants[v];
         const int64_t before = placed;
-        while (placed < run.count && kept <= limit_ - own.peak && kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
+        while (placed < run.count && kept <= limit_ - own.peak &&
+               kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
           // Later variants would no longer fit.
           const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
-          if (!must && rest_->row(i, v + 1, placed)(kept) < size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept))) break;
+          if (!must && rest_->row(i, v + 1, placed)(kept) <
+                           size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept)))
+            break;
           kept += own.kept, ++placed;
         }
         if (placed > before) parts[i].push_back({static_cast<int>(v), placed - before});
@@ -477,7 +519,7 @@ class Solver {
   size_t most_labels_;
   uint64_t to_beat_;
   double tolerance_;
-  uint64_t slack_ = 0;   // picoseconds; choices that are faster by no more than this may be missed
+  uint64_t slack_ = 0;  // picoseconds; choices that are faster by no more than this may be missed
   std::optional<RestTimes> rest_;
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
@@ -486,12 +528,13 @@ class Solver {
   std::vector<Chain> here_, longer_;
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
-  bool narrowed_ = false, cut_off_ = false;   // whether labels were dropped: by the beam, or by most_labels
+  bool narrowed_ = false, cut_off_ = false;  // whether labels were dropped: by the beam, or by most_labels
 };
 
 }  // namespace
 
-StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance) {
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat,
+                  double tolerance) {
   return Solver(runs, limit, most_labels, to_beat, tolerance).solve();
 }
 

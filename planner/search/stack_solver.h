@@ -26,6 +26,7 @@ LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
 // `to_beat`: picoseconds of a known choice; only faster ones are wanted. `tolerance`: a choice that is faster
 // by no more than this share of the time may be missed where finding it takes long. The bound then accounts
 // for that.
-StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat, double tolerance);
+StackAnswer solve(const std::vector<SegmentRun>& runs, int64_t limit, size_t most_labels, uint64_t to_beat,
+                  double tolerance);
 
 }  // namespace stw

@@ -15,21 +15,28 @@
 #include "planner/base/check_in.h"
 #include "planner/base/result.h"
 #include "planner/base/utf8.h"
-#include "src/data/dataset.h"
-#include "src/device/device.h"
 #include "src/base/float_mode.h"
-#include "src/trainer/planned.h"
-#include "src/trainer/trainer.h"
 #include "src/base/uncancelled.h"
 #include "src/base/watch.h"
+#include "src/data/dataset.h"
+#include "src/device/device.h"
+#include "src/trainer/planned.h"
+#include "src/trainer/trainer.h"
 
-struct stw_device { std::unique_ptr<stw::Device> device; };
+struct stw_device {
+  std::unique_ptr<stw::Device> device;
+};
 struct stw_watch {
-  stw_watch(stw::Watch::Notify notify, std::chrono::milliseconds interval) : watch(std::move(notify), interval) {}
+  stw_watch(stw::Watch::Notify notify, std::chrono::milliseconds interval)
+      : watch(std::move(notify), interval) {}
   stw::Watch watch;
 };
-struct stw_model { std::shared_ptr<const stw::Model> model; };
-struct stw_plan { std::shared_ptr<const stw::Planned> planned; };
+struct stw_model {
+  std::shared_ptr<const stw::Model> model;
+};
+struct stw_plan {
+  std::shared_ptr<const stw::Planned> planned;
+};
 struct stw_dataset {
   stw::Dataset dataset;
   uint64_t seed;
@@ -43,7 +50,8 @@ struct stw_trainer {
 
 namespace stw::api {
 
-void report(stw_error* error, Code code, const char* message, int32_t native = 0, uint64_t needed = 0, uint64_t available = 0);
+void report(stw_error* error, Code code, const char* message, int32_t native = 0, uint64_t needed = 0,
+            uint64_t available = 0);
 stw_status fail(stw_error* error, const Error& e);
 stw_status fail(stw_error* error, Code code, const char* message);
 
@@ -69,14 +77,12 @@ stw_status guard(stw_error* error, const Body& body) {
   } catch (const Cancelled& cancelled) {
     return fail(error, Code::cancelled, cancelled.message);
 #ifdef __GLIBCXX__
-  } catch (abi::__forced_unwind&) {   // a callback ended its thread: glibc requires that unwinding continues
+  } catch (abi::__forced_unwind&) {  // a callback ended its thread: glibc requires that unwinding continues
     throw;
 #endif
   } catch (const std::bad_alloc&) {
     return fail(error, Code::host_out_of_memory, "no host memory");
-  } catch (const std::exception& e) {
-    return fail(error, Code::internal, e.what());
-  } catch (...) {
+  } catch (const std::exception& e) { return fail(error, Code::internal, e.what()); } catch (...) {
     return fail(error, Code::internal, "unknown exception");
   }
 }
@@ -89,7 +95,9 @@ template <class Handle, class Body>
 stw_status guard(const Handle* handle, stw_error* error, const Body& body) {
   return guard(error, [&]() -> stw_status {
     if (handle && is_inherited(device_of(*handle)))
-      return fail(error, Code::bad_state, "the device was opened before fork(), and belongs to the parent process; open another one in the child");
+      return fail(error, Code::bad_state,
+                  "the device was opened before fork(), and belongs to the parent process; open another one "
+                  "in the child");
     return body();
   });
 }
@@ -102,7 +110,8 @@ Status read_options(const T* options, T& out, const char* name, bool nullable = 
   if (!options) return nullable ? ok() : Status(Error{Code::bad_argument, std::string(name) + " is NULL"});
   const size_t size = options->struct_size;
   // A struct that ends inside a field could hold half a pointer.
-  if (size < sizeof(uint32_t) || (size < sizeof out && size % alignof(T) != 0)) return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
+  if (size < sizeof(uint32_t) || (size < sizeof out && size % alignof(T) != 0))
+    return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
   std::memcpy(&out, options, std::min(size, sizeof out));
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(options);
   for (size_t i = sizeof out; i < size; ++i)
@@ -148,8 +157,8 @@ void copy_text(char (&to)[n], const std::string& from) {
 
 // The error for a plan that does not fit.
 inline Error over_budget(const Plan& plan) {
-  Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
-                                 std::to_string(plan.minimum_bytes)};
+  Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) +
+                                 " bytes, the smallest that works is " + std::to_string(plan.minimum_bytes)};
   e.bytes_needed = plan.minimum_bytes;
   e.bytes_available = plan.bytes.budget;
   return e;
@@ -161,15 +170,17 @@ inline uint32_t precision_of(Precision p) {
 }
 
 // The mask allows a seed of 0.
-inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) { return value_if_set(mask, bit, seed).value_or(1337); }
+inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) {
+  return value_if_set(mask, bit, seed).value_or(1337);
+}
 
 inline Watch* watch_of(stw_watch* watch) { return watch ? &watch->watch : nullptr; }
 
 }  // namespace stw::api
 
 // Returns the status of a failed Status or Result from a guarded body, which must have an `error`.
-#define STW_API_TRY(expression)                                                  \
-  do {                                                                           \
-    auto&& stw_api_status = (expression);                                        \
-    if (!stw_api_status) return stw::api::fail(error, stw_api_status.error());   \
+#define STW_API_TRY(expression)                                                \
+  do {                                                                         \
+    auto&& stw_api_status = (expression);                                      \
+    if (!stw_api_status) return stw::api::fail(error, stw_api_status.error()); \
   } while (0)

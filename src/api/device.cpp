@@ -23,7 +23,9 @@ stw_device_info info_of(const DeviceInfo& d) {
   info.compute_minor = d.compute_minor;
   if (d.backend == Backend::cpu) info.isa = isa_codes[static_cast<size_t>(d.isa)];
   api::copy_text(info.name, d.name);
-  api::copy_text(info.profile, d.backend == Backend::cpu ? "cpu" : profile_for(d.name, d.compute_major, d.compute_minor).name);
+  api::copy_text(info.profile, d.backend == Backend::cpu
+                                   ? "cpu"
+                                   : profile_for(d.name, d.compute_major, d.compute_minor).name);
   return info;
 }
 
@@ -34,7 +36,8 @@ extern "C" {
 stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
-    if (index > static_cast<size_t>(cuda_device_count())) return api::fail(error, Code::bad_argument, "there is no device of this index");
+    if (index > static_cast<size_t>(cuda_device_count()))
+      return api::fail(error, Code::bad_argument, "there is no device of this index");
     DeviceOptions options;
     if (index > 0) {
       options.backend = Backend::cuda;
@@ -46,11 +49,13 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) S
     // A GPU reports its free memory only once it is open.
     if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free();
     const stw_status status = api::write_info(info, out);
-    return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
+    return status == STW_OK ? status
+                            : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
   });
 }
 
-stw_status stw_device_open(stw_device** out, const stw_device_options* options, stw_error* error) STW_NOEXCEPT {
+stw_status stw_device_open(stw_device** out, const stw_device_options* options,
+                           stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
@@ -58,7 +63,8 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
     STW_API_TRY(api::read_options(options, o, "device options"));
     if (o.backend > STW_BACKEND_CUDA) return api::fail(error, Code::bad_argument, "device: unknown backend");
     if (o.isa > STW_ISA_NEON) return api::fail(error, Code::bad_argument, "device: unknown instruction set");
-    if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return api::fail(error, Code::bad_argument, "device: expected at most 1024 threads");
+    if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads))
+      return api::fail(error, Code::bad_argument, "device: expected at most 1024 threads");
     DeviceOptions d;
     d.backend = backends[o.backend];
     d.ordinal = o.ordinal;

@@ -40,7 +40,8 @@ static_assert(static_cast<int32_t>(Code::callback_failed) == STW_CALLBACK_FAILED
 static_assert(static_cast<int32_t>(Code::non_finite) == STW_NON_FINITE);
 static_assert(static_cast<int32_t>(Code::internal) == STW_INTERNAL);
 
-void report(stw_error* error, Code code, const char* message, int32_t native, uint64_t needed, uint64_t available) {
+void report(stw_error* error, Code code, const char* message, int32_t native, uint64_t needed,
+            uint64_t available) {
   if (!error || error->struct_size < offsetof(stw_error, message) + 1) return;
   const uint32_t size = error->struct_size;
   error->status = static_cast<stw_status>(code);
@@ -50,7 +51,8 @@ void report(stw_error* error, Code code, const char* message, int32_t native, ui
   error->bytes_available = available;
   const size_t room = std::min<size_t>(size, sizeof *error) - offsetof(stw_error, message);
   copy_line(error->message, room, message);
-  if (size > sizeof *error) std::memset(reinterpret_cast<char*>(error) + sizeof *error, 0, size - sizeof *error);
+  if (size > sizeof *error)
+    std::memset(reinterpret_cast<char*>(error) + sizeof *error, 0, size - sizeof *error);
 }
 
 stw_status fail(stw_error* error, const Error& e) {
@@ -67,7 +69,9 @@ stw_status fail(stw_error* error, Code code, const char* message) {
 
 extern "C" {
 
-uint32_t stw_version(void) STW_NOEXCEPT { return STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH; }
+uint32_t stw_version(void) STW_NOEXCEPT {
+  return STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH;
+}
 
 #if defined(__clang__)
 #define STW_COMPILER "clang " __clang_version__
@@ -84,20 +88,35 @@ uint32_t stw_version(void) STW_NOEXCEPT { return STW_VERSION_MAJOR * 10000 + STW
 
 // Valid as long as the thread lives. The text may change when a driver is loaded.
 const char* stw_build_info(void) STW_NOEXCEPT {
-  const stw::api::Entry entry;   // the query calls drivers
+  const stw::api::Entry entry;  // the query calls drivers
   thread_local char text[256];
-  std::snprintf(text, sizeof text, "stowage 0.1.0; %s; CPU: %s; CUDA: %s", STW_COMPILER, STW_ISAS, stw::cuda_presence().text.c_str());
+  std::snprintf(text, sizeof text, "stowage 0.1.0; %s; CPU: %s; CUDA: %s", STW_COMPILER, STW_ISAS,
+                stw::cuda_presence().text.c_str());
   return text;
 }
 
 const char* stw_status_name(stw_status status) STW_NOEXCEPT {
   switch (status) {
-#define STW_NAME(code) case code: return #code;
-    STW_NAME(STW_OK) STW_NAME(STW_BAD_ARGUMENT) STW_NAME(STW_BAD_STRUCT_SIZE) STW_NAME(STW_BAD_STATE)
-    STW_NAME(STW_UNSUPPORTED) STW_NAME(STW_UNSUPPORTED_FIELD) STW_NAME(STW_UNSUPPORTED_SHAPE)
-    STW_NAME(STW_OUT_OF_MEMORY) STW_NAME(STW_OVER_BUDGET) STW_NAME(STW_HOST_OUT_OF_MEMORY)
-    STW_NAME(STW_DEVICE_ERROR) STW_NAME(STW_DEVICE_LOST) STW_NAME(STW_IO_ERROR) STW_NAME(STW_CORRUPT)
-    STW_NAME(STW_CANCELLED) STW_NAME(STW_CALLBACK_FAILED) STW_NAME(STW_NUMERIC) STW_NAME(STW_NON_FINITE)
+#define STW_NAME(code) \
+  case code: return #code;
+    STW_NAME(STW_OK)
+    STW_NAME(STW_BAD_ARGUMENT)
+    STW_NAME(STW_BAD_STRUCT_SIZE)
+    STW_NAME(STW_BAD_STATE)
+    STW_NAME(STW_UNSUPPORTED)
+    STW_NAME(STW_UNSUPPORTED_FIELD)
+    STW_NAME(STW_UNSUPPORTED_SHAPE)
+    STW_NAME(STW_OUT_OF_MEMORY)
+    STW_NAME(STW_OVER_BUDGET)
+    STW_NAME(STW_HOST_OUT_OF_MEMORY)
+    STW_NAME(STW_DEVICE_ERROR)
+    STW_NAME(STW_DEVICE_LOST)
+    STW_NAME(STW_IO_ERROR)
+    STW_NAME(STW_CORRUPT)
+    STW_NAME(STW_CANCELLED)
+    STW_NAME(STW_CALLBACK_FAILED)
+    STW_NAME(STW_NUMERIC)
+    STW_NAME(STW_NON_FINITE)
     STW_NAME(STW_INTERNAL)
 #undef STW_NAME
     default: return "STW_UNKNOWN";

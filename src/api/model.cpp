@@ -1,19 +1,21 @@
 #include "planner/graph/task.h"
 #include "src/api/boundary.h"
-#include "src/weights/merge.h"
-#include "src/models/heads/labels.h"
 #include "src/base/numbers.h"
+#include "src/models/heads/labels.h"
+#include "src/weights/merge.h"
 
 using namespace stw;
 
-static_assert(STW_TASK_LANGUAGE_MODEL == static_cast<uint32_t>(stw::Task::language_model) + 1 && STW_TASK_TOKEN_LABEL == static_cast<uint32_t>(stw::Task::token_label) + 1 &&
+static_assert(STW_TASK_LANGUAGE_MODEL == static_cast<uint32_t>(stw::Task::language_model) + 1 &&
+              STW_TASK_TOKEN_LABEL == static_cast<uint32_t>(stw::Task::token_label) + 1 &&
               STW_TASK_TOKEN_LABEL == stw::task_count);
 
 namespace {
 
 Result<Adapters> adapters_of(const stw_model_options& o) {
   Adapters a;
-  if (o.adapter_flags & ~uint32_t{STW_ADAPTER_RANK_STABILISED}) return Error{Code::bad_argument, "model options.adapter_flags has bits that this library does not know"};
+  if (o.adapter_flags & ~uint32_t{STW_ADAPTER_RANK_STABILISED})
+    return Error{Code::bad_argument, "model options.adapter_flags has bits that this library does not know"};
   if (o.adapter_rank == 0) {
     if (o.adapter_targets || o.adapter_flags || o.adapter_alpha != 0 || o.adapter_dropout != 0)
       return Error{Code::bad_argument, "model: settings of new adapters, without an adapter_rank"};
@@ -26,7 +28,10 @@ Result<Adapters> adapters_of(const stw_model_options& o) {
   const std::string_view targets = o.adapter_targets ? o.adapter_targets : all_targets;
   for (size_t at = 0; at <= targets.size();) {
     const size_t end = std::min(targets.find(',', at), targets.size());
-    if (end == at) return Error{Code::bad_argument, "model: adapter_targets: expected names with a comma between each, found \"" + std::string(targets) + "\""};
+    if (end == at)
+      return Error{Code::bad_argument,
+                   "model: adapter_targets: expected names with a comma between each, found \"" +
+                       std::string(targets) + "\""};
     a.targets.emplace_back(targets.substr(at, end - at));
     at = end + 1;
   }
@@ -37,7 +42,8 @@ Result<Adapters> adapters_of(const stw_model_options& o) {
 
 extern "C" {
 
-stw_status stw_model_create(stw_model** out, const stw_model_options* options, stw_error* error) STW_NOEXCEPT {
+stw_status stw_model_create(stw_model** out, const stw_model_options* options,
+                            stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
@@ -47,32 +53,42 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     STW_API_TRY(api::check_reserved(o.reserved, "model options"));
     STW_API_TRY(api::check_reserved(o.reserved_end, "model options"));
     ModelSource source;
-    if (o.task > task_count) return api::fail(error, Error{Code::bad_argument, "model: task is " + std::to_string(o.task) + ", expected 0 to " + std::to_string(task_count)});
+    if (o.task > task_count)
+      return api::fail(error, Error{Code::bad_argument, "model: task is " + std::to_string(o.task) +
+                                                            ", expected 0 to " + std::to_string(task_count)});
     if (o.task != STW_TASK_AUTOMATIC) source.task = static_cast<Task>(o.task - 1);
     if ((o.source != nullptr) == (o.config_json != nullptr))
       return api::fail(error, Code::bad_argument, "model: give either source or config_json");
     if (o.source) source.source = o.source;
     if (o.config_json && o.config_json_size > largest_config)
-      return api::fail(error, Error{Code::bad_argument, "model: config_json_size is " + std::to_string(o.config_json_size) + ", expected at most " +
-                                                            std::to_string(largest_config)});
+      return api::fail(error, Error{Code::bad_argument,
+                                    "model: config_json_size is " + std::to_string(o.config_json_size) +
+                                        ", expected at most " + std::to_string(largest_config)});
     if (o.config_json) source.config_json.assign(o.config_json, o.config_json_size);
-    if (o.source && source.source.empty()) return api::fail(error, Code::bad_argument, "model: source is empty");
+    if (o.source && source.source.empty())
+      return api::fail(error, Code::bad_argument, "model: source is empty");
     if (o.weights) source.weights = o.weights;
     source.seed = api::seed_or_default(o.set_mask, STW_SET_MODEL_SEED, o.seed);
     if (const auto rate = api::value_if_set(o.set_mask, STW_SET_DROPOUT, o.dropout)) source.dropout = *rate;
     if (o.adapter) source.adapter = o.adapter;
-    if (o.adapter && source.adapter.empty()) return api::fail(error, Code::bad_argument, "model: adapter is empty");
+    if (o.adapter && source.adapter.empty())
+      return api::fail(error, Code::bad_argument, "model: adapter is empty");
     auto adapters = adapters_of(o);
     STW_API_TRY(adapters);
     source.adapters = *adapters;
-    if (o.label_names && o.label_count == 0) return api::fail(error, Code::bad_argument, "model: label_names without a label_count");
+    if (o.label_names && o.label_count == 0)
+      return api::fail(error, Code::bad_argument, "model: label_names without a label_count");
     const size_t least = least_labels(source.task.value_or(Task::label));
     if (o.label_count > 0 && (o.label_count < least || o.label_count > largest_label_count))
-      return api::fail(error, Error{Code::bad_argument, "model: label_count is " + std::to_string(o.label_count) + ", expected " + std::to_string(least) + " to " +
-                                                            std::to_string(largest_label_count)});
+      return api::fail(error,
+                       Error{Code::bad_argument, "model: label_count is " + std::to_string(o.label_count) +
+                                                     ", expected " + std::to_string(least) + " to " +
+                                                     std::to_string(largest_label_count)});
     source.label_count = o.label_count;
     for (size_t i = 0; o.label_names && i < o.label_count; ++i) {
-      if (!o.label_names[i]) return api::fail(error, Error{Code::bad_argument, "model: label_names: name " + std::to_string(i) + " is NULL"});
+      if (!o.label_names[i])
+        return api::fail(
+            error, Error{Code::bad_argument, "model: label_names: name " + std::to_string(i) + " is NULL"});
       source.labels.emplace_back(o.label_names[i]);
     }
     auto model = Model::open(source);
@@ -117,7 +133,9 @@ const char* stw_model_label_at(const stw_model* model, size_t index) STW_NOEXCEP
   return model->model->config().labels[index].c_str();
 }
 
-size_t stw_model_tensor_count(const stw_model* model) STW_NOEXCEPT { return model ? model->model->parameters().size() : 0; }
+size_t stw_model_tensor_count(const stw_model* model) STW_NOEXCEPT {
+  return model ? model->model->parameters().size() : 0;
+}
 
 stw_status stw_model_tensor_at(const stw_model* model, size_t index, stw_tensor_info* out) STW_NOEXCEPT {
   if (!model || !out || index >= model->model->parameters().size()) return STW_BAD_ARGUMENT;
@@ -144,10 +162,12 @@ stw_status stw_model_export(const stw_model* model, const char* folder, stw_erro
   return stw_model_export_watched(model, folder, nullptr, error);
 }
 
-stw_status stw_model_export_watched(const stw_model* model, const char* folder, stw_watch* watch, stw_error* error) STW_NOEXCEPT {
+stw_status stw_model_export_watched(const stw_model* model, const char* folder, stw_watch* watch,
+                                    stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !folder) return api::fail(error, Code::bad_argument, "model or folder is NULL");
-    const LongCall call({Work::export_model, WorkUnit::bytes, 0, merged_bytes(*model->model), 0}, "model: its export was cancelled", api::watch_of(watch), nullptr,
+    const LongCall call({Work::export_model, WorkUnit::bytes, 0, merged_bytes(*model->model), 0},
+                        "model: its export was cancelled", api::watch_of(watch), nullptr,
                         EarlierCancel::waits);
     STW_API_TRY(write_merged(*model->model, folder));
     return STW_OK;

@@ -20,17 +20,21 @@ Result<std::vector<Interval>> intervals_of(const stw_buffer_lifetime* lifetimes,
   for (size_t i = 0; i < count; ++i) {
     const auto& [lower, upper, size] = lifetimes[i];
     if (upper < lower)
-      return Error{Code::bad_argument, "pack: lifetimes[" + std::to_string(i) + "].upper is " + std::to_string(upper) +
-                                           ", below its lower, " + std::to_string(lower)};
+      return Error{Code::bad_argument, "pack: lifetimes[" + std::to_string(i) + "].upper is " +
+                                           std::to_string(upper) + ", below its lower, " +
+                                           std::to_string(lower)};
     intervals.push_back({lower, upper, size});
   }
   return intervals;
 }
 
-Error bad(size_t buffer, const std::string& what) { return {Code::bad_argument, "pack: lifetimes[" + std::to_string(buffer) + "]" + what}; }
+Error bad(size_t buffer, const std::string& what) {
+  return {Code::bad_argument, "pack: lifetimes[" + std::to_string(buffer) + "]" + what};
+}
 
 // `buffer`: the number of the constraint's buffer.
-Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const Interval& interval, size_t buffer) {
+Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const Interval& interval,
+                                 size_t buffer) {
   if (constraint.gap_count > 0 && !constraint.gaps) return bad(buffer, ": its gaps are NULL");
   std::vector<Gap> gaps;
   for (uint32_t g = 0; g < constraint.gap_count; ++g) {
@@ -38,18 +42,23 @@ Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const 
     const std::string name = ": its gap " + std::to_string(lower) + " to " + std::to_string(upper);
     if (upper < lower) return bad(buffer, name + " ends before it begins");
     if (lower < interval.lower || upper > interval.upper)
-      return bad(buffer, name + " lies outside of its lifetime, " + std::to_string(interval.lower) + " to " + std::to_string(interval.upper));
+      return bad(buffer, name + " lies outside of its lifetime, " + std::to_string(interval.lower) + " to " +
+                             std::to_string(interval.upper));
     if (end < first || end > interval.size)
-      return bad(buffer, name + " takes the bytes " + std::to_string(first) + " to " + std::to_string(end) + ", which are none of its " + std::to_string(interval.size));
+      return bad(buffer, name + " takes the bytes " + std::to_string(first) + " to " + std::to_string(end) +
+                             ", which are none of its " + std::to_string(interval.size));
     if (lower < upper) gaps.push_back({lower, upper, first, end});
   }
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.lower < b.lower; });
   for (size_t g = 1; g < gaps.size(); ++g)
-    if (gaps[g].lower < gaps[g - 1].upper) return bad(buffer, ": its gaps from " + std::to_string(gaps[g - 1].lower) + " and from " + std::to_string(gaps[g].lower) + " overlap");
+    if (gaps[g].lower < gaps[g - 1].upper)
+      return bad(buffer, ": its gaps from " + std::to_string(gaps[g - 1].lower) + " and from " +
+                             std::to_string(gaps[g].lower) + " overlap");
   return gaps;
 }
 
-Result<std::vector<Constraint>> constraints_of(const stw_buffer_constraint* given, const std::vector<Interval>& intervals) {
+Result<std::vector<Constraint>> constraints_of(const stw_buffer_constraint* given,
+                                               const std::vector<Interval>& intervals) {
   std::vector<Constraint> constraints(intervals.size());
   if (!given) return constraints;
   for (size_t i = 0; i < intervals.size(); ++i) {
@@ -57,7 +66,8 @@ Result<std::vector<Constraint>> constraints_of(const stw_buffer_constraint* give
     Constraint& c = constraints[i];
     if (given[i].alignment > 1) c.alignment = given[i].alignment;
     if ((given[i].set_mask & STW_SET_OFFSET) != 0) c.offset = given[i].offset;
-    if (c.offset.value_or(0) >= size_limit) return Error{Code::bad_argument, "pack: 2^62 bytes or more are needed"};
+    if (c.offset.value_or(0) >= size_limit)
+      return Error{Code::bad_argument, "pack: 2^62 bytes or more are needed"};
     auto gaps = gaps_of(given[i], intervals[i], i);
     if (!gaps) return gaps.error();
     c.gaps = std::move(*gaps);
@@ -65,8 +75,10 @@ Result<std::vector<Constraint>> constraints_of(const stw_buffer_constraint* give
   if (const auto pair = contradiction(intervals, constraints)) {
     const auto& [a, b] = *pair;
     if (a == b)
-      return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) + ", is no multiple of its alignment, " + std::to_string(constraints[a].alignment));
-    return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) + ", and that of lifetimes[" + std::to_string(b) + "], " +
+      return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) +
+                        ", is no multiple of its alignment, " + std::to_string(constraints[a].alignment));
+    return bad(a, ": its given offset, " + std::to_string(*constraints[a].offset) +
+                      ", and that of lifetimes[" + std::to_string(b) + "], " +
                       std::to_string(*constraints[b].offset) + ", make both overlap");
   }
   return constraints;
@@ -84,11 +96,12 @@ uint32_t answer_of(PackStatus status) {
 
 Error over_capacity(const Packing& packing, uint64_t capacity) {
   const bool proven = packing.status == PackStatus::infeasible;
-  const std::string what = proven ? "proven impossible: no placement"
-                                  : "not found within " + std::to_string(packing.nodes) + " decisions: a placement";
-  Error e{Code::over_budget,
-          what + " in " + std::to_string(capacity) + " bytes; the lowest found takes " + std::to_string(packing.height) +
-              ", and none takes less than " + std::to_string(packing.bound)};
+  const std::string what =
+      proven ? "proven impossible: no placement"
+             : "not found within " + std::to_string(packing.nodes) + " decisions: a placement";
+  Error e{Code::over_budget, what + " in " + std::to_string(capacity) + " bytes; the lowest found takes " +
+                                 std::to_string(packing.height) + ", and none takes less than " +
+                                 std::to_string(packing.bound)};
   e.bytes_needed = packing.height;
   e.bytes_available = capacity;
   return e;
@@ -97,7 +110,8 @@ Error over_capacity(const Packing& packing, uint64_t capacity) {
 }  // namespace
 
 extern "C" stw_status stw_pack(uint64_t* offsets, const stw_buffer_lifetime* lifetimes, size_t count,
-                               const stw_pack_options* options, stw_pack_result* result, stw_error* error) STW_NOEXCEPT {
+                               const stw_pack_options* options, stw_pack_result* result,
+                               stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (count > 0 && (!offsets || !lifetimes))
       return api::fail(error, Code::bad_argument, "pack: offsets or lifetimes is NULL");
@@ -110,7 +124,8 @@ extern "C" stw_status stw_pack(uint64_t* offsets, const stw_buffer_lifetime* lif
     STW_API_TRY(intervals);
     auto constraints = constraints_of(o.constraints, *intervals);
     STW_API_TRY(constraints);
-    const Packing packing = pack_constrained(*intervals, *constraints, {o.capacity, o.node_limit ? o.node_limit : default_node_limit});
+    const Packing packing = pack_constrained(*intervals, *constraints,
+                                             {o.capacity, o.node_limit ? o.node_limit : default_node_limit});
     if (packing.height >= size_limit)
       return api::fail(error, Code::bad_argument, "pack: 2^62 bytes or more are needed");
     if (result) {

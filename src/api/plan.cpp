@@ -2,45 +2,58 @@
 
 #include <algorithm>
 
-#include "planner/search/frontier.h"
+#include "planner/device/profile_file.h"
 #include "planner/picture/picture.h"
 #include "planner/plan/plan_file.h"
-#include "planner/device/profile_file.h"
+#include "planner/search/frontier.h"
 #include "src/device/machine.h"
 
 using namespace stw;
 
 namespace {
 
-static_assert(STW_OPTIMIZER_SGD == static_cast<int>(Optimizer::sgd) && STW_OPTIMIZER_LION == static_cast<int>(Optimizer::lion) &&
-              STW_OPTIMIZER_MUON == static_cast<int>(Optimizer::muon) && STW_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::adafactor));
-static_assert(STW_PRECISION_FP32 - 1 == static_cast<int>(Precision::fp32) && STW_PRECISION_BF16 - 1 == static_cast<int>(Precision::bf16) &&
+static_assert(STW_OPTIMIZER_SGD == static_cast<int>(Optimizer::sgd) &&
+              STW_OPTIMIZER_LION == static_cast<int>(Optimizer::lion) &&
+              STW_OPTIMIZER_MUON == static_cast<int>(Optimizer::muon) &&
+              STW_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::adafactor));
+static_assert(STW_PRECISION_FP32 - 1 == static_cast<int>(Precision::fp32) &&
+              STW_PRECISION_BF16 - 1 == static_cast<int>(Precision::bf16) &&
               STW_PRECISION_FP16 - 1 == static_cast<int>(Precision::fp16));
-static_assert(STW_QUANTIZE_NONE - 1 == static_cast<int>(Quantize::none) && STW_QUANTIZE_NF4 - 1 == static_cast<int>(Quantize::nf4) &&
+static_assert(STW_QUANTIZE_NONE - 1 == static_cast<int>(Quantize::none) &&
+              STW_QUANTIZE_NF4 - 1 == static_cast<int>(Quantize::nf4) &&
               STW_QUANTIZE_INT8 - 1 == static_cast<int>(Quantize::int8));
-static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) && STW_KERNELS_CUBLASLT_WGMMA - 1 == static_cast<int>(Kernels::cublaslt_wgmma) &&
-              STW_RECOMPUTE_NONE == static_cast<int>(Recompute::none) && STW_RECOMPUTE_FULL == static_cast<int>(Recompute::full));
+static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) &&
+              STW_KERNELS_CUBLASLT_WGMMA - 1 == static_cast<int>(Kernels::cublaslt_wgmma) &&
+              STW_RECOMPUTE_NONE == static_cast<int>(Recompute::none) &&
+              STW_RECOMPUTE_FULL == static_cast<int>(Recompute::full));
 
 Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {
   if (o.group_count > 0 && !o.groups) return Error{Code::bad_argument, "plan: groups is NULL"};
   if (o.group_count == 0) return ok();
   const size_t stride = o.groups->struct_size;
-  if (stride % alignof(stw_parameter_group) != 0) return Error{Code::bad_struct_size, "plan: groups[0].struct_size is no multiple of 8"};
+  if (stride % alignof(stw_parameter_group) != 0)
+    return Error{Code::bad_struct_size, "plan: groups[0].struct_size is no multiple of 8"};
   for (size_t i = 0; i < o.group_count; ++i) {
-    const auto* at = reinterpret_cast<const stw_parameter_group*>(reinterpret_cast<const char*>(o.groups) + i * stride);
-    if (at->struct_size != stride) return Error{Code::bad_struct_size, "plan: groups of different struct_size"};
+    const auto* at =
+        reinterpret_cast<const stw_parameter_group*>(reinterpret_cast<const char*>(o.groups) + i * stride);
+    if (at->struct_size != stride)
+      return Error{Code::bad_struct_size, "plan: groups of different struct_size"};
     stw_parameter_group g;
     STW_TRY(api::read_options(at, g, "parameter group", false));
-    STW_TRY(api::check_mask(g.set_mask, STW_SET_GROUP_FROZEN | STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY | STW_SET_GROUP_STATES, "parameter group"));
+    STW_TRY(api::check_mask(
+        g.set_mask, STW_SET_GROUP_FROZEN | STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY | STW_SET_GROUP_STATES,
+        "parameter group"));
     if (!g.pattern) return Error{Code::bad_argument, "plan: the pattern of a group is NULL"};
     if (g.frozen > 1)
       return Error{Code::bad_argument, "group \"" + std::string(g.pattern) + "\": frozen must be 0 or 1"};
     ParameterGroup group;
     group.pattern = g.pattern;
-    if (const auto frozen = api::value_if_set(g.set_mask, STW_SET_GROUP_FROZEN, g.frozen)) group.frozen = *frozen != 0;
+    if (const auto frozen = api::value_if_set(g.set_mask, STW_SET_GROUP_FROZEN, g.frozen))
+      group.frozen = *frozen != 0;
     group.rate = api::value_if_set(g.set_mask, STW_SET_GROUP_RATE, g.learning_rate);
     group.decay = api::value_if_set(g.set_mask, STW_SET_GROUP_DECAY, g.weight_decay);
-    if (const auto bits = api::value_if_set(g.set_mask, STW_SET_GROUP_STATES, g.state_bits)) group.state_bits = static_cast<int>(*bits);
+    if (const auto bits = api::value_if_set(g.set_mask, STW_SET_GROUP_STATES, g.state_bits))
+      group.state_bits = static_cast<int>(*bits);
     groups.push_back(std::move(group));
   }
   return ok();
@@ -57,7 +70,8 @@ Status choose(Out& out, uint32_t value, int count, const char* name, Code code =
 
 // The same where the header counts from 1: 0 keeps the current value.
 template <class Enum, class Out>
-Status choose_unless_0(Out& out, uint32_t value, int count, const char* name, Code code = Code::bad_argument) {
+Status choose_unless_0(Out& out, uint32_t value, int count, const char* name,
+                       Code code = Code::bad_argument) {
   return value == 0 ? ok() : choose<Enum>(out, value - 1, count, name, code);
 }
 
@@ -72,7 +86,8 @@ Status read_device(const stw_plan_options& o, Request& r) {
   r.memory_bytes = o.memory_bytes;
   // If neither a budget nor a profile gives the CPU's memory, use this machine's.
   const DeviceProfile* const profile = find_device(r.device);
-  if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
+  if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0)
+    r.device_memory = system_memory().available;
   r.device_probed = r.device_memory > 0;
   r.reserve_bytes = api::value_if_set(o.set_mask, STW_SET_RESERVE, o.reserve_bytes);
   r.host_bytes = std::min(o.host_bytes, size_limit);
@@ -83,17 +98,21 @@ Status read_device(const stw_plan_options& o, Request& r) {
 Status read_step(const stw_plan_options& o, const Model& model, Request& r) {
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > INT32_MAX)
-    return Error{Code::bad_argument, "plan: global_batch is " + std::to_string(o.global_batch) + ", expected at most " + std::to_string(INT32_MAX)};
+    return Error{Code::bad_argument, "plan: global_batch is " + std::to_string(o.global_batch) +
+                                         ", expected at most " + std::to_string(INT32_MAX)};
   r.global_batch = static_cast<int64_t>(o.global_batch);
   if (o.sequence > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: sequence is too large"};
-  r.sequence = o.sequence ? static_cast<int64_t>(o.sequence) : std::min<int64_t>(model.config().positions, 1024);
-  if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return Error{Code::bad_argument, "plan: expected at most 1024 threads"};
+  r.sequence =
+      o.sequence ? static_cast<int64_t>(o.sequence) : std::min<int64_t>(model.config().positions, 1024);
+  if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads))
+    return Error{Code::bad_argument, "plan: expected at most 1024 threads"};
   r.threads = o.threads ? static_cast<int>(o.threads) : processor_count();
   return ok();
 }
 
 Status read_inputs(const stw_plan_options& o, GraphInputs& inputs) {
-  if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS}) return Error{Code::bad_argument, "plan: unknown inputs"};
+  if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS})
+    return Error{Code::bad_argument, "plan: unknown inputs"};
   STW_TRY(choose<Preference>(inputs.preference, o.preference, preference_count, "preference"));
   inputs.positions = (o.inputs & STW_INPUT_POSITIONS) != 0 || inputs.preference != Preference::none;
   inputs.weights = (o.inputs & STW_INPUT_WEIGHTS) != 0;
@@ -116,7 +135,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   STW_TRY(read_device(o, r));
   STW_TRY(read_step(o, model, r));
   r.precision = r.device == "cpu" ? Precision::fp32 : Precision::bf16;
-  STW_TRY(choose_unless_0<Precision>(r.precision, o.precision, precision_count, "precision", Code::unsupported));
+  STW_TRY(
+      choose_unless_0<Precision>(r.precision, o.precision, precision_count, "precision", Code::unsupported));
   STW_TRY(choose<Optimizer>(r.optimizer, o.optimizer, optimizer_count, "optimizer", Code::unsupported));
   STW_TRY(choose<Master>(r.master, o.master, master_count, "master"));
   STW_TRY(read_groups(o, r.groups));
@@ -136,7 +156,9 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   return r;
 }
 
-LongCall plan_call(stw_watch* watch) { return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(watch)); }
+LongCall plan_call(stw_watch* watch) {
+  return LongCall({Work::plan, WorkUnit::none, 0, 0, 0}, "plan: cancelled", api::watch_of(watch));
+}
 
 std::vector<ParetoPoint> pareto_points_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
@@ -144,16 +166,20 @@ std::vector<ParetoPoint> pareto_points_of(const Planned& planned, int budgets) {
 
 // Points for the page's chart of speed against memory.
 std::vector<FrontierPoint> frontier_points(const Planned& planned) {
-  const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
+  const double tokens = static_cast<double>(planned.plan.request.global_batch) *
+                        static_cast<double>(planned.plan.request.sequence);
   std::vector<FrontierPoint> points;
   const std::vector<ParetoPoint> pareto = pareto_points_of(planned, 40);
   for (const ParetoPoint& p : pareto) {
     // The chart ends where less than a thousandth is left to gain, but not before the plan itself.
-    const bool flat = !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
-                      points.back().tokens_per_second * static_cast<double>(pareto.back().step_picoseconds) * 1e-12 > 0.999 * tokens;
+    const bool flat =
+        !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
+        points.back().tokens_per_second * static_cast<double>(pareto.back().step_picoseconds) * 1e-12 >
+            0.999 * tokens;
     if (flat) break;
     points.push_back({p.peak_bytes, tokens / (static_cast<double>(p.step_picoseconds) * 1e-12),
-                      "micro-batch " + std::to_string(p.decisions.micro_batch) + ", " + std::to_string(p.decisions.loss_chunks) +
+                      "micro-batch " + std::to_string(p.decisions.micro_batch) + ", " +
+                          std::to_string(p.decisions.loss_chunks) +
                           (p.decisions.loss_chunks == 1 ? " loss chunk" : " loss chunks"),
                       p.is_knee});
   }
@@ -164,7 +190,8 @@ std::vector<FrontierPoint> frontier_points(const Planned& planned) {
 
 extern "C" {
 
-stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options, stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options,
+                           stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!out || !model) return api::fail(error, Code::bad_argument, "out or model is NULL");
@@ -204,8 +231,9 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT
     info.loss_chunks = static_cast<uint64_t>(p.decisions.loss_chunks);
     info.global_batch = static_cast<uint64_t>(p.request.global_batch);
     info.sequence = static_cast<uint64_t>(p.request.sequence);
-    uint64_t* const classes[class_count] = {&info.parameters, &info.gradients, &info.optimizer, &info.saved_activations,
-                                            &info.transient, &info.workspace, &info.inputs};
+    uint64_t* const classes[class_count] = {
+        &info.parameters, &info.gradients, &info.optimizer, &info.saved_activations,
+        &info.transient,  &info.workspace, &info.inputs};
     for (int c = 0; c < class_count; ++c) *classes[c] = p.bytes.of[static_cast<size_t>(c)];
     info.padding = p.bytes.padding;
     info.arena = p.bytes.arena;
@@ -218,8 +246,10 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT
     info.precision = api::precision_of(p.numerics.precision);
     const double step = static_cast<double>(p.step_picoseconds) * 1e-12;
     info.step_seconds = step;
-    info.tokens_per_second = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence) / step;
-    info.recompute_fraction = static_cast<double>(p.recompute_picoseconds) / static_cast<double>(p.step_picoseconds);
+    info.tokens_per_second =
+        static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence) / step;
+    info.recompute_fraction =
+        static_cast<double>(p.recompute_picoseconds) / static_cast<double>(p.step_picoseconds);
     api::copy_text(info.fingerprint, plan_fingerprint(plan->planned->json));
     info.proven = p.fits && p.step_picoseconds == p.bound_picoseconds;
     info.bound_seconds = static_cast<double>(p.bound_picoseconds) * 1e-12;
@@ -235,10 +265,15 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT
   });
 }
 
-const char* stw_plan_json(const stw_plan* plan) STW_NOEXCEPT { return plan ? plan->planned->json.c_str() : nullptr; }
-const char* stw_plan_report(const stw_plan* plan) STW_NOEXCEPT { return plan ? plan->planned->report.c_str() : nullptr; }
+const char* stw_plan_json(const stw_plan* plan) STW_NOEXCEPT {
+  return plan ? plan->planned->json.c_str() : nullptr;
+}
+const char* stw_plan_report(const stw_plan* plan) STW_NOEXCEPT {
+  return plan ? plan->planned->report.c_str() : nullptr;
+}
 
-stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size, stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size,
+                         stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (out) *out = nullptr;
     if (!out || !model || !json) return api::fail(error, Code::bad_argument, "out, model or json is NULL");
@@ -285,24 +320,29 @@ stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_i
   });
 }
 
-stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count,
+                             stw_error* error) STW_NOEXCEPT {
   return stw_plan_frontier_watched(plan, out, capacity, count, nullptr, error);
 }
 
-stw_status stw_plan_frontier_watched(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_watch* watch,
-                                     stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_frontier_watched(const stw_plan* plan, stw_frontier_point* out, size_t capacity,
+                                     size_t* count, stw_watch* watch, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
-    if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
+    if (!plan || !count || (capacity > 0 && !out))
+      return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
     if (capacity == 0) {
       *count = 0;
       return STW_OK;
     }
     const uint32_t size = out->struct_size;
-    if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
+    if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0)
+      return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
     const LongCall call = plan_call(watch);
-    const std::vector<ParetoPoint> pareto = pareto_points_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
-    const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
+    const std::vector<ParetoPoint> pareto =
+        pareto_points_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
+    const double tokens =
+        static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
     *count = 0;
     for (const ParetoPoint& s : pareto) {
       if (*count == capacity) break;
@@ -322,7 +362,8 @@ stw_status stw_plan_frontier_watched(const stw_plan* plan, stw_frontier_point* o
   });
 }
 
-stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options, uint64_t* sequence, stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options,
+                                     uint64_t* sequence, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !sequence) return api::fail(error, Code::bad_argument, "model or sequence is NULL");
     stw_plan_options o;
@@ -338,7 +379,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
       request->sequence = length;
       return anything_fits([&](const Numerics& n) { return build_model(config, length, n); }, *request);
     };
-    int64_t low = 0, high = config.positions;   // low fits, or is 0
+    int64_t low = 0, high = config.positions;  // low fits, or is 0
     while (low < high) {
       const int64_t middle = low + (high - low + 1) / 2;
       auto answer = fits(middle);
@@ -351,7 +392,8 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
       auto least = Planned::make(*model->model, *request);
       STW_API_TRY(least);
       Error e = api::over_budget((*least)->plan);
-      e.message = "does not fit: not even a sequence of one token, for which the smallest budget is " + std::to_string(e.bytes_needed);
+      e.message = "does not fit: not even a sequence of one token, for which the smallest budget is " +
+                  std::to_string(e.bytes_needed);
       return api::fail(error, e);
     }
     *sequence = static_cast<uint64_t>(low);
@@ -364,14 +406,15 @@ stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size
   return stw_plan_picture_watched(plan, kind, out, capacity, needed, nullptr, error);
 }
 
-stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed, stw_watch* watch,
-                                    stw_error* error) STW_NOEXCEPT {
+stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* out, size_t capacity,
+                                    size_t* needed, stw_watch* watch, stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
-    if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
+    if (!out && capacity > 0)
+      return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
     const Planned& p = *plan->planned;
     const LongCall call = plan_call(watch);
-    check_in();   // also for kinds without a frontier
+    check_in();  // also for kinds without a frontier
     std::string text;
     switch (kind) {
       case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;
@@ -382,8 +425,9 @@ stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* o
     if (needed) *needed = text.size() + 1;
     if (!out) return STW_OK;
     if (capacity <= text.size())
-      return api::fail(error, Error{Code::bad_argument, "plan: the picture takes " + std::to_string(text.size() + 1) +
-                                                            " bytes, the capacity is " + std::to_string(capacity)});
+      return api::fail(
+          error, Error{Code::bad_argument, "plan: the picture takes " + std::to_string(text.size() + 1) +
+                                               " bytes, the capacity is " + std::to_string(capacity)});
     std::memcpy(out, text.c_str(), text.size() + 1);
     return STW_OK;
   });

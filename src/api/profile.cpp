@@ -38,17 +38,20 @@ stw_status stw_profile_at(size_t index, stw_profile_info* out) STW_NOEXCEPT {
   return api::write_info(info_of(device_profiles()[index]), out);
 }
 
-stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profile_info* out, stw_error* error) STW_NOEXCEPT {
+stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profile_info* out,
+                            stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!profile || !out) return api::fail(error, Code::bad_argument, "profile or out is NULL");
     auto read = profile_from_json({profile, profile_size});
     STW_API_TRY(read);
     const stw_status status = api::write_info(info_of(*read), out);
-    return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
+    return status == STW_OK ? status
+                            : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
   });
 }
 
-stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t index, stw_profile_op_info* out) STW_NOEXCEPT {
+stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t index,
+                             stw_profile_op_info* out) STW_NOEXCEPT {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!profile || !out) return STW_BAD_ARGUMENT;
     auto read = profile_from_json({profile, profile_size});
@@ -56,7 +59,9 @@ stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t in
     for (size_t kind = 0; kind < op_kind_count; ++kind) {
       const Calibration::Op& op = read->calibration.ops[kind];
       if (op.permille == 0 || index-- > 0) continue;
-      return api::write_info(stw_profile_op_info{0, op.permille, op.launch_nanoseconds, op.nanoseconds, op_row(static_cast<OpKind>(kind)).name}, out);
+      return api::write_info(stw_profile_op_info{0, op.permille, op.launch_nanoseconds, op.nanoseconds,
+                                                 op_row(static_cast<OpKind>(kind)).name},
+                             out);
     }
     return STW_BAD_ARGUMENT;
   });

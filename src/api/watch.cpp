@@ -6,11 +6,14 @@ using namespace stw;
 
 namespace {
 
-static_assert(STW_WORK_PLAN == int{static_cast<uint8_t>(Work::plan)} && STW_WORK_STEP == int{static_cast<uint8_t>(Work::step)} &&
-              STW_WORK_CALIBRATE == int{static_cast<uint8_t>(Work::calibrate)} && STW_WORK_EXPORT == int{static_cast<uint8_t>(Work::export_model)});
-static_assert(STW_UNIT_BYTES == int{static_cast<uint8_t>(WorkUnit::bytes)} && STW_UNIT_SAMPLES == int{static_cast<uint8_t>(WorkUnit::samples)});
+static_assert(STW_WORK_PLAN == int{static_cast<uint8_t>(Work::plan)} &&
+              STW_WORK_STEP == int{static_cast<uint8_t>(Work::step)} &&
+              STW_WORK_CALIBRATE == int{static_cast<uint8_t>(Work::calibrate)} &&
+              STW_WORK_EXPORT == int{static_cast<uint8_t>(Work::export_model)});
+static_assert(STW_UNIT_BYTES == int{static_cast<uint8_t>(WorkUnit::bytes)} &&
+              STW_UNIT_SAMPLES == int{static_cast<uint8_t>(WorkUnit::samples)});
 
-constexpr uint32_t default_interval = 100;   // milliseconds
+constexpr uint32_t default_interval = 100;  // milliseconds
 
 stw_watch_info info_of(const WorkState& state) {
   stw_watch_info info{};
@@ -27,7 +30,8 @@ stw_watch_info info_of(const WorkState& state) {
 
 extern "C" {
 
-stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options, stw_error* error) STW_NOEXCEPT {
+stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options,
+                            stw_error* error) STW_NOEXCEPT {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     *out = nullptr;
@@ -39,10 +43,11 @@ stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options, s
     if (o.notify)
       notify = [notify = o.notify, user = o.user](const WorkState& state) {
         const stw_watch_info info = info_of(state);
-        const FloatMode mode;   // restores the mode after the callback
+        const FloatMode mode;  // restores the mode after the callback
         return notify(user, &info) == 0;
       };
-    const uint32_t interval = api::value_if_set(o.set_mask, STW_SET_INTERVAL, o.interval_milliseconds).value_or(default_interval);
+    const uint32_t interval =
+        api::value_if_set(o.set_mask, STW_SET_INTERVAL, o.interval_milliseconds).value_or(default_interval);
     *out = new stw_watch(std::move(notify), std::chrono::milliseconds(interval));
     return STW_OK;
   });

@@ -10,7 +10,10 @@ namespace {
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi[] = {0x1.921fb5p+0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
 
-struct Angle { double rest; int quarter; };  // |rest| <= pi/4
+struct Angle {
+  double rest;
+  int quarter;
+};  // |rest| <= pi/4
 
 Angle reduce(double x) {
   const double quarters = std::floor(x * 0x1.45f306dc9c883p-1 + 0.5);  // 2/pi

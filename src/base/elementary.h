@@ -6,10 +6,10 @@
 
 namespace stw {
 
-double portable_log(double x);              // finite x > 0
-double portable_exp(double x);              // 0 on underflow, infinity on overflow
-double portable_pow(double x, double y);    // finite x > 0; relative error grows with |y log x|
-double portable_cos(double x);              // |x| < 2^27
+double portable_log(double x);            // finite x > 0
+double portable_exp(double x);            // 0 on underflow, infinity on overflow
+double portable_pow(double x, double y);  // finite x > 0; relative error grows with |y log x|
+double portable_cos(double x);            // |x| < 2^27
 double portable_sin(double x);
 
 }  // namespace stw

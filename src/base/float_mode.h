@@ -20,7 +20,9 @@ class FloatMode {
 
  private:
   // x87: C libraries take the rounding mode from there when they read and write numbers.
-  static void set(uint32_t vector, uint16_t x87) { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(vector), "m"(x87) : "memory"); }
+  static void set(uint32_t vector, uint16_t x87) {
+    asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(vector), "m"(x87) : "memory");
+  }
   uint32_t vector_;
   uint16_t x87_;
 #elif defined(__aarch64__)

@@ -41,7 +41,7 @@ inline uint16_t to_f16(float x) {
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {   // subnormal: adding 0.5 shifts it into place and rounds it
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 shifts it into place and rounds it
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }
@@ -51,7 +51,10 @@ inline uint16_t to_f16(float x) {
 
 // Splits a master weight: half = value rounded to nearest, ties away from zero. The remainder then fits 16
 // signed bits: bits(value) = (half << 16) + remainder.
-struct SplitValue { uint16_t half; int16_t remainder; };
+struct SplitValue {
+  uint16_t half;
+  int16_t remainder;
+};
 inline SplitValue split_master(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t half = static_cast<uint16_t>((bits + 0x8000u) >> 16);

@@ -10,7 +10,7 @@ WorkState Watch::state() const {
 }
 
 void Watch::begin(const WorkState& state) {
-  if (notify_) notified_ = Clock::now();   // the first notification comes after an interval
+  if (notify_) notified_ = Clock::now();  // the first notification comes after an interval
   std::lock_guard lock(mutex_);
   state_ = state;
 }
@@ -38,8 +38,14 @@ LongCall::Asked LongCall::from(CancelFlag* flag, EarlierCancel earlier) {
   return {flag, earlier == EarlierCancel::stops ? flag->taken() : flag->asked()};
 }
 
-LongCall::LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own, EarlierCancel earlier)
-    : message_(message), watch_(watch), own_(from(own, earlier)), host_(from(watch ? &watch->flag() : nullptr, earlier)), outer_(supervisor), state_(begin) {
+LongCall::LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own,
+                   EarlierCancel earlier)
+    : message_(message),
+      watch_(watch),
+      own_(from(own, earlier)),
+      host_(from(watch ? &watch->flag() : nullptr, earlier)),
+      outer_(supervisor),
+      state_(begin) {
   if (watch_) watch_->begin(state_);
   supervisor = this;
 }
@@ -49,7 +55,9 @@ LongCall::~LongCall() {
   if (watch_) watch_->end();
 }
 
-bool LongCall::stops() const noexcept { return !committed_.load(std::memory_order_relaxed) && (own_.any() || host_.any()); }
+bool LongCall::stops() const noexcept {
+  return !committed_.load(std::memory_order_relaxed) && (own_.any() || host_.any());
+}
 
 void LongCall::leave() {
   for (const Asked& asked : {own_, host_})
@@ -58,7 +66,10 @@ void LongCall::leave() {
 }
 
 void LongCall::notify() {
-  state_.share = state_.total > 0 ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total)) : 0;
+  state_.share =
+      state_.total > 0
+          ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total))
+          : 0;
   // After commit() the host cannot stop the call.
   if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();
 }

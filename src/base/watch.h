@@ -10,14 +10,26 @@
 
 namespace stw {
 
-enum class Work : uint8_t { none, plan, open_dataset, create_trainer, step, evaluate, generate, calibrate, save, restore, export_model };
+enum class Work : uint8_t {
+  none,
+  plan,
+  open_dataset,
+  create_trainer,
+  step,
+  evaluate,
+  generate,
+  calibrate,
+  save,
+  restore,
+  export_model
+};
 enum class WorkUnit : uint8_t { none, bytes, micro_steps, samples };
 
 struct WorkState {
   Work work = Work::none;
   WorkUnit unit = WorkUnit::none;
-  uint64_t done = 0, total = 0;   // units; a total of 0 is unknown
-  double share = 0;               // share of the work that is done, 0 to 1
+  uint64_t done = 0, total = 0;  // units; a total of 0 is unknown
+  double share = 0;              // share of the work that is done, 0 to 1
 };
 
 // Counts cancels; each stops one call. ask() is one atomic addition, which a signal handler may make.
@@ -26,7 +38,7 @@ class CancelFlag {
   void ask() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
   uint32_t asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
   uint32_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
-  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }   // all cancels so far
+  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }  // all cancels so far
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
  private:
@@ -36,8 +48,9 @@ class CancelFlag {
 // Owned by the host, which may use it for one call after another.
 class Watch {
  public:
-  using Notify = std::function<bool(const WorkState&)>;   // false: stop the call
-  Watch(Notify notify, std::chrono::milliseconds interval) : notify_(std::move(notify)), interval_(interval) {}
+  using Notify = std::function<bool(const WorkState&)>;  // false: stop the call
+  Watch(Notify notify, std::chrono::milliseconds interval)
+      : notify_(std::move(notify)), interval_(interval) {}
   CancelFlag& flag() { return flag_; }
   WorkState state() const;
   // Sets the state of a new call.
@@ -64,7 +77,8 @@ enum class EarlierCancel : uint8_t { stops, waits };
 class LongCall final : public Supervisor {
  public:
   // `message`: the text of its Cancelled. `watch`, `own`: may be null.
-  LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own = nullptr, EarlierCancel earlier = EarlierCancel::stops);
+  LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own = nullptr,
+           EarlierCancel earlier = EarlierCancel::stops);
   ~LongCall();
   LongCall(const LongCall&) = delete;
 
@@ -76,7 +90,7 @@ class LongCall final : public Supervisor {
 
  private:
   void notify();
-  struct Asked {   // a flag, and the number of its cancels that are not for this call
+  struct Asked {  // a flag, and the number of its cancels that are not for this call
     CancelFlag* flag;
     uint32_t before;
     bool any() const noexcept { return flag && flag->asked() != before; }

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "src/device/device.h"
-#include "src/execute/execute.h"
 #include "src/device/machine.h"
+#include "src/execute/execute.h"
 
 namespace stw {
 
@@ -16,7 +16,8 @@ namespace {
 
 class CpuStream : public Stream {
  public:
-  CpuStream(const kernels::Table& table, std::unique_ptr<ThreadPool> pool) : table_(table), pool_(std::move(pool)) {}
+  CpuStream(const kernels::Table& table, std::unique_ptr<ThreadPool> pool)
+      : table_(table), pool_(std::move(pool)) {}
   Status load(const Numerics&) override { return ok(); }
   void bind(Execution& execution) const override {
     execution.table = &table_;
@@ -117,9 +118,9 @@ Result<std::unique_ptr<Device>> open_cpu(const DeviceOptions& options) {
   if (options.threads == 0) chosen.threads = processor_count();
   if (options.choose_isa) chosen.isa = kernels::best_isa();
   const kernels::Table* table = kernels::cpu_table(chosen.isa);
-  if (!table) return Error{Code::unsupported, "device: this build or processor lacks the instruction set asked for"};
+  if (!table)
+    return Error{Code::unsupported, "device: this build or processor lacks the instruction set asked for"};
   return std::unique_ptr<Device>(std::make_unique<CpuDevice>(chosen, *table));
 }
 
 }  // namespace stw
-

@@ -6,12 +6,16 @@ namespace stw::cuda {
 
 namespace {
 
-struct Span { uint64_t begin, end; };   // byte range of the arena
+struct Span {
+  uint64_t begin, end;
+};  // byte range of the arena
 using Spans = std::vector<Span>;
 
 // The parts of the arena that an instruction reads and writes. A tensor that is cut into chunks counts as a
 // whole.
-struct Accesses { Spans reads, writes; };
+struct Accesses {
+  Spans reads, writes;
+};
 
 Accesses accesses_of(const Graph& graph, const Arena& arena, const Program& program, const Instruction& i) {
   Accesses a;
@@ -31,22 +35,28 @@ Accesses accesses_of(const Graph& graph, const Arena& arena, const Program& prog
 
 bool overlap(const Spans& some, const Spans& others) {
   return std::any_of(some.begin(), some.end(), [&](const Span& a) {
-    return std::any_of(others.begin(), others.end(), [&](const Span& b) { return a.begin < b.end && b.begin < a.end; });
+    return std::any_of(others.begin(), others.end(),
+                       [&](const Span& b) { return a.begin < b.end && b.begin < a.end; });
   });
 }
 
 // Whether the op changes the step's state, which is no operand. Weight gradients in bf16 read its seed and
 // step number.
 bool changes_state(OpKind kind) {
-  return kind == OpKind::loss_sum || kind == OpKind::hit_count || kind == OpKind::value_hits || kind == OpKind::preference || kind == OpKind::finish_step;
+  return kind == OpKind::loss_sum || kind == OpKind::hit_count || kind == OpKind::value_hits ||
+         kind == OpKind::preference || kind == OpKind::finish_step;
 }
 
 }  // namespace
 
-Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first, size_t end) {
+Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first,
+                              size_t end) {
   Branch branch{std::vector<bool>(end), std::vector<int>(end, -1)};
-  struct Running { int instruction; Accesses accesses; };
-  std::vector<Running> running;   // on the branch, in order, and not waited for yet
+  struct Running {
+    int instruction;
+    Accesses accesses;
+  };
+  std::vector<Running> running;  // on the branch, in order, and not waited for yet
   for (size_t k = first; k < end; ++k) {
     const Instruction& i = program.instructions[k];
     Accesses mine = accesses_of(graph, arena, program, i);
@@ -56,8 +66,8 @@ Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Prog
       continue;
     }
     const auto last = std::find_if(running.rbegin(), running.rend(), [&](const Running& r) {
-      return changes_state(i.kind) || overlap(mine.writes, r.accesses.reads) || overlap(mine.writes, r.accesses.writes) ||
-             overlap(mine.reads, r.accesses.writes);
+      return changes_state(i.kind) || overlap(mine.writes, r.accesses.reads) ||
+             overlap(mine.writes, r.accesses.writes) || overlap(mine.reads, r.accesses.writes);
     });
     if (last == running.rend()) continue;
     branch.waits_for[k] = last->instruction;

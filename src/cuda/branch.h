@@ -12,11 +12,12 @@ namespace stw::cuda {
 // The branch of the instructions [first, end) of a program. All other instructions run in order on the trunk.
 // An instruction on the branch begins after all earlier ones, on the branch and on the trunk.
 struct Branch {
-  std::vector<bool> has;         // whether an instruction is on the branch
+  std::vector<bool> has;  // whether an instruction is on the branch
   // The last instruction on the branch that an instruction on the trunk waits for; -1: none, or an earlier
   // wait covers it.
   std::vector<int> waits_for;
 };
-Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first, size_t end);
+Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first,
+                              size_t end);
 
 }  // namespace stw::cuda

@@ -39,27 +39,34 @@ class CudnnAttention {
 
  private:
   explicit CudnnAttention(const cudnn::Functions& functions);
-  bool must_wait(const kernels::AttentionArgs& args, const std::optional<kernels::AttentionPart>& part, bool gradient);
-  void note(cudnn::Status status, const std::string& what);   // keeps the first error
+  bool must_wait(const kernels::AttentionArgs& args, const std::optional<kernels::AttentionPart>& part,
+                 bool gradient);
+  void note(cudnn::Status status, const std::string& what);  // keeps the first error
   // nullopt where no engine is left, or an error is noted.
   const std::optional<cudnn::Engine>& engine_for(const kernels::AttentionArgs& args, bool gradient);
   // Null where the engine cannot compute that part.
-  const cudnn::Plan* plan_for(const kernels::AttentionArgs& args, const kernels::AttentionPart& part, bool gradient);
+  const cudnn::Plan* plan_for(const kernels::AttentionArgs& args, const kernels::AttentionPart& part,
+                              bool gradient);
   void attend(const kernels::AttentionArgs& args, void* scratch, cudaStream_t stream);
-  void differentiate(const kernels::AttentionArgs& args, const kernels::AttentionPart& part, std::byte* scratch, cudaStream_t stream);
-  void execute(const kernels::AttentionArgs& args, const kernels::AttentionPart& part, bool gradient, std::vector<cudnn::Plan::Binding> bindings,
-               void* workspace, cudaStream_t stream);
+  void differentiate(const kernels::AttentionArgs& args, const kernels::AttentionPart& part,
+                     std::byte* scratch, cudaStream_t stream);
+  void execute(const kernels::AttentionArgs& args, const kernels::AttentionPart& part, bool gradient,
+               std::vector<cudnn::Plan::Binding> bindings, void* workspace, cudaStream_t stream);
 
   const cudnn::Functions f_;
   cudnn::Handle handle_ = nullptr;
   cudnn::Status failed_ = cudnn::success;
   std::string failed_what_;
   std::vector<std::string> declined_;
-  std::map<uint64_t, std::optional<cudnn::Engine>> engines_;         // by the XXH3 of what they depend on
-  std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;           // by the same and the part
+  std::map<uint64_t, std::optional<cudnn::Engine>> engines_;  // by the XXH3 of what they depend on
+  std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;    // by the same and the part
   bool defers_ = false;
   // No part: waits for its engine.
-  struct Waiting { kernels::AttentionArgs args; std::optional<kernels::AttentionPart> part; bool gradient; };
+  struct Waiting {
+    kernels::AttentionArgs args;
+    std::optional<kernels::AttentionPart> part;
+    bool gradient;
+  };
   std::vector<Waiting> waiting_;
   kernels::AttentionLibrary library_;
 };

@@ -22,7 +22,8 @@ template <class F>
 bool find(const char* name, F& function) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found{};
-  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) != cudaSuccess)
+    static_cast<void>(cudaGetLastError());
   function = reinterpret_cast<F>(address);
   return address && found == cudaDriverEntryPointSuccess;
 }
@@ -30,7 +31,8 @@ bool find(const char* name, F& function) {
 const Driver& driver() {
   static const Driver one = [] {
     Driver d;
-    d.is_there = find("cuCtxGetCurrent", d.get_context) && find("cuCtxSetCurrent", d.set_context) && find("cuDevicePrimaryCtxGetState", d.state_of);
+    d.is_there = find("cuCtxGetCurrent", d.get_context) && find("cuCtxSetCurrent", d.set_context) &&
+                 find("cuDevicePrimaryCtxGetState", d.state_of);
     if (!find("cuThreadExchangeStreamCaptureMode", d.exchange_mode)) d.exchange_mode = nullptr;
     return d;
   }();
@@ -40,7 +42,9 @@ const Driver& driver() {
 // Returns the thread's previous mode, or -1.
 int exchange_mode(int mode) {
   auto exchanged = static_cast<CUstreamCaptureMode>(mode);
-  return driver().exchange_mode && driver().exchange_mode(&exchanged) == CUDA_SUCCESS ? static_cast<int>(exchanged) : -1;
+  return driver().exchange_mode && driver().exchange_mode(&exchanged) == CUDA_SUCCESS
+             ? static_cast<int>(exchanged)
+             : -1;
 }
 
 }  // namespace
@@ -56,7 +60,7 @@ Current::Current(int ordinal) {
   if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
   CUcontext context = nullptr;
   if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
-  cudaSetDevice(ordinal);   // even if that is the current device: its current context may be another one
+  cudaSetDevice(ordinal);  // even if that is the current device: its current context may be another one
   mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
@@ -71,7 +75,8 @@ Current::~Current() {
   // A thread without a context gets one on the device that it chose last. If that device has a context
   // already, this costs nothing.
   int now = 0;
-  if (cudaGetDevice(&now) == cudaSuccess && now != device_ && has_context(device_) == true) cudaSetDevice(device_);
+  if (cudaGetDevice(&now) == cudaSuccess && now != device_ && has_context(device_) == true)
+    cudaSetDevice(device_);
 }
 
 }  // namespace stw::cuda

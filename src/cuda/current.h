@@ -19,9 +19,9 @@ class Current {
   Current(const Current&) = delete;
 
  private:
-  void* context_ = nullptr;   // a CUcontext
-  int device_ = -1;           // the runtime's current device
-  int mode_ = -1;             // a CUstreamCaptureMode of this thread; -1 where the driver cannot change it
+  void* context_ = nullptr;  // a CUcontext
+  int device_ = -1;          // the runtime's current device
+  int mode_ = -1;            // a CUstreamCaptureMode of this thread; -1 where the driver cannot change it
 };
 
 }  // namespace stw::cuda

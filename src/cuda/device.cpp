@@ -24,7 +24,9 @@ namespace {
 
 constexpr int smallest_capability = 80;
 
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 // The reason that there is no device, or an empty text. `count` gets the number of devices.
 std::string absence(int& count) {
@@ -35,9 +37,11 @@ std::string absence(int& count) {
   static_cast<void>(cudaGetLastError());
   if (status == cudaSuccess && count > 0) return {};
   count = 0;
-  if (driver == 0) return "no NVIDIA driver is loaded; install one for CUDA " + version_text(CUDART_VERSION) + " or newer";
+  if (driver == 0)
+    return "no NVIDIA driver is loaded; install one for CUDA " + version_text(CUDART_VERSION) + " or newer";
   if (status == cudaErrorInsufficientDriver)
-    return "the NVIDIA driver knows CUDA " + version_text(driver) + ", " + version_text(CUDART_VERSION) + " is needed; update the driver";
+    return "the NVIDIA driver knows CUDA " + version_text(driver) + ", " + version_text(CUDART_VERSION) +
+           " is needed; update the driver";
   if (status == cudaSuccess || status == cudaErrorNoDevice) return "the NVIDIA driver finds no device";
   return std::string("the NVIDIA driver says: ") + cudaGetErrorString(status);
 }
@@ -80,7 +84,8 @@ BeforeContexts& before_contexts() {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties) : Device(options), properties_(properties) {}
+  CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)
+      : Device(options), properties_(properties) {}
 
   DeviceInfo info() const override {
     DeviceInfo info;
@@ -102,12 +107,14 @@ class CudaDevice : public Device {
 
   std::vector<MemoryHolder> memory_holders() const override {
     std::vector<MemoryHolder> holders = cuda::memory_holders(bus_id_of(options_.ordinal));
-    std::stable_sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });
+    std::stable_sort(holders.begin(), holders.end(),
+                     [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });
     return holders;
   }
 
   uint64_t memory_outside(uint64_t arena_bytes) const override {
-    const std::optional<uint64_t> before = before_contexts().of(options_.ordinal), now = before ? memory_used(bus_id_of(options_.ordinal)) : std::nullopt;
+    const std::optional<uint64_t> before = before_contexts().of(options_.ordinal),
+                                  now = before ? memory_used(bus_id_of(options_.ordinal)) : std::nullopt;
     return now && *now > *before + arena_bytes ? *now - *before - arena_bytes : 0;
   }
 
@@ -154,7 +161,7 @@ class CudaDevice : public Device {
       cudaFree(memory);
       memory = allocate(bytes, alignment);
       resized = memory != nullptr;
-      if (!resized) memory = allocate(old_bytes, alignment);   // this much was free a moment ago
+      if (!resized) memory = allocate(old_bytes, alignment);  // this much was free a moment ago
       if (memory && cudaMemcpy(memory, held, kept, cudaMemcpyHostToDevice) != cudaSuccess) {
         cudaFree(memory);
         memory = nullptr;
@@ -189,7 +196,8 @@ class CudaDevice : public Device {
   bool copy(void* to, const void* from, size_t bytes) const {
     const Current current = here();
     const auto stream = static_cast<cudaStream_t>(options_.stream);
-    const bool copied = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+    const bool copied = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess &&
+                        cudaStreamSynchronize(stream) == cudaSuccess;
     static_cast<void>(cudaGetLastError());
     return copied;
   }
@@ -221,15 +229,18 @@ CudaPresence cuda_presence() {
 
 Result<std::unique_ptr<Device>> open_cuda(const DeviceOptions& options) {
   int count = 0;
-  if (const std::string why = cuda::absence(count); !why.empty()) return Error{Code::unsupported, "device: no CUDA device: " + why};
+  if (const std::string why = cuda::absence(count); !why.empty())
+    return Error{Code::unsupported, "device: no CUDA device: " + why};
   if (options.ordinal < 0 || options.ordinal >= count)
-    return Error{Code::bad_argument, "device: there is no CUDA device " + std::to_string(options.ordinal) + ", the last one is " + std::to_string(count - 1)};
+    return Error{Code::bad_argument, "device: there is no CUDA device " + std::to_string(options.ordinal) +
+                                         ", the last one is " + std::to_string(count - 1)};
   if (!kernels::cuda_table()) return Error{Code::unsupported, "device: this build has no CUDA kernels"};
   cudaDeviceProp properties{};
   STW_CUDA_TRY("the device's properties", cudaGetDeviceProperties(&properties, options.ordinal));
   if (10 * properties.major + properties.minor < cuda::smallest_capability)
-    return Error{Code::unsupported, std::string("device: ") + properties.name + " has compute capability " + std::to_string(properties.major) +
-                                        "." + std::to_string(properties.minor) + ", 8.0 or newer is needed"};
+    return Error{Code::unsupported, std::string("device: ") + properties.name + " has compute capability " +
+                                        std::to_string(properties.major) + "." +
+                                        std::to_string(properties.minor) + ", 8.0 or newer is needed"};
   return std::unique_ptr<Device>(std::make_unique<cuda::CudaDevice>(options, properties));
 }
 

@@ -14,10 +14,20 @@ inline Error error_of(const std::string& what, cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation: e.code = Code::out_of_memory; break;
     // After these errors the context is gone: everything on the device is lost until the process ends.
-    case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorHardwareStackError: case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc: case cudaErrorECCUncorrectable:
-    case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorContextIsDestroyed: case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained: case cudaErrorUnknown: e.code = Code::device_lost; break;
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorUnknown: e.code = Code::device_lost; break;
     default: e.code = Code::device_error;
   }
   e.native = static_cast<int32_t>(status);
@@ -26,12 +36,12 @@ inline Error error_of(const std::string& what, cudaError_t status) {
   return e;
 }
 
-#define STW_CUDA_TRY(what, call)                                                            \
-  do {                                                                                      \
-    if (const cudaError_t stw_cuda_status = (call); stw_cuda_status != cudaSuccess) {       \
-      static_cast<void>(cudaGetLastError());                                                \
-      return ::stw::cuda::error_of(what, stw_cuda_status);                                  \
-    }                                                                                       \
+#define STW_CUDA_TRY(what, call)                                                      \
+  do {                                                                                \
+    if (const cudaError_t stw_cuda_status = (call); stw_cuda_status != cudaSuccess) { \
+      static_cast<void>(cudaGetLastError());                                          \
+      return ::stw::cuda::error_of(what, stw_cuda_status);                            \
+    }                                                                                 \
   } while (0)
 
 }  // namespace stw::cuda

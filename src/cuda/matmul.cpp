@@ -6,16 +6,18 @@
 
 namespace stw::cuda {
 
+using cublaslt::success;
 using kernels::DType;
 using kernels::LibraryProduct;
-using cublaslt::success;
 
 namespace {
 
 // The number of rows for which algorithms are chosen if it is free: enough to keep a large device busy.
 constexpr int64_t usual_rows = 8192;
 
-cudaDataType type_of(DType t) { return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F; }
+cudaDataType type_of(DType t) {
+  return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
 
 // All that an algorithm may depend on. Has no padding, as it is hashed as bytes.
 struct Key {
@@ -23,7 +25,12 @@ struct Key {
   uint32_t types, form;
 };
 Key key_of(const LibraryProduct& p) {
-  return {p.free == LibraryProduct::Free::m ? usual_rows : p.m, p.n, p.k, p.a_stride, p.b_stride, p.c_stride,
+  return {p.free == LibraryProduct::Free::m ? usual_rows : p.m,
+          p.n,
+          p.k,
+          p.a_stride,
+          p.b_stride,
+          p.c_stride,
           static_cast<uint32_t>(p.factors) * 16 + static_cast<uint32_t>(p.sum),
           (p.a_turned ? 1u : 0u) | (p.b_turned ? 2u : 0u) | (p.start ? 4u : 0u) | (p.bias ? 8u : 0u)};
 }
@@ -46,7 +53,8 @@ std::string extents_of(const LibraryProduct& p) {
 // Whether the status means that an algorithm, or all of them, cannot compute the product. Other failures say
 // nothing about algorithms.
 bool says_none(cublaslt::Status status) {
-  return status == cublaslt::not_supported || status == cublaslt::architecture_mismatch || status == cublaslt::invalid_value;
+  return status == cublaslt::not_supported || status == cublaslt::architecture_mismatch ||
+         status == cublaslt::invalid_value;
 }
 
 }  // namespace
@@ -56,7 +64,8 @@ bool says_none(cublaslt::Status status) {
 struct Matmul::Descriptors {
   Descriptors(const cublaslt::Functions& functions, const LibraryProduct& p) : lt(functions) {
     add(lt.MatmulDescCreate(&product, cublaslt::compute_32f, CUDA_R_32F));
-    const int32_t first = p.b_turned ? cublaslt::transposed : cublaslt::not_transposed, second = p.a_turned ? cublaslt::transposed : cublaslt::not_transposed;
+    const int32_t first = p.b_turned ? cublaslt::transposed : cublaslt::not_transposed,
+                  second = p.a_turned ? cublaslt::transposed : cublaslt::not_transposed;
     set(cublaslt::transpose_a, first);
     set(cublaslt::transpose_b, second);
     if (p.bias) {
@@ -91,15 +100,17 @@ struct Matmul::Descriptors {
 };
 
 Matmul::Matmul(const cublaslt::Functions& functions) : lt_(functions) {
-  library_ = {this, [](void* self, const LibraryProduct& product) {
-    auto& matmul = *static_cast<Matmul*>(self);
-    return matmul.must_wait(product) || matmul.algorithm_for(product) != nullptr;
-  },
+  library_ = {this,
+              [](void* self, const LibraryProduct& product) {
+                auto& matmul = *static_cast<Matmul*>(self);
+                return matmul.must_wait(product) || matmul.algorithm_for(product) != nullptr;
+              },
               [](void* self, const LibraryProduct& product, void* stream) {
-    auto& matmul = *static_cast<Matmul*>(self);
-    if (matmul.must_wait(product)) return;
-    matmul.note(matmul.multiply(product, static_cast<cudaStream_t>(stream)), "a product", product);
-  }};
+                auto& matmul = *static_cast<Matmul*>(self);
+                if (matmul.must_wait(product)) return;
+                matmul.note(matmul.multiply(product, static_cast<cudaStream_t>(stream)), "a product",
+                            product);
+              }};
 }
 
 Matmul::~Matmul() {
@@ -109,7 +120,8 @@ Matmul::~Matmul() {
 Result<std::unique_ptr<Matmul>> Matmul::create(const std::string& path) {
   STW_ASSIGN(functions, cublaslt::load(path));
   std::unique_ptr<Matmul> matmul(new Matmul(functions));
-  if (const cublaslt::Status status = functions.Create(&matmul->handle_); status != success) return error_of(functions, "a handle", status);
+  if (const cublaslt::Status status = functions.Create(&matmul->handle_); status != success)
+    return error_of(functions, "a handle", status);
   return matmul;
 }
 
@@ -130,34 +142,42 @@ cublaslt::Status Matmul::check(const cublaslt::Algorithm& algorithm, const Libra
   const Descriptors d(lt_, product);
   if (d.status != success) return d.status;
   cublaslt::HeuristicResult result{};
-  const cublaslt::Status status = lt_.MatmulAlgoCheck(handle_, d.product, d.a, d.b, d.c, d.c, &algorithm, &result);
+  const cublaslt::Status status =
+      lt_.MatmulAlgoCheck(handle_, d.product, d.a, d.b, d.c, d.c, &algorithm, &result);
   return status == success && result.workspace_bytes > 0 ? cublaslt::not_supported : status;
 }
 
-cublaslt::Status Matmul::choose(const LibraryProduct& product, std::optional<cublaslt::Algorithm>& chosen) const {
+cublaslt::Status Matmul::choose(const LibraryProduct& product,
+                                std::optional<cublaslt::Algorithm>& chosen) const {
   const Descriptors d(lt_, product);
   cublaslt::Handle preference = nullptr;
   cublaslt::Status status = d.status == success ? lt_.MatmulPreferenceCreate(&preference) : d.status;
   const auto prefer = [&](int attribute, const auto& value) {
-    if (status == success) status = lt_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
+    if (status == success)
+      status = lt_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
   };
   prefer(cublaslt::max_workspace, uint64_t{0});
-  prefer(cublaslt::reduction_schemes, uint32_t{0});   // each element is summed by one block
-  for (int operand = cublaslt::alignment_a; operand <= cublaslt::alignment_d; ++operand) prefer(operand, uint32_t{16});
+  prefer(cublaslt::reduction_schemes, uint32_t{0});  // each element is summed by one block
+  for (int operand = cublaslt::alignment_a; operand <= cublaslt::alignment_d; ++operand)
+    prefer(operand, uint32_t{16});
   cublaslt::HeuristicResult found[8] = {};
   int count = 0;
   if (status == success) {
-    status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference, static_cast<int>(std::size(found)), found, &count);
+    status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference,
+                                        static_cast<int>(std::size(found)), found, &count);
     if (says_none(status)) status = success, count = 0;
   }
   if (preference) lt_.MatmulPreferenceDestroy(preference);
   LibraryProduct smallest = product;
   if (product.free == LibraryProduct::Free::m) smallest.m = 1;
-  for (int i = 0; status == success && i < count; ++i) {   // in order of preference
+  for (int i = 0; status == success && i < count; ++i) {  // in order of preference
     const cublaslt::Algorithm& algorithm = found[i].algorithm;
     int32_t splits = 0;
     if (found[i].status != success || found[i].workspace_bytes > 0) continue;
-    if (lt_.MatmulAlgoConfigGetAttribute(&algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) != success || splits > 1) continue;
+    if (lt_.MatmulAlgoConfigGetAttribute(&algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) !=
+            success ||
+        splits > 1)
+      continue;
     const cublaslt::Status checked = check(algorithm, smallest);
     if (says_none(checked)) continue;
     if (checked == success) chosen = algorithm;
@@ -189,7 +209,9 @@ const cublaslt::Algorithm* Matmul::algorithm_for(const LibraryProduct& p) {
       note(status, "the choice of an algorithm for a product", p);
       return nullptr;
     }
-    if (!entry->second) declined_.push_back("cuBLASLt has no algorithm for products " + extents_of(usual) + ": our own kernels compute them");
+    if (!entry->second)
+      declined_.push_back("cuBLASLt has no algorithm for products " + extents_of(usual) +
+                          ": our own kernels compute them");
   }
   return entry->second ? &*entry->second : nullptr;
 }
@@ -200,7 +222,8 @@ cublaslt::Status Matmul::multiply(const LibraryProduct& p, cudaStream_t stream) 
   const Descriptors d(lt_, p);
   if (d.status != success || !algorithm) return algorithm ? d.status : cublaslt::not_supported;
   const float one = 1, beta = p.start ? 1.0f : 0.0f;
-  return lt_.Matmul(handle_, d.product, &one, p.b, d.a, p.a, d.b, &beta, p.start ? p.start : p.c, d.c, p.c, d.c, algorithm, nullptr, 0, stream);
+  return lt_.Matmul(handle_, d.product, &one, p.b, d.a, p.a, d.b, &beta, p.start ? p.start : p.c, d.c, p.c,
+                    d.c, algorithm, nullptr, 0, stream);
 }
 
 }  // namespace stw::cuda

@@ -49,7 +49,8 @@ class Matmul {
   const cublaslt::Algorithm* algorithm_for(const kernels::LibraryProduct& product);
   // nullopt where cuBLASLt has no algorithm. Errors: a failure of cuBLASLt, which says nothing about
   // algorithms.
-  cublaslt::Status choose(const kernels::LibraryProduct& product, std::optional<cublaslt::Algorithm>& chosen) const;
+  cublaslt::Status choose(const kernels::LibraryProduct& product,
+                          std::optional<cublaslt::Algorithm>& chosen) const;
   // not_supported where the algorithm needs scratch memory, or does not compute the product.
   cublaslt::Status check(const cublaslt::Algorithm& algorithm, const kernels::LibraryProduct& product) const;
   void note(cublaslt::Status status, const char* what, const kernels::LibraryProduct& product);
@@ -60,7 +61,7 @@ class Matmul {
   cublaslt::Status failed_ = cublaslt::success;
   std::string failed_product_;
   std::vector<std::string> declined_;
-  std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;   // by the XXH3 of what they depend on
+  std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;  // by the XXH3 of what they depend on
   bool defers_ = false;
   std::vector<kernels::LibraryProduct> waiting_;
   kernels::ProductLibrary library_;

@@ -8,11 +8,17 @@ namespace {
 
 // Layouts from nvml.h (nvmlProcessInfo_t of the functions that end in _v3, nvmlMemory_t).
 using Card = struct nvmlDevice_st*;
-struct Process { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; };
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu_instance, compute_instance;
+};
 constexpr int success = 0;
-constexpr auto unknown_bytes = ~0ull;   // where the driver does not count, as on Windows
+constexpr auto unknown_bytes = ~0ull;  // where the driver does not count, as on Windows
 
-struct Memory { unsigned long long total, free, used; };
+struct Memory {
+  unsigned long long total, free, used;
+};
 
 // Keeps the library initialised for its lifetime, with one card.
 class Session {
@@ -21,7 +27,9 @@ class Session {
     is_begun_ = load() && init_() == success;
     is_there_ = is_begun_ && card_at_(bus_id.c_str(), &card) == success;
   }
-  ~Session() { if (is_begun_) shutdown_(); }
+  ~Session() {
+    if (is_begun_) shutdown_();
+  }
   Session(const Session&) = delete;
   explicit operator bool() const { return is_there_; }
 
@@ -35,9 +43,12 @@ class Session {
   bool load() {
     const auto at = [](auto& function) { return reinterpret_cast<void**>(&function); };
     return !!load_functions({"NVML", {"libnvidia-ml.so.1"}, ""},
-                            {{"nvmlInit_v2", at(init_)}, {"nvmlShutdown", at(shutdown_)}, {"nvmlDeviceGetHandleByPciBusId_v2", at(card_at_)},
+                            {{"nvmlInit_v2", at(init_)},
+                             {"nvmlShutdown", at(shutdown_)},
+                             {"nvmlDeviceGetHandleByPciBusId_v2", at(card_at_)},
                              {"nvmlDeviceGetComputeRunningProcesses_v3", at(compute_processes)},
-                             {"nvmlDeviceGetGraphicsRunningProcesses_v3", at(graphics_processes)}, {"nvmlSystemGetProcessName", at(name_of)},
+                             {"nvmlDeviceGetGraphicsRunningProcesses_v3", at(graphics_processes)},
+                             {"nvmlSystemGetProcessName", at(name_of)},
                              {"nvmlDeviceGetMemoryInfo", at(memory_of)}});
   }
   int (*init_)() = nullptr;
@@ -60,7 +71,7 @@ std::vector<MemoryHolder> memory_holders(const std::string& bus_id) {
   std::vector<MemoryHolder> holders;
   const Session nvml(bus_id);
   if (!nvml) return holders;
-  for (const auto list : {nvml.compute_processes, nvml.graphics_processes}) {   // a process may be in both
+  for (const auto list : {nvml.compute_processes, nvml.graphics_processes}) {  // a process may be in both
     std::vector<Process> processes(256);
     auto count = static_cast<unsigned>(processes.size());
     if (list(nvml.card, &count, processes.data()) != success) continue;

@@ -16,11 +16,13 @@ struct LibrarySearch {
   std::string advice;              // what to install
 };
 
-using LibrarySymbols = std::vector<std::pair<const char*, void**>>;   // names, and where their addresses go
+using LibrarySymbols = std::vector<std::pair<const char*, void**>>;  // names, and where their addresses go
 
 // Errors: unsupported, with the advice. Any thread.
 inline Status load_functions(const LibrarySearch& search, const LibrarySymbols& functions) {
-  const auto missing = [&](const std::string& why) -> Status { return Error{Code::unsupported, search.title + ": " + why + "; " + search.advice}; };
+  const auto missing = [&](const std::string& why) -> Status {
+    return Error{Code::unsupported, search.title + ": " + why + "; " + search.advice};
+  };
   void* library = nullptr;
   std::string why;
   for (const std::string& name : search.names) {

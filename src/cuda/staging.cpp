@@ -27,7 +27,8 @@ Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t 
     const uint64_t n = std::min(slot_bytes, bytes - done);
     STW_CUDA_TRY("a copy to the device", cudaEventSynchronize(free_[k]));
     std::memcpy(slot(k), static_cast<const std::byte*>(from) + done, n);
-    STW_CUDA_TRY("a copy to the device", cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream));
+    STW_CUDA_TRY("a copy to the device",
+                 cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream));
     STW_CUDA_TRY("a copy to the device", cudaEventRecord(free_[k], stream));
   }
   return ok();
@@ -38,7 +39,8 @@ Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_
   const auto* source = static_cast<const std::byte*>(from);
   const auto ask = [&](uint64_t at, size_t k) -> Status {
     STW_CUDA_TRY("a copy to the host", cudaEventSynchronize(free_[k]));
-    STW_CUDA_TRY("a copy to the host", cudaMemcpyAsync(slot(k), source + at, std::min(slot_bytes, bytes - at), cudaMemcpyDefault, stream));
+    STW_CUDA_TRY("a copy to the host", cudaMemcpyAsync(slot(k), source + at, std::min(slot_bytes, bytes - at),
+                                                       cudaMemcpyDefault, stream));
     STW_CUDA_TRY("a copy to the host", cudaEventRecord(free_[k], stream));
     return ok();
   };

@@ -42,7 +42,8 @@ Result<std::unique_ptr<Stream>> CudaStream::create(const Device& device, const D
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
     s->owns_stream_ = true;
   }
-  for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_, &s->branch_}) STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
+  for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_, &s->branch_})
+    STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
   STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&s->order_, cudaEventDisableTiming));
   s->staging_ = std::make_unique<Staging>();
   STW_TRY(s->staging_->create());
@@ -53,7 +54,7 @@ CudaStream::~CudaStream() {
   const Current current(ordinal_);
   if (stream_) cudaStreamSynchronize(stream_);
   forget();
-  matmul_.reset();   // while their device is the current one
+  matmul_.reset();  // while their device is the current one
   attention_.reset();
   staging_.reset();
   if (order_) cudaEventDestroy(order_);
@@ -69,10 +70,12 @@ static Status has_wgmma(int ordinal) {
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
   if (major != 9 || minor != 0)
-    return Error{Code::unsupported, "kernels: products by wgmma need compute capability 9.0, device " + std::to_string(ordinal) + " has " +
-                                        std::to_string(major) + "." + std::to_string(minor)};
+    return Error{Code::unsupported, "kernels: products by wgmma need compute capability 9.0, device " +
+                                        std::to_string(ordinal) + " has " + std::to_string(major) + "." +
+                                        std::to_string(minor)};
   if (!kernels::has_warpgroup_kernels())
-    return Error{Code::unsupported, "kernels: this build has no products by wgmma (gpu_architectures has no 90)"};
+    return Error{Code::unsupported,
+                 "kernels: this build has no products by wgmma (gpu_architectures has no 90)"};
   return ok();
 }
 
@@ -127,7 +130,8 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   if (target == source || bytes == 0) return;
   const bool down = target < source;
   const auto apart = static_cast<uint64_t>(down ? source - target : target - source);
-  if (apart >= bytes) return keep(asked("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
+  if (apart >= bytes)
+    return keep(asked("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
   constexpr uint64_t worth_a_copy = 64 << 10;
   const uint64_t piece = apart >= worth_a_copy ? apart : Staging::slot_bytes;
   std::vector<std::byte> held(apart >= worth_a_copy ? 0 : static_cast<size_t>(std::min(piece, bytes)));
@@ -143,8 +147,9 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
 }
 
 Status CudaStream::check(const Program& program, const Instruction& instruction) {
-  Status failed = library_error(name_of(program, instruction));   // taken even if another error is returned
-  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
+  Status failed = library_error(name_of(program, instruction));  // taken even if another error is returned
+  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
+    return error_of(name_of(program, instruction), status);
   return failed;
 }
 
@@ -161,8 +166,9 @@ Status CudaStream::order(cudaStream_t first, cudaStream_t next) {
   return ok();
 }
 
-Status CudaStream::record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream) {
-  check_in();   // cancels between two recorded ops; launched work goes on
+Status CudaStream::record_one(const Execution& execution, const Program& program,
+                              const Instruction& instruction, cudaStream_t stream) {
+  check_in();  // cancels between two recorded ops; launched work goes on
   const Range range(range_name(*execution.graph, instruction).c_str());
   execute_one(execution, program, instruction, stream);
   return check(program, instruction);
@@ -180,15 +186,17 @@ Result<cudaEvent_t> CudaStream::branch_event(size_t n) {
 Status CudaStream::record_ops(const Execution& execution, const Program& program, const Stage& stage) {
   const std::vector<Instruction>& list = program.instructions;
   if (!kernels::cuda::developer_switches().weight_gradient_branch) {
-    for (size_t k = stage.ops; k < stage.end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
+    for (size_t k = stage.ops; k < stage.end; ++k)
+      STW_TRY(record_one(execution, program, list[k], recorder_));
     return ok();
   }
-  const Branch branch = weight_gradient_branch(*execution.graph, *execution.layout, program, stage.ops, stage.end);
+  const Branch branch =
+      weight_gradient_branch(*execution.graph, *execution.layout, program, stage.ops, stage.end);
   const auto wait_for = [&](size_t k) -> Status {
     STW_CUDA_TRY("a join", cudaStreamWaitEvent(recorder_, branch_events_[k], 0));
     return ok();
   };
-  size_t last = stage.end;   // on the branch; stage.end: none
+  size_t last = stage.end;  // on the branch; stage.end: none
   for (size_t k = stage.ops; k < stage.end; ++k) {
     if (branch.has[k]) {
       STW_TRY(order(recorder_, branch_));
@@ -211,7 +219,9 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
     // Copies in one direction run one after the other.
     for (const OpKind kind : {OpKind::fetch, OpKind::store}) {
       cudaStream_t const stream = kind == OpKind::fetch ? fetches_ : stores_;
-      if (std::none_of(&list[stage.first], &list[stage.first] + (stage.ops - stage.first), [&](const Instruction& i) { return i.kind == kind; })) continue;
+      if (std::none_of(&list[stage.first], &list[stage.first] + (stage.ops - stage.first),
+                       [&](const Instruction& i) { return i.kind == kind; }))
+        continue;
       STW_TRY(order(recorder_, stream));
       copies.push_back(stream);
       for (size_t k = stage.first; k < stage.ops; ++k)
@@ -243,7 +253,8 @@ void CudaStream::defer_choices(bool is_recording) {
 }
 
 bool CudaStream::choose_waiting() {
-  const bool products = matmul_ && matmul_->choose_waiting(), attention = attention_ && attention_->choose_waiting();
+  const bool products = matmul_ && matmul_->choose_waiting(),
+             attention = attention_ && attention_->choose_waiting();
   return products || attention;
 }
 
@@ -256,7 +267,8 @@ void CudaStream::log_declined() {
   if (attention_) log_all(attention_->take_declined());
 }
 
-Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
+Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program,
+                                                           bool timed) {
   // Clears an error of the host, if it shares our runtime; launches leave theirs in the same place.
   static_cast<void>(cudaGetLastError());
   // Allows kernels to be loaded during the recording.
@@ -265,7 +277,7 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
   cudaError_t ended = cudaSuccess;
   Status recorded = ok();
   {
-    struct Ending {   // ends the capture also when host memory runs out
+    struct Ending {  // ends the capture also when host memory runs out
       CudaStream& stream;
       RecordedGraph& graph;
       cudaError_t& ended;
@@ -289,7 +301,7 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   Result<RecordedGraph> graph = capture_once(execution, program, timed);
-  while (choose_waiting()) {   // a recording lacks products whose choice waited
+  while (choose_waiting()) {  // a recording lacks products whose choice waited
     const Status chosen = library_error("program " + program.name);
     if (!graph) break;
     STW_TRY(chosen);

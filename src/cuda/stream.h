@@ -36,10 +36,13 @@ class CudaStream : public Stream {
   Status wait() override;
 
  private:
-  CudaStream(const Device& device, const DeviceOptions& options) : device_(device), ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
+  CudaStream(const Device& device, const DeviceOptions& options)
+      : device_(device), ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program, bool timed = false);
-  struct DestroyGraph { void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); } };
+  struct DestroyGraph {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  };
   using RecordedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
   Result<RecordedGraph> capture_once(const Execution& execution, const Program& program, bool timed);
   // Choices of algorithms by NVIDIA's libraries: see Matmul.
@@ -55,7 +58,8 @@ class CudaStream : public Stream {
   Status check(const Program& program, const Instruction& instruction);
   // Later work on `next` waits for earlier work on `first`.
   Status order(cudaStream_t first, cudaStream_t next);
-  Status record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream);
+  Status record_one(const Execution& execution, const Program& program, const Instruction& instruction,
+                    cudaStream_t stream);
   // Records the ops of a stage. A developer's switch moves weight gradients to a branch.
   Status record_ops(const Execution& execution, const Program& program, const Stage& stage);
   Result<cudaEvent_t> branch_event(size_t n);
@@ -67,11 +71,11 @@ class CudaStream : public Stream {
   const Device& device_;
   const int ordinal_;
   const std::string cublaslt_, cudnn_;
-  cudaStream_t stream_ = nullptr;   // all work runs here
+  cudaStream_t stream_ = nullptr;  // all work runs here
   bool owns_stream_ = false;
   // For recording graphs: ops, and copies that run at the same time.
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;
-  cudaStream_t branch_ = nullptr;   // for weight gradients that run at the same time
+  cudaStream_t branch_ = nullptr;  // for weight gradients that run at the same time
   cudaEvent_t order_ = nullptr;
   Status kept_ = ok();
   std::vector<cudaEvent_t> timers_, branch_events_;

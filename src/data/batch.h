@@ -14,16 +14,18 @@ template <class T>
 struct HostMatrix {
   const T* data = nullptr;
   int64_t samples = 0, tokens = 1;
-  int64_t sample_stride = 0, token_stride = 0;   // in elements
-  T at(int64_t sample, int64_t token = 0) const { return data[sample * sample_stride + token * token_stride]; }
+  int64_t sample_stride = 0, token_stride = 0;  // in elements
+  T at(int64_t sample, int64_t token = 0) const {
+    return data[sample * sample_stride + token * token_stride];
+  }
 };
 
 // The limits that a batch is checked against.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
-  int64_t labels;        // of a task with labels, else 0
-  int64_t token_types;   // number of token types of the model, else 0
-  InputIndices inputs;   // of the plan's graph
+  int64_t labels;       // of a task with labels, else 0
+  int64_t token_types;  // number of token types of the model, else 0
+  InputIndices inputs;  // of the plan's graph
   Preference preference;
   Task task = Task::language_model;
 };
@@ -34,8 +36,8 @@ class Batch {
   // types, shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it,
   // positions that neither count up nor restart at 0, weights that are not finite. unsupported: a tensor for
   // which the plan has no input.
-  static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors, uint32_t count,
-                            const BatchLimits& limits);
+  static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors,
+                            uint32_t count, const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }
   int64_t tokens() const { return tokens_.tokens; }
   // Copies one sample, padded to `sequence` with ignored tokens.
@@ -62,11 +64,11 @@ class Batch {
   int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }
 
   HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;
-  bool are_of_tokens_ = false;           // labels_ belong to their own tokens and are not shifted
+  bool are_of_tokens_ = false;  // labels_ belong to their own tokens and are not shifted
   // At most one of these is set. classes_: the labels of a classifier's samples.
   HostMatrix<int32_t> targets_, labels_, classes_;
   HostMatrix<float> weights_, reference_;
-  HostMatrix<float> values_;   // (samples, labels), in place of classes
+  HostMatrix<float> values_;  // (samples, labels), in place of classes
 };
 
 }  // namespace stw

@@ -9,16 +9,16 @@
 #include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
 #include "src/base/random.h"
-#include "src/data/reference_file.h"
 #include "src/base/values.h"
+#include "src/data/reference_file.h"
 
 namespace stw {
 namespace {
 
-constexpr uint64_t chunk_tokens = 4096;             // read at once, on the stack
+constexpr uint64_t chunk_tokens = 4096;  // read at once, on the stack
 constexpr uint64_t evaluation_seed = 0x73746f77616765;
-constexpr uint32_t window_stream = 0xDA7A5E7;   // third word of the Philox counter; dropout uses other values
-constexpr uint32_t order_stream = 0xDA7A600;        // this value and the next seven
+constexpr uint32_t window_stream = 0xDA7A5E7;  // third word of the Philox counter; dropout uses other values
+constexpr uint32_t order_stream = 0xDA7A600;   // this value and the next seven
 
 // For the key of a sample's mask; the next value: for the draws of its tokens.
 constexpr uint32_t mask_stream = 0xDA7A700;
@@ -29,7 +29,7 @@ uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   return scale_to_range(words[0] | static_cast<uint64_t>(words[1]) << 32, range);
 }
 
-constexpr double draws_of_word = 4294967296.0;   // number of 32-bit values
+constexpr double draws_of_word = 4294967296.0;  // number of 32-bit values
 
 uint64_t key_of_mask(uint64_t seed, std::array<uint32_t, 3> counter) {
   const auto words = philox(seed, {counter[0], counter[1], mask_stream, counter[2]});
@@ -46,7 +46,8 @@ uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) 
   do {
     uint64_t left = index >> half, right = index & mask;
     for (uint32_t round = 0; round < 8; ++round) {
-      const auto words = philox(seed, {static_cast<uint32_t>(right), static_cast<uint32_t>(pass), order_stream + round, static_cast<uint32_t>(pass >> 32)});
+      const auto words = philox(seed, {static_cast<uint32_t>(right), static_cast<uint32_t>(pass),
+                                       order_stream + round, static_cast<uint32_t>(pass >> 32)});
       const uint64_t next = left ^ (words[0] & mask);
       left = right, right = next;
     }
@@ -76,28 +77,36 @@ Status check_sequence(int64_t sequence) {
 
 Status check_length(const std::string& path, const char* part, uint64_t found, int64_t sequence) {
   if (found > static_cast<uint64_t>(sequence)) return ok();
-  return Error{Code::corrupt, path + ": the " + part + " part needs at least " + std::to_string(sequence + 1) +
-                                  " tokens (a window of " + std::to_string(sequence) + " and one target more), found " +
+  return Error{Code::corrupt, path + ": the " + part + " part needs at least " +
+                                  std::to_string(sequence + 1) + " tokens (a window of " +
+                                  std::to_string(sequence) + " and one target more), found " +
                                   std::to_string(found)};
 }
 
-int32_t as_target(uint32_t label) { return label == no_label ? kernels::ignored_target : static_cast<int32_t>(label); }
+int32_t as_target(uint32_t label) {
+  return label == no_label ? kernels::ignored_target : static_cast<int32_t>(label);
+}
 
-uint64_t share_of(uint64_t count, double fraction) { return static_cast<uint64_t>(static_cast<double>(count) * fraction); }
+uint64_t share_of(uint64_t count, double fraction) {
+  return static_cast<uint64_t>(static_cast<double>(count) * fraction);
+}
 
 // The number of documents at the end whose tokens are as close to `fraction` of all tokens as whole documents
 // can be; never the first document. A document longer than `length` counts as `length` tokens, as in its
 // window. Otherwise one long document could have all short ones held out.
-size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length, double fraction) {
-  std::vector<uint64_t> before(begins.size() + 1, 0);   // tokens of the documents before each one
-  for (size_t d = 0; d < begins.size(); ++d) before[d + 1] = before[d] + std::min((d + 1 < begins.size() ? begins[d + 1] : count) - begins[d], length);
+size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length,
+                          double fraction) {
+  std::vector<uint64_t> before(begins.size() + 1, 0);  // tokens of the documents before each one
+  for (size_t d = 0; d < begins.size(); ++d)
+    before[d + 1] = before[d] + std::min((d + 1 < begins.size() ? begins[d + 1] : count) - begins[d], length);
   const uint64_t all = before.back(), held_out = share_of(all, fraction);
   if (held_out == 0) return 0;
   if (held_out == all) return begins.size();
   const uint64_t wanted = all - held_out;
   // A valid index of a document, never the end.
   auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);
-  if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
+  if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted))
+    --first;
   return first == before.begin() ? 0 : static_cast<size_t>(before.end() - 1 - first);
 }
 
@@ -107,27 +116,34 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count())
-    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count()) + " bytes, a mark for each token, found " + std::to_string(file.size())};
-  std::vector<uint64_t> begins;   // first tokens of documents, or of pairs
+    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count()) +
+                                    " bytes, a mark for each token, found " + std::to_string(file.size())};
+  std::vector<uint64_t> begins;  // first tokens of documents, or of pairs
   uint64_t documents = 0;
-  STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
-    check_in(chunk.size());
-    content_.update(chunk.data(), chunk.size());
-    for (const uint8_t mark : chunk) {
-      if (mark > (mark_target | mark_begin | mark_second))
-        return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 7"};
-      has_second_texts_ |= (mark & mark_second) != 0;
-      if (mark & mark_begin && (documents++ % 2 == 0 || !options.pairs)) begins.push_back(at);
-      ++at;
-    }
-    if (begins.empty() || begins[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
-    return ok();
-  }));
-  if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
+  STW_TRY(
+      in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
+        check_in(chunk.size());
+        content_.update(chunk.data(), chunk.size());
+        for (const uint8_t mark : chunk) {
+          if (mark > (mark_target | mark_begin | mark_second))
+            return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " +
+                                            std::to_string(mark) + ", expected at most 7"};
+          has_second_texts_ |= (mark & mark_second) != 0;
+          if (mark & mark_begin && (documents++ % 2 == 0 || !options.pairs)) begins.push_back(at);
+          ++at;
+        }
+        if (begins.empty() || begins[0] != 0)
+          return Error{Code::corrupt, path + ": expected that the first token begins a document"};
+        return ok();
+      }));
+  if (options.pairs && documents % 2 != 0)
+    return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
   // The last token of a window may serve only as a target. With labels or hidden tokens it cannot.
-  const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0 && !hides_tokens());
-  const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
+  const uint64_t count = file.size(),
+                 length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0 && !hides_tokens());
+  const size_t trained =
+      begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
   const uint64_t end = trained == begins.size() ? count : begins[trained];
   training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length)};
   evaluation_ = {file_.get(), end, count - end, windows_of(begins, trained, begins.size(), count, length)};
@@ -145,14 +161,17 @@ Status Dataset::open_marks(const DatasetOptions& options) {
 Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
   for (const Window& window : range.windows)
     if (const int64_t in_window = window_tokens(range, window.first); has_pairs_ && in_window > sequence + 1)
-      return Error{Code::corrupt, path + ": the pair that begins with token " + std::to_string(range.first + window.first) + " has " + std::to_string(in_window) +
-                                      " tokens, expected at most " + std::to_string(sequence + 1) + ", which fit a sample with the last one's target"};
+      return Error{Code::corrupt,
+                   path + ": the pair that begins with token " + std::to_string(range.first + window.first) +
+                       " has " + std::to_string(in_window) + " tokens, expected at most " +
+                       std::to_string(sequence + 1) + ", which fit a sample with the last one's target"};
   return ok();
 }
 
 uint64_t Dataset::sample_tokens(Part part, uint64_t start, int64_t sequence) const {
   const Range& range = part_of(part);
-  const auto left = static_cast<int64_t>(std::min<uint64_t>(range.count - start, static_cast<uint64_t>(sequence)));
+  const auto left =
+      static_cast<int64_t>(std::min<uint64_t>(range.count - start, static_cast<uint64_t>(sequence)));
   return static_cast<uint64_t>(marks_ ? std::min(window_tokens(range, start), left) : left);
 }
 
@@ -171,14 +190,17 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   const bool is_of_tokens = task_ == Task::token_label;
   const uint64_t count = is_of_tokens ? file_->count() : documents;
   if (file.size() != count * sizeof(uint32_t))
-    return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) + " bytes, a label for each " + (is_of_tokens ? "token" : "document") + ", found " + std::to_string(file.size())};
+    return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) +
+                                    " bytes, a label for each " + (is_of_tokens ? "token" : "document") +
+                                    ", found " + std::to_string(file.size())};
   if (!is_of_tokens) labels_.reserve(count);
   STW_TRY(in_chunks<uint32_t>(file, 0, count, [&](uint64_t at, std::span<const uint32_t> chunk) -> Status {
     check_in(chunk.size_bytes());
     content_.update(chunk.data(), chunk.size_bytes());
     for (const uint32_t label : chunk) {
       if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
-        return Error{Code::corrupt, path + ": label " + std::to_string(at) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
+        return Error{Code::corrupt, path + ": label " + std::to_string(at) + " is " + std::to_string(label) +
+                                        ", expected less than " + std::to_string(label_count_)};
       if (!is_of_tokens) labels_.push_back(as_target(label));
       ++at;
     }
@@ -194,19 +216,23 @@ Status Dataset::open_values(const std::string& path, uint64_t documents) {
   const auto width = static_cast<uint64_t>(label_count_);
   const uint64_t expected = size_mul(size_mul(documents, width), sizeof(float));
   if (values_->size() != expected)
-    return corrupt(path, "expected " + std::to_string(expected) + " bytes, " + std::to_string(width) + " numbers for each document, found " + std::to_string(values_->size()));
+    return corrupt(path, "expected " + std::to_string(expected) + " bytes, " + std::to_string(width) +
+                             " numbers for each document, found " + std::to_string(values_->size()));
   labels_.assign(documents, kernels::ignored_target);
-  return in_chunks<float>(*values_, 0, documents * width, [&](uint64_t at, std::span<const float> chunk) -> Status {
-    check_in(chunk.size_bytes());
-    content_.update(chunk.data(), chunk.size_bytes());
-    for (size_t i = 0; i < chunk.size(); ++i) {
-      const uint64_t document = (at + i) / width, label = (at + i) % width;
-      if (label == 0 && !std::isnan(chunk[i])) labels_[document] = 0;
-      if (labels_[document] == kernels::ignored_target || is_value(task_, chunk[i])) continue;
-      return corrupt(path, "number " + std::to_string(label) + " of document " + std::to_string(document) + " is " + std::to_string(chunk[i]) + ", expected " + values_of(task_));
-    }
-    return ok();
-  });
+  return in_chunks<float>(
+      *values_, 0, documents * width, [&](uint64_t at, std::span<const float> chunk) -> Status {
+        check_in(chunk.size_bytes());
+        content_.update(chunk.data(), chunk.size_bytes());
+        for (size_t i = 0; i < chunk.size(); ++i) {
+          const uint64_t document = (at + i) / width, label = (at + i) % width;
+          if (label == 0 && !std::isnan(chunk[i])) labels_[document] = 0;
+          if (labels_[document] == kernels::ignored_target || is_value(task_, chunk[i])) continue;
+          return corrupt(path, "number " + std::to_string(label) + " of document " +
+                                   std::to_string(document) + " is " + std::to_string(chunk[i]) +
+                                   ", expected " + values_of(task_));
+        }
+        return ok();
+      });
 }
 
 Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows) const {
@@ -219,7 +245,8 @@ Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows
   return corrupt(values_->path(), "it has changed since it was opened");
 }
 
-std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length) {
+std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first,
+                                                 size_t end, uint64_t end_token, uint64_t length) {
   std::vector<Window> windows;
   for (size_t d = first; d < end;) {
     const uint64_t limit = begins[d] + length;
@@ -234,24 +261,37 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return Error{Code::bad_argument,
                  "vocabulary: expected 1 to 2147483647, found " + std::to_string(options.vocabulary)};
   if (!(options.evaluation_fraction >= 0 && options.evaluation_fraction <= 1))
-    return Error{Code::bad_argument,
-                 "evaluation fraction: expected [0, 1], found " + std::to_string(options.evaluation_fraction)};
+    return Error{Code::bad_argument, "evaluation fraction: expected [0, 1], found " +
+                                         std::to_string(options.evaluation_fraction)};
   if (options.document_end >= options.vocabulary)
-    return Error{Code::bad_argument, "document end: expected a token below the vocabulary of " + std::to_string(options.vocabulary) +
-                                         ", found " + std::to_string(options.document_end)};
+    return Error{Code::bad_argument, "document end: expected a token below the vocabulary of " +
+                                         std::to_string(options.vocabulary) + ", found " +
+                                         std::to_string(options.document_end)};
   const bool has_marks = !options.marks_path.empty();
   if (has_marks && (options.document_end >= 0 || !options.evaluation_path.empty()))
-    return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
+    return Error{Code::bad_argument,
+                 "marks say where documents begin, and what is held out begins with one: expected no "
+                 "document end and no file of its own for that"};
   if (has_marks) STW_TRY(check_sequence(options.sequence));
-  if (!options.labels_path.empty() && !has_marks) return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
-  if (!options.labels_path.empty() && !has_labels(options.task)) return Error{Code::bad_argument, std::string("the task ") + task_row(options.task).name + " has no labels"};
+  if (!options.labels_path.empty() && !has_marks)
+    return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
+  if (!options.labels_path.empty() && !has_labels(options.task))
+    return Error{Code::bad_argument,
+                 std::string("the task ") + task_row(options.task).name + " has no labels"};
   if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
-    return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
-  if (options.pairs && (!has_marks || !options.labels_path.empty())) return Error{Code::bad_argument, "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
-  if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
+    return Error{Code::bad_argument,
+                 "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
+  if (options.pairs && (!has_marks || !options.labels_path.empty()))
+    return Error{
+        Code::bad_argument,
+        "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
+  if (!options.reference_path.empty() && !options.pairs)
+    return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
   if (options.masking.rate != 0 && (options.pairs || !options.labels_path.empty()))
-    return Error{Code::bad_argument, "a mask rate is for masked language models, whose data has neither labels nor pairs"};
-  if (options.in_order && (has_marks || options.masking.rate != 0)) return Error{Code::bad_argument, "in order: is for tokens without marks, of which none are hidden"};
+    return Error{Code::bad_argument,
+                 "a mask rate is for masked language models, whose data has neither labels nor pairs"};
+  if (options.in_order && (has_marks || options.masking.rate != 0))
+    return Error{Code::bad_argument, "in order: is for tokens without marks, of which none are hidden"};
   if (options.in_order) STW_TRY(check_sequence(options.sequence));
   Dataset dataset(options.vocabulary);
   STW_TRY(dataset.open_masking(options.masking));
@@ -262,7 +302,8 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
   if (!options.evaluation_path.empty()) {
-    STW_ASSIGN(held_out, TokenFile::open(options.evaluation_path, options.format, options.vocabulary, dataset.content_));
+    STW_ASSIGN(held_out, TokenFile::open(options.evaluation_path, options.format, options.vocabulary,
+                                         dataset.content_));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
     dataset.training_ = {file, 0, file->count()};
     dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count()};
@@ -280,19 +321,24 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
 
 Status Dataset::open_masking(const Masking& masking) {
   const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, what}; };
-  if (!(masking.rate >= 0 && masking.rate <= 1)) return wrong("mask rate: expected [0, 1], found " + std::to_string(masking.rate));
+  if (!(masking.rate >= 0 && masking.rate <= 1))
+    return wrong("mask rate: expected [0, 1], found " + std::to_string(masking.rate));
   if (masking.rate == 0) return ok();
   if (masking.token < 0 || masking.token >= vocabulary_)
-    return wrong("mask token: expected a token below the vocabulary of " + std::to_string(vocabulary_) + ", found " + std::to_string(masking.token));
+    return wrong("mask token: expected a token below the vocabulary of " + std::to_string(vocabulary_) +
+                 ", found " + std::to_string(masking.token));
   if (!masking.kinds.empty() && masking.kinds.size() != static_cast<size_t>(vocabulary_))
-    return wrong("token kinds: expected " + std::to_string(vocabulary_) + ", one for each token of the vocabulary, found " + std::to_string(masking.kinds.size()));
-  if (masking.whole_words && masking.kinds.empty()) return wrong("whole words: expected token kinds, which say what continues a word");
+    return wrong("token kinds: expected " + std::to_string(vocabulary_) +
+                 ", one for each token of the vocabulary, found " + std::to_string(masking.kinds.size()));
+  if (masking.whole_words && masking.kinds.empty())
+    return wrong("whole words: expected token kinds, which say what continues a word");
   masking_ = masking;
   masking_.kinds.resize(static_cast<size_t>(vocabulary_));
   masking_.kinds[static_cast<size_t>(masking.token)] |= token_special;
   for (size_t token = 0; token < masking_.kinds.size(); ++token) {
     if (masking_.kinds[token] > (token_special | token_continues))
-      return wrong("token kinds: that of token " + std::to_string(token) + " is " + std::to_string(masking_.kinds[token]) + ", expected at most 3");
+      return wrong("token kinds: that of token " + std::to_string(token) + " is " +
+                   std::to_string(masking_.kinds[token]) + ", expected at most 3");
     if (!(masking_.kinds[token] & token_special)) ordinary_.push_back(static_cast<int32_t>(token));
   }
   if (ordinary_.empty()) return wrong("token kinds: all tokens are special, so that none may be hidden");
@@ -303,7 +349,9 @@ uint64_t Dataset::training_mask(uint64_t seed, uint64_t batch, uint32_t sample) 
   return key_of_mask(seed, {static_cast<uint32_t>(batch), sample, static_cast<uint32_t>(batch >> 32)});
 }
 
-uint64_t Dataset::evaluation_mask(uint64_t start) { return key_of_mask(evaluation_seed, {static_cast<uint32_t>(start), 0, static_cast<uint32_t>(start >> 32)}); }
+uint64_t Dataset::evaluation_mask(uint64_t start) {
+  return key_of_mask(evaluation_seed, {static_cast<uint32_t>(start), 0, static_cast<uint32_t>(start >> 32)});
+}
 
 void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
   const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
@@ -312,7 +360,8 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
   bool is_hidden = false, may_go_on = false;
   for (int64_t i = 0; i < sequence; ++i) {
     const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];
-    const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0), may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
+    const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0),
+               may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
     const auto draws = philox(mask_key, {static_cast<uint32_t>(i), 0, mask_stream + 1, 0});
     const bool is_same_word = masking_.whole_words && kind & token_continues && may_go_on && !begins_document;
     if (!is_same_word) is_hidden = draws[0] < hidden_end;
@@ -322,12 +371,15 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
       continue;
     }
     if (draws[1] < mask_end) rows.tokens[i] = static_cast<int32_t>(masking_.token);
-    else if (draws[1] < random_end) rows.tokens[i] = ordinary_[static_cast<size_t>(scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size()))];
+    else if (draws[1] < random_end)
+      rows.tokens[i] = ordinary_[static_cast<size_t>(
+          scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size()))];
   }
 }
 
 // Marked tokens of the window may be hidden.
-Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
+Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence,
+                                   const SampleRows& rows) const {
   const int64_t in_window = window_tokens(range, start);
   return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
     if (rows.positions) rows.positions[i] = position;
@@ -341,18 +393,26 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   const Range& range = part_of(part);
   if (in_order_ && part == Part::evaluation) {
     if (sequence != sequence_)
-      return Error{Code::bad_state, range.source->path() + ": opened for windows of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
+      return Error{Code::bad_state, range.source->path() + ": opened for windows of " +
+                                        std::to_string(sequence_) + " tokens, found " +
+                                        std::to_string(sequence)};
     return check_length(range.source->path(), "held-out", range.count, 1);
   }
-  if (!marks_) return check_length(range.source->path(), part == Part::training ? "training" : "held-out", range.count, sequence);
+  if (!marks_)
+    return check_length(range.source->path(), part == Part::training ? "training" : "held-out", range.count,
+                        sequence);
   if (sequence != sequence_)
-    return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
-  if (range.count == 0 && part == Part::training) return Error{Code::corrupt, marks_->path() + ": all documents are held out, so that none is left to train on"};
+    return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) +
+                                      " tokens, found " + std::to_string(sequence)};
+  if (range.count == 0 && part == Part::training)
+    return Error{Code::corrupt,
+                 marks_->path() + ": all documents are held out, so that none is left to train on"};
   if (range.count == 0) return Error{Code::corrupt, marks_->path() + ": too few documents to hold one out"};
   return ok();
 }
 
-uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample, int64_t sequence) const {
+uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample,
+                                 int64_t sequence) const {
   if (!marks_) return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
   const std::vector<Window>& windows = training_.windows;
   const uint64_t number = before + sample;
@@ -364,9 +424,11 @@ uint64_t Dataset::evaluation_windows() const {
   return evaluation_.count < 2 ? 0 : ceil_div(evaluation_.count - 1, static_cast<uint64_t>(sequence_));
 }
 
-uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
+uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample,
+                                   int64_t sequence) const {
   if (in_order_) return (batch * samples + sample) % evaluation_windows() * static_cast<uint64_t>(sequence);
-  if (!marks_) return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
+  if (!marks_)
+    return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
   return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()].first;
 }
 
@@ -396,18 +458,23 @@ Status Dataset::for_marks(const Range& range, uint64_t start, int64_t count, con
 }
 
 int64_t Dataset::window_tokens(const Range& range, uint64_t start) {
-  const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start, [](uint64_t at, const Window& w) { return at < w.first; });
+  const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start,
+                                     [](uint64_t at, const Window& w) { return at < w.first; });
   return static_cast<int64_t>((next == range.windows.end() ? range.count : next->first) - start);
 }
 
-Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
-  const auto window = std::lower_bound(range.windows.begin(), range.windows.end(), start, [](const Window& w, uint64_t at) { return w.first < at; });
+Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequence,
+                             const SampleRows& rows) const {
+  const auto window = std::lower_bound(range.windows.begin(), range.windows.end(), start,
+                                       [](const Window& w, uint64_t at) { return w.first < at; });
   if (window == range.windows.end() || window->first != start)
-    return Error{Code::bad_argument, marks_->path() + ": expected the first token of a sample's first document, found " + std::to_string(start)};
+    return Error{Code::bad_argument, marks_->path() +
+                                         ": expected the first token of a sample's first document, found " +
+                                         std::to_string(start)};
   const int64_t in_window = std::min(window_tokens(range, start), sequence);
   const bool at_first = rows.label_place == LabelPlace::first_token;
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
-  int64_t begin = 0;   // of the current document
+  int64_t begin = 0;  // of the current document
   uint64_t document = window->document;
   const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
   Status put = ok();
@@ -424,18 +491,21 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   return put_label(document, at_first ? begin : in_window - 1, rows);
 }
 
-Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
+Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence,
+                                   const SampleRows& rows) const {
   const int64_t in_window = std::min(window_tokens(range, start), sequence);
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int32_t* out = rows.targets;
   STW_TRY(read_around(range, start, static_cast<uint64_t>(in_window), [&](uint64_t first, uint64_t now) {
-    return in_chunks<uint32_t>(*token_labels_, first, now, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
-      for (const uint32_t label : chunk) {
-        if (label >= static_cast<uint64_t>(label_count_) && label != no_label) return corrupt(token_labels_->path(), "it has changed since it was opened");
-        *out++ = as_target(label);
-      }
-      return ok();
-    });
+    return in_chunks<uint32_t>(
+        *token_labels_, first, now, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
+          for (const uint32_t label : chunk) {
+            if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
+              return corrupt(token_labels_->path(), "it has changed since it was opened");
+            *out++ = as_target(label);
+          }
+          return ok();
+        });
   }));
   return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
     if (rows.positions) rows.positions[i] = position;
@@ -443,23 +513,28 @@ Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t s
   });
 }
 
-Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
+Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets,
+                            int32_t* positions) const {
   const int64_t in_window = window_tokens(range, start);
   return for_marks(range, start, sequence + 1, [&](int64_t i, uint8_t mark, int32_t position) {
     if (positions && i < sequence) positions[i] = position;
-    if (i > 0 && (mark & mark_begin || i >= in_window || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
+    if (i > 0 && (mark & mark_begin || i >= in_window || !(mark & mark_target)))
+      targets[i - 1] = kernels::ignored_target;
   });
 }
 
-Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
+Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
+                     uint64_t mask_key) const {
   const Range& range = part_of(part);
   int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
   const auto length = static_cast<uint64_t>(sequence);
   const bool may_be_short = in_order_ && part == Part::evaluation;
-  if (sequence < 1 || (marks_ || may_be_short ? start >= range.count : range.count <= length || start >= range.count - length))
+  if (sequence < 1 || (marks_ || may_be_short ? start >= range.count
+                                              : range.count <= length || start >= range.count - length))
     return Error{Code::bad_argument, range.source->path() + ": a window of " + std::to_string(sequence) +
-                                         " tokens and one more at " + std::to_string(start) + " is outside the " +
-                                         std::to_string(range.count) + " tokens of this part"};
+                                         " tokens and one more at " + std::to_string(start) +
+                                         " is outside the " + std::to_string(range.count) +
+                                         " tokens of this part"};
   const auto read_into = [&](uint64_t at, uint64_t count, int32_t* out) {
     return read_around(range, at, count, [&](uint64_t first, uint64_t now) -> Status {
       STW_TRY(range.source->read(first, now, vocabulary_, out));
@@ -476,7 +551,8 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     float* out = rows.reference;
     const auto read_finite = [&](uint64_t first, uint64_t now) -> Status {
       STW_TRY(reference_->read(first * sizeof(float), out, now * sizeof(float)));
-      if (!std::all_of(out, out + now, [](float x) { return std::isfinite(x) && x <= 0; })) return corrupt(reference_->path(), "it has changed since it was opened");
+      if (!std::all_of(out, out + now, [](float x) { return std::isfinite(x) && x <= 0; }))
+        return corrupt(reference_->path(), "it has changed since it was opened");
       out += now;
       return ok();
     };
@@ -494,7 +570,8 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     position = tokens[i] == document_end_ ? 0 : position + 1;
     if (position == 0) targets[i] = kernels::ignored_target;
   }
-  if (may_be_short && range.count - start <= length) std::fill(targets + (range.count - start - 1), targets + sequence, kernels::ignored_target);
+  if (may_be_short && range.count - start <= length)
+    std::fill(targets + (range.count - start - 1), targets + sequence, kernels::ignored_target);
   if (!hides_tokens()) return ok();
   std::copy_n(tokens, sequence, targets);
   hide_tokens(sequence, rows, mask_key);

@@ -10,10 +10,10 @@
 
 #include "planner/base/result.h"
 #include "planner/graph/task.h"
-#include "src/files/file.h"
 #include "src/base/hash.h"
-#include "src/execute/sample_rows.h"
 #include "src/data/token_file.h"
+#include "src/execute/sample_rows.h"
+#include "src/files/file.h"
 
 namespace stw {
 
@@ -25,34 +25,34 @@ inline constexpr uint8_t token_continues = 2;  // continues the word of the toke
 // the hidden tokens 80 % become the mask token, 10 % a random token that is not special, and 10 % stay
 // (Devlin et al., arXiv 1810.04805).
 struct Masking {
-  double rate = 0;              // in [0, 1]; 0: no token is hidden, and targets are the next tokens
-  int64_t token = 0;            // the mask token, which is special
-  std::vector<uint8_t> kinds;   // flags of every token of the vocabulary; empty: all are 0
+  double rate = 0;             // in [0, 1]; 0: no token is hidden, and targets are the next tokens
+  int64_t token = 0;           // the mask token, which is special
+  std::vector<uint8_t> kinds;  // flags of every token of the vocabulary; empty: all are 0
   // With `kinds`: tokens that continue a word are hidden together with its first one.
   bool whole_words = false;
 };
 
 struct DatasetOptions {
   std::string path;
-  std::string evaluation_path;        // empty: the end of `path` is held out
+  std::string evaluation_path;  // empty: the end of `path` is held out
   // The held-out share of the tokens of `path`, rounded down, in [0, 1]. Unused with evaluation_path. With
   // marks, a document longer than a window counts as one full window.
   double evaluation_fraction = 0.1;
-  int64_t vocabulary = 0;             // 1 to 2^31 - 1
+  int64_t vocabulary = 0;  // 1 to 2^31 - 1
   TokenFormat format = TokenFormat::automatic;
-  int64_t document_end = -1;          // the token that ends a document; -1: none
+  int64_t document_end = -1;  // the token that ends a document; -1: none
   // A file with a byte of mark_… flags for each token of `path`; empty: all tokens are targets. Marks say
   // where documents begin, and exclude document_end and evaluation_path.
   std::string marks_path;
-  int64_t sequence = 0;               // with marks, or in_order: tokens of a window
+  int64_t sequence = 0;  // with marks, or in_order: tokens of a window
   // For a task with labels; empty: targets are tokens. The file holds a little-endian uint32 for each
   // document, or with token_label for each token. For a task with values it holds label_count little-endian
   // floats for each document; a NaN as the first means that the document has none.
   std::string labels_path;
-  int64_t label_count = 0;            // every label is below it, or no_label
-  Task task = Task::label;            // with labels
-  bool pairs = false;   // with marks, without labels: documents form pairs, and windows hold whole pairs
-  Masking masking = {};               // without labels and pairs
+  int64_t label_count = 0;  // every label is below it, or no_label
+  Task task = Task::label;  // with labels
+  bool pairs = false;       // with marks, without labels: documents form pairs, and windows hold whole pairs
+  Masking masking = {};     // without labels and pairs
   // Without marks and masking: evaluation reads adjacent windows of `sequence` tokens, of which the last may
   // be shorter.
   bool in_order = false;
@@ -61,7 +61,7 @@ struct DatasetOptions {
 };
 // The model learns to predict this token. Where tokens are hidden: it may be hidden.
 inline constexpr uint8_t mark_target = 1;
-inline constexpr uint8_t mark_begin = 2;    // a document begins with this token
+inline constexpr uint8_t mark_begin = 2;  // a document begins with this token
 // The token belongs to a document's second text: its type is 1, else 0.
 inline constexpr uint8_t mark_second = 4;
 inline constexpr uint32_t no_label = UINT32_MAX;
@@ -79,8 +79,8 @@ class Dataset {
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
-  int64_t label_count() const { return label_count_; }   // 0: targets are tokens
-  Task task() const { return task_; }                    // with labels
+  int64_t label_count() const { return label_count_; }  // 0: targets are tokens
+  Task task() const { return task_; }                   // with labels
   // With marks: the number of windows that together hold each document of the training part once. A document
   // longer than a window is cut. Otherwise 0.
   uint64_t training_windows() const { return training_.windows.size(); }
@@ -94,7 +94,8 @@ class Dataset {
   // Philox4x32-10 over (batch, sample) with the key `seed`. With marks the windows come in a random order,
   // each once before any comes again; `seed` permutes them anew for each pass, and `before` samples precede
   // the batch. The result depends only on the arguments. The part must hold a window.
-  uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample, int64_t sequence) const;
+  uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample,
+                          int64_t sequence) const;
   // The same for evaluation, with a constant key: every evaluation of every run reads the same windows. With
   // marks or in_order, the windows in their order.
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
@@ -103,7 +104,7 @@ class Dataset {
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
   bool hides_tokens() const { return masking_.rate > 0; }
-  bool has_second_texts() const { return has_second_texts_; }   // whether any mark says so
+  bool has_second_texts() const { return has_second_texts_; }  // whether any mark says so
   // XXH3 of the files of tokens, marks and labels, in this order. A reference file stores it to identify its
   // pairs, a run to identify its data.
   uint64_t content_hash() const { return content_.digest(); }
@@ -111,7 +112,9 @@ class Dataset {
   // makes up the rest.
   uint64_t sample_tokens(Part part, uint64_t start, int64_t sequence) const;
   // With marks: the first token of a window, and the number of tokens up to the next window.
-  struct Extent { uint64_t first, count; };
+  struct Extent {
+    uint64_t first, count;
+  };
   Extent window(Part part, uint64_t index) const;
 
   // Fills the rows of a sample, for i < sequence. d are the tokens of the part.
@@ -130,7 +133,8 @@ class Dataset {
   //   masking        all but hidden tokens, which `mask_key` chooses, and tokens of the next window
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of
   // range.
-  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows, uint64_t mask_key = 0) const;
+  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
+              uint64_t mask_key = 0) const;
   // The mask keys of a training sample, and of an evaluation window: every evaluation of every run hides the
   // same tokens.
   static uint64_t training_mask(uint64_t seed, uint64_t batch, uint32_t sample);
@@ -138,11 +142,13 @@ class Dataset {
 
  private:
   // Its first token, relative to the part, and the number of that token's document in the file.
-  struct Window { uint64_t first, document; };
+  struct Window {
+    uint64_t first, document;
+  };
   struct Range {
     const TokenFile* source;
-    uint64_t first, count;  // tokens
-    std::vector<Window> windows{};   // with marks, in order
+    uint64_t first, count;          // tokens
+    std::vector<Window> windows{};  // with marks, in order
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -154,7 +160,8 @@ class Dataset {
   Status put_label(uint64_t document, int64_t row, const SampleRows& rows) const;
   // Packs the documents [first, end) into windows, in order. Each document is whole in one window, unless it
   // is longer.
-  static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
+  static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end,
+                                        uint64_t end_token, uint64_t length);
   // Reads in a circle: the first token of the part follows the last one.
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);
@@ -162,33 +169,36 @@ class Dataset {
   // token of a document, or `start`.
   template <class Use>
   Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
-  static int64_t window_tokens(const Range& range, uint64_t start);   // tokens from `start` to the next window
-  Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
+  static int64_t window_tokens(const Range& range, uint64_t start);  // tokens from `start` to the next window
+  Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets,
+                     int32_t* positions) const;
   Status open_masking(const Masking& masking);
   // Hides tokens of a sample. A token may be hidden only if its target is the token itself.
   void hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const;
-  Status apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
+  Status apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence,
+                            const SampleRows& rows) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
-  Status apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
+  Status apply_token_labels(const Range& range, uint64_t start, int64_t sequence,
+                            const SampleRows& rows) const;
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 
   int64_t vocabulary_, document_end_ = -1;
   std::unique_ptr<const TokenFile> file_;
   std::unique_ptr<const TokenFile> evaluation_file_;  // null where the end of `file_` is held out
   Range training_{}, evaluation_{};
-  std::unique_ptr<const File> marks_;   // null without marks
-  int64_t sequence_ = 0;                // of windows; with marks or in order
+  std::unique_ptr<const File> marks_;  // null without marks
+  int64_t sequence_ = 0;               // of windows; with marks or in order
   bool in_order_ = false;
   bool has_pairs_ = false, has_second_texts_ = false;
-  Hash64 content_;                      // of all files, in the order in which they were opened
-  std::unique_ptr<const File> reference_;   // null without a reference
+  Hash64 content_;                         // of all files, in the order in which they were opened
+  std::unique_ptr<const File> reference_;  // null without a reference
   int64_t label_count_ = 0;
   Task task_ = Task::label;
   Masking masking_;
-  std::vector<int32_t> ordinary_;       // with masking: the tokens that are not special
-  std::vector<int32_t> labels_;   // of documents, as targets; with values: 0 for documents that have values
-  std::unique_ptr<const File> values_;  // null without values
-  std::unique_ptr<const File> token_labels_;   // null where labels belong to documents
+  std::vector<int32_t> ordinary_;  // with masking: the tokens that are not special
+  std::vector<int32_t> labels_;    // of documents, as targets; with values: 0 for documents that have values
+  std::unique_ptr<const File> values_;        // null without values
+  std::unique_ptr<const File> token_labels_;  // null where labels belong to documents
 };
 
 }  // namespace stw

@@ -11,9 +11,9 @@ namespace stw {
 namespace {
 
 constexpr char name[8] = {'s', 't', 'w', 'r', 'e', 'f', '0', '1'};
-struct End {   // little-endian, like all files of Stowage
+struct End {  // little-endian, like all files of Stowage
   char is[8];
-  uint64_t count, pairs, values;   // values: hash of the floats
+  uint64_t count, pairs, values;  // values: hash of the floats
 };
 
 }  // namespace
@@ -40,9 +40,12 @@ Result<File> open_reference(const std::string& path, uint64_t count, uint64_t pa
   STW_ASSIGN(file, File::open(path));
   End end{};
   if (file.size() >= sizeof end) STW_TRY(file.read(file.size() - sizeof end, &end, sizeof end));
-  if (std::memcmp(end.is, name, sizeof name) != 0 || end.count != (file.size() - sizeof end) / sizeof(float) || file.size() % sizeof(float) != 0)
+  if (std::memcmp(end.is, name, sizeof name) != 0 ||
+      end.count != (file.size() - sizeof end) / sizeof(float) || file.size() % sizeof(float) != 0)
     return corrupt(path, "expected log-probabilities as stw_trainer_write_reference writes them");
-  if (end.count != count || end.pairs != pairs) return Error{Code::bad_state, path + ": it is of other tokens or marks than these; it has to be written again"};
+  if (end.count != count || end.pairs != pairs)
+    return Error{Code::bad_state,
+                 path + ": it is of other tokens or marks than these; it has to be written again"};
   Hash64 values;
   std::vector<float> chunk(4096);
   for (uint64_t done = 0; done < count;) {
@@ -52,7 +55,8 @@ Result<File> open_reference(const std::string& path, uint64_t count, uint64_t pa
     values.update(chunk.data(), now * sizeof(float));
     for (uint64_t i = 0; i < now; ++i)
       if (!(chunk[i] <= 0) || !std::isfinite(chunk[i]))
-        return corrupt(path, "log-probability " + std::to_string(done + i) + " is " + std::to_string(chunk[i]) + ", expected a finite number of at most 0");
+        return corrupt(path, "log-probability " + std::to_string(done + i) + " is " +
+                                 std::to_string(chunk[i]) + ", expected a finite number of at most 0");
     done += now;
   }
   if (values.digest() != end.values) return corrupt(path, "its log-probabilities are damaged");

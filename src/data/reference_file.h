@@ -5,8 +5,8 @@
 #include <string>
 
 #include "planner/base/result.h"
-#include "src/files/file.h"
 #include "src/base/hash.h"
+#include "src/files/file.h"
 
 namespace stw {
 

@@ -24,7 +24,8 @@ int64_t Device::this_process() { return ::getpid(); }
 
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > ThreadPool::max_threads)
-    return Error{Code::bad_argument, "device: expected at most " + std::to_string(ThreadPool::max_threads) + " threads"};
+    return Error{Code::bad_argument,
+                 "device: expected at most " + std::to_string(ThreadPool::max_threads) + " threads"};
   if ((options.allocate == nullptr) != (options.release == nullptr))
     return Error{Code::bad_argument, "device: allocate and release must be given together"};
   DeviceOptions chosen = options;
@@ -41,7 +42,8 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
 }
 
 Result<std::unique_ptr<ThreadPool>> Device::make_pool(int threads) const {
-  return options_.run ? ThreadPool::create(threads, options_.run, options_.run_user) : ThreadPool::create(threads);
+  return options_.run ? ThreadPool::create(threads, options_.run, options_.run_user)
+                      : ThreadPool::create(threads);
 }
 
 void Device::log(int32_t level, const char* component, const char* message) const {
@@ -54,7 +56,7 @@ void Device::log(int32_t level, const char* component, const char* message) cons
     put(kept.component, component);
     put(kept.text, message);
   }
-  const FloatMode mode;   // restores the mode after the callback
+  const FloatMode mode;  // restores the mode after the callback
   if (options_.log) options_.log(options_.log_user, level, component, message);
 }
 

@@ -1,8 +1,8 @@
 // A device that a host opened: its allocator, threads, instruction set and log. Kinds of devices are
 // implementations of this class and of Stream (src/cpu/cpu_device.cpp, src/cuda/).
 #pragma once
-#include <cstddef>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,23 +17,24 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
-inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING; src/api/device.cpp does not compile if they differ.
+inline constexpr int32_t log_warning =
+    2;  // STW_LOG_WARNING; src/api/device.cpp does not compile if they differ.
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;
   std::string name;
-  uint64_t memory_total = 0;                    // bytes
+  uint64_t memory_total = 0;  // bytes
   int threads = 1;
   kernels::Isa isa = kernels::Isa::scalar;
-  int compute_major = 0, compute_minor = 0;     // CUDA
+  int compute_major = 0, compute_minor = 0;  // CUDA
 };
 
 struct DeviceOptions {
   Backend backend = Backend::cpu;
-  int ordinal = 0;                              // index among several CUDA devices
-  void* stream = nullptr;                       // CUDA: the host's stream, or null
-  std::string cublaslt, cudnn;   // CUDA: paths of these libraries; empty: the system's search path
-  int threads = 0;                              // 0: one for each processor
+  int ordinal = 0;              // index among several CUDA devices
+  void* stream = nullptr;       // CUDA: the host's stream, or null
+  std::string cublaslt, cudnn;  // CUDA: paths of these libraries; empty: the system's search path
+  int threads = 0;              // 0: one for each processor
   bool choose_isa = true;
   kernels::Isa isa = kernels::Isa::scalar;
   void (*log)(void* user, int32_t level, const char* component, const char* message) = nullptr;
@@ -47,10 +48,13 @@ struct DeviceOptions {
 };
 
 // A process, and the bytes of a device's memory that it holds.
-struct MemoryHolder { uint64_t process, bytes; std::string name; };   // name: of its program; may be empty
+struct MemoryHolder {
+  uint64_t process, bytes;
+  std::string name;
+};  // name: of its program; may be empty
 
 struct LogMessage {
-  uint64_t number = 0;   // from 1; 0: no message
+  uint64_t number = 0;  // from 1; 0: no message
   int32_t level = 0;
   char component[32] = {}, text[224] = {};
 };
@@ -69,7 +73,7 @@ class Device {
   // Processes that hold the card's memory, the largest first; only those that the driver reports.
   virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
   int ordinal() const { return options_.ordinal; }
-  int threads() const { return options_.threads; }   // the number asked for
+  int threads() const { return options_.threads; }  // the number asked for
   bool is_cuda() const { return options_.backend == Backend::cuda; }
   // False in a child after fork(): threads and context belong to the parent.
   bool is_of_this_process() const { return process_ == this_process(); }
@@ -103,9 +107,9 @@ class Device {
   DeviceOptions options_;
 
  private:
-  const int64_t process_;   // the process that opened it
+  const int64_t process_;  // the process that opened it
   mutable std::mutex log_mutex_;
-  mutable std::array<LogMessage, 64> kept_;   // message n is at n % 64
+  mutable std::array<LogMessage, 64> kept_;  // message n is at n % 64
   mutable uint64_t logged_ = 0;
 };
 
@@ -115,7 +119,10 @@ Result<std::unique_ptr<Device>> open_cuda(const DeviceOptions& options);
 // The devices that the driver offers; 0 without a driver.
 int cuda_device_count();
 // text: the devices, or the reason that there are none, for a message
-struct CudaPresence { bool is_built; std::string text; };
+struct CudaPresence {
+  bool is_built;
+  std::string text;
+};
 CudaPresence cuda_presence();
 
 }  // namespace stw

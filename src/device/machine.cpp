@@ -46,7 +46,7 @@ SystemMemory system_memory() {
 }
 
 int processor_count() {
-  int processors = static_cast<int>(std::thread::hardware_concurrency());   // of the machine
+  int processors = static_cast<int>(std::thread::hardware_concurrency());  // of the machine
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) processors = CPU_COUNT(&allowed);
   return control_groups().processors_within(std::clamp(processors, 1, CPU_SETSIZE));

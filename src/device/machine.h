@@ -11,7 +11,9 @@ std::string processor_name();
 // Processors that this process may use at once.
 int processor_count();
 
-struct SystemMemory { uint64_t total = 0, available = 0; };   // bytes
+struct SystemMemory {
+  uint64_t total = 0, available = 0;
+};  // bytes
 SystemMemory system_memory();
 
 }  // namespace stw

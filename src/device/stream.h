@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "planner/graph/numerics.h"
 #include "planner/base/result.h"
+#include "planner/graph/numerics.h"
 
 namespace stw {
 

@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "src/base/float_mode.h"
-#include "src/device/machine.h"
 #include "src/base/uncancelled.h"
+#include "src/device/machine.h"
 
 namespace stw {
 namespace {
@@ -23,7 +23,8 @@ class SignalsBlocked {
   SignalsBlocked() {
     sigset_t blocked;
     sigfillset(&blocked);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&blocked, fault);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+      sigdelset(&blocked, fault);
     pthread_sigmask(SIG_SETMASK, &blocked, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -45,8 +46,8 @@ void pause_core() {
 
 Status check_threads(int threads) {
   if (threads >= 1 && threads <= ThreadPool::max_threads) return ok();
-  return Error{Code::bad_argument, "threads: expected 1 to " + std::to_string(ThreadPool::max_threads) + ", found " +
-                                       std::to_string(threads)};
+  return Error{Code::bad_argument, "threads: expected 1 to " + std::to_string(ThreadPool::max_threads) +
+                                       ", found " + std::to_string(threads)};
 }
 
 }  // namespace
@@ -72,7 +73,10 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, host_run run
 }
 
 ThreadPool::ThreadPool(int threads, host_run host, void* user)
-    : threads_(threads), host_(host), user_(user), spins_(!host && threads <= processor_count()),
+    : threads_(threads),
+      host_(host),
+      user_(user),
+      spins_(!host && threads <= processor_count()),
       holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))),
       shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {}
 
@@ -136,7 +140,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   lock.unlock();
 
   if (host_ && helpers > 0) {
-    const FloatMode mode;   // restores the mode after the callback
+    const FloatMode mode;  // restores the mode after the callback
     host_(user_, static_cast<uint32_t>(helpers + 1), run_lane, this);
   } else if (woken > 0 && all_woken) {
     wake_.notify_all();
@@ -178,7 +182,7 @@ void ThreadPool::run_lane(void* self, uint32_t lane) {
 void ThreadPool::work(int thread) {
   // An unwound worker would never count its task as done.
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-  const FloatMode mode;   // a thread inherits the mode of its creator
+  const FloatMode mode;  // a thread inherits the mode of its creator
   holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
   uint64_t seen = 0;
   const auto called = [&] { return job_.load() != seen; };
@@ -211,7 +215,7 @@ bool ThreadPool::spin_until(const Done& done) const {
 }
 
 void ThreadPool::share_out(int64_t tasks) {
-  const int64_t each = tasks / threads_, longer = tasks % threads_;   // the first ones have one more
+  const int64_t each = tasks / threads_, longer = tasks % threads_;  // the first ones have one more
   int64_t begin = 0;
   for (int64_t thread = 0; thread < threads_; ++thread) {
     Share& share = shares_[static_cast<size_t>(thread)];
@@ -238,10 +242,11 @@ void ThreadPool::take_tasks(int thread) {
   int64_t taken = 0;
   int64_t left = untaken_.load(std::memory_order_relaxed);
   while (left > 0) {
-    if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
+      continue;
     ++taken;
     if (supervisor_ && supervisor_->stops()) {
-      cut_short_.store(true, std::memory_order_relaxed);   // before these tasks are counted below
+      cut_short_.store(true, std::memory_order_relaxed);  // before these tasks are counted below
       taken += untaken_.exchange(0);
       break;
     }

@@ -28,7 +28,8 @@ namespace stw {
 
 // The host's executor. It calls task(context, index) once for every index in [0, tasks), on any threads, in
 // any order, concurrently or not, and returns when all calls are done.
-typedef void (*host_run)(void* user, uint32_t tasks, void (*task)(void* context, uint32_t index), void* context);
+typedef void (*host_run)(void* user, uint32_t tasks, void (*task)(void* context, uint32_t index),
+                         void* context);
 
 class ThreadPool {
  public:
@@ -79,26 +80,26 @@ class ThreadPool {
   void (*task_)(void*, int64_t, int) = nullptr;
   void* context_ = nullptr;
   int64_t tasks_ = 0;
-  const Supervisor* supervisor_ = nullptr;    // of the caller's call, or null
-  std::atomic<bool> cut_short_ = false;       // some tasks of the job were skipped
+  const Supervisor* supervisor_ = nullptr;  // of the caller's call, or null
+  std::atomic<bool> cut_short_ = false;     // some tasks of the job were skipped
   struct alignas(64) Share {
     std::atomic<int64_t> next = 0;
     int64_t end = 0;
   };
-  std::unique_ptr<Share[]> shares_;   // one for each thread
+  std::unique_ptr<Share[]> shares_;  // one for each thread
   alignas(64) std::atomic<int64_t> untaken_ = 0;
   alignas(64) std::atomic<int64_t> unfinished_ = 0;
 
-  alignas(64) std::atomic<uint64_t> job_ = 0;    // number of the last job; written under `mutex_`
-  std::atomic<bool> stopping_ = false;           // written before the last `job_`
-  std::atomic<bool> caller_sleeps_ = false;      // the caller waits for `done_`
+  alignas(64) std::atomic<uint64_t> job_ = 0;  // number of the last job; written under `mutex_`
+  std::atomic<bool> stopping_ = false;         // written before the last `job_`
+  std::atomic<bool> caller_sleeps_ = false;    // the caller waits for `done_`
 
   alignas(64) std::mutex mutex_;
-  std::condition_variable wake_;   // workers: `job_` changed
-  std::condition_variable done_;   // the caller: `unfinished_` is 0
-  std::condition_variable free_;   // other callers: not `busy_`
-  int sleepers_ = 0;               // workers that wait for `wake_`
-  int queued_ = 0;                 // callers that wait for `free_`
+  std::condition_variable wake_;  // workers: `job_` changed
+  std::condition_variable done_;  // the caller: `unfinished_` is 0
+  std::condition_variable free_;  // other callers: not `busy_`
+  int sleepers_ = 0;              // workers that wait for `wake_`
+  int queued_ = 0;                // callers that wait for `free_`
   bool busy_ = false;
 };
 

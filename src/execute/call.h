@@ -10,15 +10,24 @@ namespace stw {
 class Call {
  public:
   Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)
-      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program), stream_(stream) {}
+      : x(execution),
+        i(instruction),
+        op(x.graph->op(i.op)),
+        attributes(op.attributes),
+        program_(program),
+        stream_(stream) {}
 
   int input_count() const { return i.inputs; }
   const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
   const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[static_cast<size_t>(k)]); }
   template <class T = void>
-  T* input(int k) const { return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr; }
+  T* input(int k) const {
+    return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr;
+  }
   template <class T = void>
-  T* output(int k) const { return k < i.outputs ? static_cast<T*>(address(operand(i.inputs + k))) : nullptr; }
+  T* output(int k) const {
+    return k < i.outputs ? static_cast<T*>(address(operand(i.inputs + k))) : nullptr;
+  }
   kernels::ConstMatrix in(int k) const {
     if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
     return {nullptr, kernels::DType::f32};
@@ -40,25 +49,32 @@ class Call {
 
   // The host address of a tensor that a fetch or a store copies, and the bytes of the copy.
   void* on_host(int tensor) const {
-    const Buffer& b = x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
+    const Buffer& b =
+        x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
     return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
   }
   uint64_t transferred(int tensor) const {
     return operand_bytes(*x.graph, tensor, extent_of(*x.graph, i, program_.threads));
   }
 
-  std::byte* workspace(uint64_t offset) const { return static_cast<std::byte*>(address(i.workspace)) + offset; }
+  std::byte* workspace(uint64_t offset) const {
+    return static_cast<std::byte*>(address(i.workspace)) + offset;
+  }
 
   // Runs the kernel. `taken`: bytes at the start of the scratch memory that hold something else.
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t taken = 0) const {
-    const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products, x.attention}, args);
+    const uint64_t bytes =
+        i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
+    kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products,
+            x.attention},
+           args);
   }
 
   // Runs all ops of the instruction in one kernel. args_of(call) makes the arguments of each op.
   template <class Args, class ArgsOf>
-  void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
+  void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&),
+                    const ArgsOf& args_of) const {
     std::array<Args, kernels::most_together> list{};
     for (int k = 0; k < i.ops; ++k) {
       const Instruction one = op_alone(*x.graph, i, k);

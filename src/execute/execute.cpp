@@ -72,7 +72,10 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   a.y_stride = c.input_tensor(0).stride();
   a.addend = c.in(1);
   a.x = c.out(0);
-  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.before_gelu = gelu.in(0), a.x = gelu.out(0), a.input_bias_sums = gelu.output<float>(1); });
+  if (c.i.ops > 1)
+    c.with_op(1, [&](const Call& gelu) {
+      a.before_gelu = gelu.in(0), a.x = gelu.out(0), a.input_bias_sums = gelu.output<float>(1);
+    });
   if (c.i.ops > 2) c.with_op(2, [&](const Call& bias) { a.input_bias_gradient = bias.output<float>(0); });
   run_input_gradient(c, a);
 }
@@ -92,14 +95,16 @@ template <class ArgsOf>
 LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
   LinkedArgs list{};
   assert(c.i.ops - first <= static_cast<int>(list.size()));
-  for (int k = first; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
+  for (int k = first; k < c.i.ops; ++k)
+    c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
   return list;
 }
 void link(LinkedArgs& list, int count) {
   for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
 }
 template <class ArgsOf>
-void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&), const ArgsOf& args_of) {
+void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&),
+                const ArgsOf& args_of) {
   LinkedArgs list = linked_args(c, 0, args_of);
   link(list, c.i.ops);
   c.run(kernel, list[0]);
@@ -112,8 +117,9 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
-    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
-    a.gradient_dtype = dtype_of(sum.format);   // all parts have the same format
+    a.part[p].stream =
+        stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
+    a.gradient_dtype = dtype_of(sum.format);  // all parts have the same format
   }
   a.state = c.x.state;
   a.y = c.in_out(0);
@@ -123,7 +129,9 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::linear_weight_gradient>(const Call& c) { run_linked(c, c.x.table->linear_weight_gradient, weight_gradient_args); }
+void run<OpKind::linear_weight_gradient>(const Call& c) {
+  run_linked(c, c.x.table->linear_weight_gradient, weight_gradient_args);
+}
 
 kernels::LinearArgs bias_gradient_args(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 1);
@@ -138,7 +146,9 @@ kernels::LinearArgs bias_gradient_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::linear_bias_gradient>(const Call& c) { run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args); }
+void run<OpKind::linear_bias_gradient>(const Call& c) {
+  run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args);
+}
 
 // The weights are the inputs from `first` on. Each part's share of `low` has the rank as its width.
 kernels::AdapterArgs adapter_args(const Call& c, int first) {
@@ -150,7 +160,8 @@ kernels::AdapterArgs adapter_args(const Call& c, int first) {
   a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   for (int k = first; k < c.input_count(); ++k) {
     const Tensor& weight = c.input_tensor(k);
-    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0], c.attributes.columns[static_cast<size_t>(a.parts)]};
+    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0],
+                       c.attributes.columns[static_cast<size_t>(a.parts)]};
     ++a.parts;
     a.rank = weight.shape[1];
     a.weight_dtype = dtype_of(weight.format);
@@ -291,9 +302,12 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.stream = c.attributes.stream;
   a.state = c.x.state;
   const bool with_wgmma = c.x.graph->is_wgmma_attention(c.op);
-  a.products = c.x.graph->is_library_attention(c.op) ? (with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library)
-               : with_wgmma  ? kernels::ProductKernels::warpgroup
-               : is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+  a.products =
+      c.x.graph->is_library_attention(c.op)
+          ? (with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library)
+      : with_wgmma     ? kernels::ProductKernels::warpgroup
+      : is_portable(c) ? kernels::ProductKernels::chain
+                       : kernels::ProductKernels::tensor;
   a.qkv = c.in(0);
   return a;
 }
@@ -348,7 +362,9 @@ kernels::GeluArgs gelu_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::gelu>(const Call& c) { c.run(c.x.table->gelu, gelu_args(c)); }
+void run<OpKind::gelu>(const Call& c) {
+  c.run(c.x.table->gelu, gelu_args(c));
+}
 
 template <>
 void run<OpKind::gelu_gradient>(const Call& c) {
@@ -359,12 +375,15 @@ void run<OpKind::gelu_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::swiglu>(const Call& c) {
-  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), c.attributes.gate});
+  c.run(c.x.table->swiglu,
+        kernels::SwigluArgs{
+            c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), c.attributes.gate});
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1),
+                                                        c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 kernels::DocumentMeanArgs mean_args(const Call& c) {
@@ -372,10 +391,14 @@ kernels::DocumentMeanArgs mean_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::document_mean>(const Call& c) { c.run(c.x.table->document_mean, mean_args(c)); }
+void run<OpKind::document_mean>(const Call& c) {
+  c.run(c.x.table->document_mean, mean_args(c));
+}
 
 template <>
-void run<OpKind::document_mean_gradient>(const Call& c) { c.run(c.x.table->document_mean_gradient, mean_args(c)); }
+void run<OpKind::document_mean_gradient>(const Call& c) {
+  c.run(c.x.table->document_mean_gradient, mean_args(c));
+}
 
 template <>
 void run<OpKind::add>(const Call& c) {
@@ -384,7 +407,8 @@ void run<OpKind::add>(const Call& c) {
 
 template <>
 void run<OpKind::scale>(const Call& c) {
-  c.run(c.x.table->scale, kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale, c.in(0), c.out(0)});
+  c.run(c.x.table->scale,
+        kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale, c.in(0), c.out(0)});
 }
 
 template <>
@@ -413,7 +437,9 @@ void run<OpKind::embedding>(const Call& c) {
   a.table = c.input(1);
   if (is_quantized(table.format)) {
     assert(table.format == Format::int8);
-    a.table_scales = reinterpret_cast<const float*>(c.input<std::byte>(1) + kernels::scales_begin(kernels::WeightCodes::int8, static_cast<int64_t>(table.shape.elements())));
+    a.table_scales = reinterpret_cast<const float*>(
+        c.input<std::byte>(1) +
+        kernels::scales_begin(kernels::WeightCodes::int8, static_cast<int64_t>(table.shape.elements())));
   }
   a.positions = c.input(2);
   a.state = c.position_state();
@@ -433,11 +459,12 @@ void run<OpKind::embedding_gradient>(const Call& c) {
   a.tokens = c.input<int32_t>(0);
   a.y = c.in_out(1);
   a.table_gradient = c.output<float>(0);
-  if (c.i.ops > 1) c.with_op(1, [&](const Call& positions) {
-    a.with_positions = true;
-    a.position_gradient = positions.output<float>(0);
-    a.position_rows = positions.output_tensor(0).shape[0];
-  });
+  if (c.i.ops > 1)
+    c.with_op(1, [&](const Call& positions) {
+      a.with_positions = true;
+      a.position_gradient = positions.output<float>(0);
+      a.position_rows = positions.output_tensor(0).shape[0];
+    });
   c.run(c.x.table->embedding_gradient, a);
 }
 
@@ -474,7 +501,8 @@ void run<OpKind::cross_entropy>(const Call& c) {
 
 template <>
 void run<OpKind::loss_sum>(const Call& c) {
-  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(0), c.input<int32_t>(1), c.x.state});
+  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(0),
+                                                  c.input<int32_t>(1), c.x.state});
 }
 
 template <>
@@ -488,7 +516,7 @@ void run<OpKind::preference>(const Call& c) {
   a.positions = c.input<int32_t>(2);
   a.reference = c.input<float>(3);
   a.token_weights = c.output<float>(0);
-  if (!a.token_weights) a.terms.smoothing = 0;   // evaluation uses the plain loss
+  if (!a.token_weights) a.terms.smoothing = 0;  // evaluation uses the plain loss
   a.state = c.x.state;
   c.run(c.x.table->preference, a);
 }
@@ -539,12 +567,14 @@ void run<OpKind::value_hits>(const Call& c) {
 
 template <>
 void run<OpKind::fetch>(const Call& c) {
-  c.run(c.x.table->copy, kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
+  c.run(c.x.table->copy,
+        kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
 }
 
 template <>
 void run<OpKind::store>(const Call& c) {
-  c.run(c.x.table->copy, kernels::CopyArgs{c.on_host(c.op.inputs[0]), c.input(0), c.transferred(c.op.inputs[0])});
+  c.run(c.x.table->copy,
+        kernels::CopyArgs{c.on_host(c.op.inputs[0]), c.input(0), c.transferred(c.op.inputs[0])});
 }
 
 template <>
@@ -561,7 +591,10 @@ template <>
 void run<OpKind::square_sum>(const Call& c) {
   c.run_together(c.x.table->square_sum, [](const Call& one) {
     const int64_t count = static_cast<int64_t>(one.input_tensor(0).shape.elements());
-    return kernels::SquareSumArgs{count, {one.input(0), one.input(1)}, one.output<double>(0), dtype_of(one.input_tensor(0).format),
+    return kernels::SquareSumArgs{count,
+                                  {one.input(0), one.input(1)},
+                                  one.output<double>(0),
+                                  dtype_of(one.input_tensor(0).format),
                                   one.x.graph->fuses_updates() ? one.x.state : nullptr};
   });
 }
@@ -571,7 +604,10 @@ void run<OpKind::finish_step>(const Call& c) {
   using Part = kernels::FinishStepPart;
   const bool fused = c.x.graph->fuses_updates(), begins = fused && c.i.op == c.x.graph->begin_update;
   const int64_t sums = begins ? 0 : c.input_tensor(0).shape[0];
-  c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state, begins ? Part::begin : fused ? Part::end : Part::whole});
+  c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state,
+                                                        begins  ? Part::begin
+                                                        : fused ? Part::end
+                                                                : Part::whole});
 }
 
 // For 32-bit states. The states of a rule follow the parameter and its master in the op's outputs.
@@ -601,15 +637,25 @@ kernels::UpdateArgs update_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::adamw>(const Call& c) { c.run_together(c.x.table->adamw, update_args); }
+void run<OpKind::adamw>(const Call& c) {
+  c.run_together(c.x.table->adamw, update_args);
+}
 template <>
-void run<OpKind::sgd>(const Call& c) { c.run_together(c.x.table->sgd, update_args); }
+void run<OpKind::sgd>(const Call& c) {
+  c.run_together(c.x.table->sgd, update_args);
+}
 template <>
-void run<OpKind::lion>(const Call& c) { c.run_together(c.x.table->lion, update_args); }
+void run<OpKind::lion>(const Call& c) {
+  c.run_together(c.x.table->lion, update_args);
+}
 template <>
-void run<OpKind::muon>(const Call& c) { c.run(c.x.table->muon, update_args(c)); }
+void run<OpKind::muon>(const Call& c) {
+  c.run(c.x.table->muon, update_args(c));
+}
 template <>
-void run<OpKind::adafactor>(const Call& c) { c.run(c.x.table->adafactor, update_args(c)); }
+void run<OpKind::adafactor>(const Call& c) {
+  c.run(c.x.table->adafactor, update_args(c));
+}
 
 kernels::UpdateArgs adamw8_args(const Call& c) {
   kernels::UpdateArgs a = update_args(c);
@@ -621,7 +667,9 @@ kernels::UpdateArgs adamw8_args(const Call& c) {
   return a;
 }
 template <>
-void run<OpKind::adamw8>(const Call& c) { c.run_together(c.x.table->adamw8, adamw8_args); }
+void run<OpKind::adamw8>(const Call& c) {
+  c.run_together(c.x.table->adamw8, adamw8_args);
+}
 
 kernels::UpdateArgs lion8_args(const Call& c) {
   kernels::UpdateArgs a = update_args(c);
@@ -631,7 +679,9 @@ kernels::UpdateArgs lion8_args(const Call& c) {
   return a;
 }
 template <>
-void run<OpKind::lion8>(const Call& c) { c.run_together(c.x.table->lion8, lion8_args); }
+void run<OpKind::lion8>(const Call& c) {
+  c.run_together(c.x.table->lion8, lion8_args);
+}
 
 using Runner = void (*)(const Call&);
 template <size_t... kinds>
@@ -654,7 +704,8 @@ void execute(const Execution& execution, const Program& program) {
   }
 }
 
-void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream) {
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction,
+                 void* stream) {
   runners[static_cast<size_t>(instruction.kind)](Call(execution, program, instruction, stream));
 }
 

@@ -12,26 +12,28 @@ struct Execution {
   const Graph* graph = nullptr;
   const Arena* layout = nullptr;
   std::byte* arena = nullptr;
-  std::byte* host = nullptr;             // offloaded tensors; null where nothing is offloaded
+  std::byte* host = nullptr;  // offloaded tensors; null where nothing is offloaded
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
-  void* stream = nullptr;                // a cudaStream_t; null on the CPU
-  const kernels::ProductLibrary* products = nullptr;      // null unless the numerics ask for it
-  const kernels::AttentionLibrary* attention = nullptr;   // null unless the numerics ask for it
+  void* stream = nullptr;                                // a cudaStream_t; null on the CPU
+  const kernels::ProductLibrary* products = nullptr;     // null unless the numerics ask for it
+  const kernels::AttentionLibrary* attention = nullptr;  // null unless the numerics ask for it
   double weight_decay = 0;
-  kernels::PairTerms pairs{};            // for graphs with a preference
-  kernels::StepState* state = nullptr;   // in the arena; the host may not be able to read it
+  kernels::PairTerms pairs{};           // for graphs with a preference
+  kernels::StepState* state = nullptr;  // in the arena; the host may not be able to read it
   // The address of a tensor that outlives programs: in the arena, or in host memory.
   std::byte* address(int tensor) const {
     const auto t = static_cast<size_t>(tensor);
-    if (layout->on_host(tensor)) return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
+    if (layout->on_host(tensor))
+      return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
     return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
   }
   // The rows of a sample in a buffer of a program; null where `buffer` is negative.
   template <class T>
   T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
     if (buffer < 0) return nullptr;
-    return reinterpret_cast<T*>(arena + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(graph->sequence);
+    return reinterpret_cast<T*>(arena + program.buffers[static_cast<size_t>(buffer)].offset) +
+           sample * static_cast<uint64_t>(graph->sequence);
   }
 };
 
@@ -39,7 +41,8 @@ struct Execution {
 // instruction that updates parameters.
 void execute(const Execution& execution, const Program& program);
 // Executes one instruction of a program, on another stream.
-void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream);
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction,
+                 void* stream);
 // Like execute(), and writes the seconds of every instruction to `seconds`.
 void execute_timed(const Execution& execution, const Program& program, float* seconds);
 

@@ -4,9 +4,9 @@
 #include <functional>
 #include <vector>
 
+#include "src/device/stream.h"
 #include "src/execute/execute.h"
 #include "src/execute/sample_rows.h"
-#include "src/device/stream.h"
 
 namespace stw {
 
@@ -21,10 +21,11 @@ class SampleInputs {
   void reserve(const Programs& programs, const Execution& execution, const Stream& stream);
   // Loads consecutive samples. Samples from number `samples` on are ignored ones. Errors: those of `source`;
   // some rows may have been written by then.
-  Status load(const Program& program, const Execution& execution, Stream& stream, const SampleSource& source, uint64_t first, uint64_t samples);
+  Status load(const Program& program, const Execution& execution, Stream& stream, const SampleSource& source,
+              uint64_t first, uint64_t samples);
 
  private:
-  std::vector<std::byte> staged_;   // empty: sources write into the arena
+  std::vector<std::byte> staged_;  // empty: sources write into the arena
 };
 
 }  // namespace stw

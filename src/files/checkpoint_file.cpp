@@ -118,7 +118,8 @@ Status CheckpointWriter::finish() {
   if (hashes_.size() <= sections_.size()) {
     const CheckpointSection& section = sections_[hashes_.size() - 1];
     return Error{Code::bad_state, writer_.path() + ": finished with " + std::to_string(written_) + " of " +
-                                      std::to_string(section.bytes) + " bytes of section \"" + section.name + "\""};
+                                      std::to_string(section.bytes) + " bytes of section \"" + section.name +
+                                      "\""};
   }
   const uint64_t table_hash = hash_words(hashes_);
   STW_TRY(writer_.write(hashes_.data() + 1, 8 * sections_.size()));
@@ -131,9 +132,10 @@ Result<CheckpointReader> CheckpointReader::open(const std::string& path) {
   CheckpointReader reader(std::move(opened));
   const File& file = reader.file_;
   const auto size_error = [&](const std::string& what, uint64_t expected) {
-    return corrupt(path, what + ": expected " + std::to_string(expected) + " bytes, found " +
-                             std::to_string(file.size()) +
-                             (file.size() < expected ? " (the file is truncated)" : " (the file is too long)"));
+    return corrupt(path,
+                   what + ": expected " + std::to_string(expected) + " bytes, found " +
+                       std::to_string(file.size()) +
+                       (file.size() < expected ? " (the file is truncated)" : " (the file is too long)"));
   };
   Prefix prefix;
   if (file.size() < sizeof(prefix)) return size_error("size", sizeof(prefix));
@@ -141,8 +143,8 @@ Result<CheckpointReader> CheckpointReader::open(const std::string& path) {
   if (std::memcmp(prefix.magic, magic, sizeof(magic)) != 0)
     return corrupt(path, "magic: this is not a Stowage checkpoint");
   if (prefix.version != checkpoint_version)
-    return Error{Code::unsupported, path + ": version: expected " + std::to_string(checkpoint_version) + ", found " +
-                                        std::to_string(prefix.version)};
+    return Error{Code::unsupported, path + ": version: expected " + std::to_string(checkpoint_version) +
+                                        ", found " + std::to_string(prefix.version)};
   if (prefix.header_bytes > header_limit)
     return corrupt(path, "header_bytes: expected at most " + std::to_string(header_limit) + ", found " +
                              std::to_string(prefix.header_bytes));
@@ -217,8 +219,8 @@ Status CheckpointReader::verify_all() const {
 Status CheckpointSectionReader::read(std::span<std::byte> out) {
   if (out.empty()) return ok();
   if (out.size() > remaining())
-    return Error{Code::bad_argument, reader_->path() + ": section \"" + reader_->sections_[index_].name + "\": " +
-                                         std::to_string(out.size()) + " bytes asked for, " +
+    return Error{Code::bad_argument, reader_->path() + ": section \"" + reader_->sections_[index_].name +
+                                         "\": " + std::to_string(out.size()) + " bytes asked for, " +
                                          std::to_string(remaining()) + " remain"};
   STW_TRY(reader_->file_.read(position_, out.data(), out.size()));
   hash_.update(out.data(), out.size());

@@ -19,8 +19,8 @@
 
 #include "planner/base/json.h"
 #include "planner/base/result.h"
-#include "src/files/file.h"
 #include "src/base/hash.h"
+#include "src/files/file.h"
 
 namespace stw {
 

@@ -37,10 +37,12 @@ std::string directory_of(const std::string& path) {
 // Makes a rename durable. File systems that cannot sync a directory answer EINVAL. A process may be allowed
 // to write into a directory but not to open it. Both are accepted.
 Status sync_directory(const std::string& directory) {
-  Descriptor descriptor(repeated([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  Descriptor descriptor(
+      repeated([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (descriptor.get() < 0 && errno == EACCES) return ok();
   if (descriptor.get() < 0) return file_error(directory, "cannot open the folder", errno);
-  if (repeated([&] { return ::fsync(descriptor.get()); }) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
+  if (repeated([&] { return ::fsync(descriptor.get()); }) != 0 && errno != EINVAL)
+    return file_error(directory, "cannot sync the folder", errno);
   return ok();
 }
 
@@ -50,7 +52,7 @@ Result<std::string> follow_links(const std::string& path) {
   for (int links = 0; links < 40; ++links) {
     char text[PATH_MAX];
     const ssize_t length = ::readlink(at.c_str(), text, sizeof text);
-    if (length < 0) return at;   // no link, or no file: an error shows when the file is created
+    if (length < 0) return at;  // no link, or no file: an error shows when the file is created
     const std::string next(text, static_cast<size_t>(length));
     at = next.starts_with('/') ? next : directory_of(at) + "/" + next;
   }
@@ -71,13 +73,13 @@ class WriteSignalsBlocked {
   }
   ~WriteSignalsBlocked() {
     const timespec at_once{};
-    sigtimedwait(&ours_, nullptr, &at_once);   // at most one is pending: the first failure is the last write
+    sigtimedwait(&ours_, nullptr, &at_once);  // at most one is pending: the first failure is the last write
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
 
  private:
-  sigset_t ours_, before_;   // ours_ excludes signals that were pending before, which are the host's
+  sigset_t ours_, before_;  // ours_ excludes signals that were pending before, which are the host's
 };
 
 }  // namespace
@@ -88,7 +90,9 @@ Error file_error(const std::string& path, std::string_view action, int error_num
           error_number};
 }
 
-Error corrupt(const std::string& path, const std::string& message) { return {Code::corrupt, path + ": " + message}; }
+Error corrupt(const std::string& path, const std::string& message) {
+  return {Code::corrupt, path + ": " + message};
+}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
@@ -125,7 +129,8 @@ Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      return file_error(path_, "cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset), errno);
+      return file_error(path_, "cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset),
+                        errno);
     if (got == 0)
       return Error{Code::io_error, path_ + ": ends early: expected " + std::to_string(bytes) + " bytes at " +
                                        std::to_string(offset) + ", found " + std::to_string(done)};
@@ -152,11 +157,13 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   // A name may be taken by another writer of this process, or by a killed process with the same number.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
-    Descriptor descriptor(repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
+    Descriptor descriptor(repeated(
+        [&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
     if (descriptor.get() >= 0) {
       // Independent of the umask; some file systems have no modes.
       if (exists) ::fchmod(descriptor.get(), mode);
-      return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
+      return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor),
+                        std::move(buffer));
     }
     if (errno != EEXIST) return file_error(path, "cannot create", errno);
   }
@@ -197,7 +204,8 @@ Status FileWriter::finish() {
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
   const bool in_place = temporary_.empty();
   // A pipe.
-  if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);
+  if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL))
+    return file_error(path_, "cannot sync", errno);
   if (const int error_number = descriptor_.close()) return file_error(path_, "cannot close", error_number);
   if (in_place) return ok();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
@@ -226,7 +234,9 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
   std::error_code error;
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (std::string name = at->path().filename().string(); name.ends_with(ending) && file_exists(folder + "/" + name)) names.push_back(std::move(name));
+    if (std::string name = at->path().filename().string();
+        name.ends_with(ending) && file_exists(folder + "/" + name))
+      names.push_back(std::move(name));
   if (error) return file_error(folder, "cannot read the folder", error.value());
   std::sort(names.begin(), names.end());
   return names;
@@ -253,7 +263,8 @@ Result<std::string> read_text(const std::string& path, uint64_t limit) {
 std::string kernel_text(const std::string& path) {
   std::string text(16384, 0);
   const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
-  const ssize_t n = file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
+  const ssize_t n =
+      file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
   return text;
 }

@@ -70,8 +70,12 @@ class FileWriter {
   Status finish();
 
  private:
-  FileWriter(std::string path, std::string target, std::string temporary, Descriptor descriptor, std::unique_ptr<std::byte[]> buffer)
-      : path_(std::move(path)), target_(std::move(target)), temporary_(std::move(temporary)), descriptor_(std::move(descriptor)),
+  FileWriter(std::string path, std::string target, std::string temporary, Descriptor descriptor,
+             std::unique_ptr<std::byte[]> buffer)
+      : path_(std::move(path)),
+        target_(std::move(target)),
+        temporary_(std::move(temporary)),
+        descriptor_(std::move(descriptor)),
         buffer_(std::move(buffer)) {}
   Status write_through(const std::byte* data, uint64_t bytes);
 

@@ -4,16 +4,16 @@
 #include <cassert>
 #include <cmath>
 
+#include "planner/base/python_json.h"
 #include "planner/graph/differentiate.h"
 #include "planner/graph/feed_forward.h"
 #include "planner/graph/fuse.h"
-#include "planner/program/inference.h"
 #include "planner/graph/parameter_groups.h"
-#include "planner/base/python_json.h"
 #include "planner/graph/quantize.h"
 #include "planner/graph/update.h"
-#include "src/models/heads/labels.h"
+#include "planner/program/inference.h"
 #include "src/base/numbers.h"
+#include "src/models/heads/labels.h"
 
 namespace stw {
 
@@ -28,16 +28,20 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
   Json part = *text;
   STW_ASSIGN(type, get_string(part, "model_type", architecture.model_type));
   if (type != architecture.model_type)
-    return Error{Code::unsupported, std::string("text_config: expected model_type ") + architecture.model_type + ", found \"" + type + "\""};
+    return Error{Code::unsupported, std::string("text_config: expected model_type ") +
+                                        architecture.model_type + ", found \"" + type + "\""};
   part.set("model_type", architecture.model_type);
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "id2label", "label2id", "problem_type",
-                          "transformers_version"})
-    if (const Json* given = find_present(outer, key); given && !find_present(part, key)) part.set(key, *given);
+  for (const char* key :
+       {"bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings", "dtype", "torch_dtype",
+        "quantization_config", "id2label", "label2id", "problem_type", "transformers_version"})
+    if (const Json* given = find_present(outer, key); given && !find_present(part, key))
+      part.set(key, *given);
   const std::string outer_class = class_of(outer);
   const size_t purpose = outer_class.find("For");
   const bool is_for_texts = purpose != outer_class.npos && !outer_class.ends_with("ForConditionalGeneration");
   Json classes = Json::array();
-  classes.push(is_for_texts ? architecture.class_name + outer_class.substr(purpose) : architecture.part_class);
+  classes.push(is_for_texts ? architecture.class_name + outer_class.substr(purpose)
+                            : architecture.part_class);
   part.set("architectures", std::move(classes));
   return part;
 }
@@ -45,9 +49,12 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {albert_architecture, bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture,
-                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, modernbert_architecture, phi3_architecture,   qwen2_architecture,
-                                      qwen3_architecture,  roberta_architecture, smollm3_architecture, xlm_roberta_architecture};
+  static const Architecture list[] = {
+      albert_architecture,     bert_architecture,    bloom_architecture,      distilbert_architecture,
+      electra_architecture,    gemma3_architecture,  gpt2_architecture,       llama_architecture,
+      ministral_architecture,  mistral_architecture, modernbert_architecture, phi3_architecture,
+      qwen2_architecture,      qwen3_architecture,   roberta_architecture,    smollm3_architecture,
+      xlm_roberta_architecture};
   return list;
 }
 
@@ -55,19 +62,26 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
   STW_ASSIGN(other, get_int(json, also, absent));
   STW_ASSIGN(size, get_int(json, name, other));
   if (find_present(json, also) && size != other)
-    return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also + " " + std::to_string(other)};
+    return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also +
+                                              " " + std::to_string(other)};
   return size;
 }
 
-static std::string token_parameter(const ModelConfig& config, const char* part) { return std::string(architecture_of(config).token_head.module) + part; }
-static bool is_of_token_head(const Architecture& a, std::string_view parameter, const char* part) { return a.token_head.module && parameter == std::string(a.token_head.module) + part; }
+static std::string token_parameter(const ModelConfig& config, const char* part) {
+  return std::string(architecture_of(config).token_head.module) + part;
+}
+static bool is_of_token_head(const Architecture& a, std::string_view parameter, const char* part) {
+  return a.token_head.module && parameter == std::string(a.token_head.module) + part;
+}
 
 // Reads the dropout of a token head. Source: transformers, modeling_layers.py, and the families'
 // …ForTokenClassification.
 static Status read_token_head(ModelConfig& config) {
   const Architecture& a = architecture_of(config);
   if (!a.token_head.module)
-    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported: transformers has no such class"};
+    return Error{Code::unsupported_field, std::string(a.class_name) +
+                                              task_row(Task::token_label).class_suffix +
+                                              " is not supported: transformers has no such class"};
   STW_ASSIGN(has_bias, get_bool(config.json, "token_classification_bias", true));
   if (!has_bias) return Error{Code::unsupported_field, "token_classification_bias false is not supported"};
   const char* key = a.token_head.dropout;
@@ -83,11 +97,15 @@ static Status check_masked_head(const ModelConfig& config) {
   return head.check ? head.check(config.json) : ok();
 }
 
-static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& head) { return config.tied ? head.bias : head.decoder + std::string(".bias"); }
+static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& head) {
+  return config.tied ? head.bias : head.decoder + std::string(".bias");
+}
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
-  if (config.task == Task::token_label && !architecture_of(config).token_head.is_that_of_texts) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
-  if (config.task == Task::masked_language_model) return is_of_masked_head(architecture_of(config), parameter);
+  if (config.task == Task::token_label && !architecture_of(config).token_head.is_that_of_texts)
+    return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
+  if (config.task == Task::masked_language_model)
+    return is_of_masked_head(architecture_of(config), parameter);
   const std::span<const char* const> head = architecture_of(config).head_parameters;
   return std::find(head.begin(), head.end(), parameter) != head.end();
 }
@@ -97,33 +115,42 @@ bool has_head(Task task) { return has_labels(task) || task == Task::masked_langu
 bool is_of_masked_head(const Architecture& architecture, std::string_view parameter) {
   const MaskedHead* const head = architecture.masked_head;
   const std::string_view module = parameter.substr(0, parameter.rfind('.'));
-  return head && (module == head->dense || module == head->norm || module == head->decoder || parameter == head->bias);
+  return head && (module == head->dense || module == head->norm || module == head->decoder ||
+                  parameter == head->bias);
 }
 
-std::string masked_decoder(const Architecture& architecture) { return architecture.masked_head ? architecture.masked_head->decoder + std::string(".weight") : ""; }
+std::string masked_decoder(const Architecture& architecture) {
+  return architecture.masked_head ? architecture.masked_head->decoder + std::string(".weight") : "";
+}
 
 bool is_bias_of_table(const ModelConfig& config, std::string_view parameter) {
-  return config.task == Task::masked_language_model && config.tied && parameter == bias_of_logits(config, *architecture_of(config).masked_head);
+  return config.task == Task::masked_language_model && config.tied &&
+         parameter == bias_of_logits(config, *architecture_of(config).masked_head);
 }
 
 // Where the matrix is tied, transformers has two names for the bias.
 std::string other_name_in_head(const ModelConfig& config, std::string_view parameter) {
-  const MaskedHead* const masked = config.task == Task::masked_language_model ? architecture_of(config).masked_head : nullptr;
+  const MaskedHead* const masked =
+      config.task == Task::masked_language_model ? architecture_of(config).masked_head : nullptr;
   if (!masked || parameter != bias_of_logits(config, *masked)) return {};
   return config.tied ? masked->decoder + std::string(".bias") : std::string(masked->bias);
 }
 
 bool is_of_any_head(std::string_view parameter) {
   return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
-    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) != a.head_parameters.end() || is_of_masked_head(a, parameter) ||
-           is_of_token_head(a, parameter, ".weight") || is_of_token_head(a, parameter, ".bias");
+    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) !=
+               a.head_parameters.end() ||
+           is_of_masked_head(a, parameter) || is_of_token_head(a, parameter, ".weight") ||
+           is_of_token_head(a, parameter, ".bias");
   });
 }
 
 bool gives_logits(std::string_view parameter) {
   return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
-    const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(), [](std::string_view name) { return name.ends_with(".weight"); });
-    return (last != a.head_parameters.rend() && *last == parameter) || is_of_token_head(a, parameter, ".weight");
+    const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(),
+                                   [](std::string_view name) { return name.ends_with(".weight"); });
+    return (last != a.head_parameters.rend() && *last == parameter) ||
+           is_of_token_head(a, parameter, ".weight");
   });
 }
 
@@ -159,35 +186,49 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (*type != a.model_type) continue;
     const auto causal = get_bool(*json, "is_causal", true);
     if (!causal) return with_origin(causal.error());
-    const Json* const given = json->find("is_causal");   // transformers treats null as false
-    if (!a.is_encoder && (!*causal || (given && given->is_null()))) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*given, 0) + " is not supported"};
+    const Json* const given = json->find("is_causal");  // transformers treats null as false
+    if (!a.is_encoder && (!*causal || (given && given->is_null())))
+      return Error{Code::unsupported_field,
+                   origin + ": is_causal " + to_string(*given, 0) + " is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));
     const std::pair<const char*, int64_t> sizes[] = {
-        {"vocabulary", config.vocabulary}, {"width", config.width}, {"number of layers", config.layers},
-        {"number of positions", config.positions}, {"intermediate width", config.intermediate},
-        {"width of embeddings", config.embedding_width == 0 ? config.width : config.embedding_width}, {"number of heads", config.heads}, {"number of key-value heads", config.kv_heads}, {"head width", config.head_dim}};
+        {"vocabulary", config.vocabulary},
+        {"width", config.width},
+        {"number of layers", config.layers},
+        {"number of positions", config.positions},
+        {"intermediate width", config.intermediate},
+        {"width of embeddings", config.embedding_width == 0 ? config.width : config.embedding_width},
+        {"number of heads", config.heads},
+        {"number of key-value heads", config.kv_heads},
+        {"head width", config.head_dim}};
     for (const auto& [name, size] : sizes)
       if (size < 1 || size > largest_size)
         return Error{Code::unsupported_field, origin + ": " + name + " is " + std::to_string(size)};
     if (config.heads % config.kv_heads != 0)
-      return Error{Code::unsupported_field, origin + ": " + std::to_string(config.heads) + " heads cannot share " +
-                                                std::to_string(config.kv_heads) + " key-value heads evenly"};
+      return Error{Code::unsupported_field, origin + ": " + std::to_string(config.heads) +
+                                                " heads cannot share " + std::to_string(config.kv_heads) +
+                                                " key-value heads evenly"};
     if (config.head_dim % 2 != 0 || config.head_dim > 256)
       return Error{Code::unsupported_field, origin + ": expected an even head width of at most 256, found " +
                                                 std::to_string(config.head_dim)};
     if (config.layers > largest_depth)
-      return Error{Code::unsupported_field, origin + ": expected at most " + std::to_string(largest_depth) + " layers, found " +
-                                                std::to_string(config.layers)};
+      return Error{Code::unsupported_field, origin + ": expected at most " + std::to_string(largest_depth) +
+                                                " layers, found " + std::to_string(config.layers)};
     if (!(config.epsilon >= 0) || !(config.init_std >= 0) || !std::isfinite(config.epsilon + config.init_std))
-      return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
-    for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout, config.head_dropout})
-      if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
+      return Error{
+          Code::unsupported_field,
+          origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
+    for (float p :
+         {config.embedding_dropout, config.attention_dropout, config.residual_dropout, config.head_dropout})
+      if (!(p >= 0 && p < 1))
+        return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     auto head = read_head(*json);
     if (!head) return with_origin(std::move(head.error()));
     // A masked-LM class that the family does not have: only the body is used.
-    config.task = head->task == Task::masked_language_model && !a.masked_head ? Task::language_model : head->task;
+    config.task =
+        head->task == Task::masked_language_model && !a.masked_head ? Task::language_model : head->task;
     config.labels = std::move(head->labels);
     config.json = std::move(*json);
     if (config.task == Task::masked_language_model)
@@ -202,22 +243,32 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
   if (architecture_of(config).is_encoder && config.task == Task::language_model)
-    return Error{Code::unsupported, "a model of type " + config.architecture + " is trained with a head: it needs labels (label_count), or the task masked-language-model, and this one has neither"};
-  for (const auto& [name, how] : {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
+    return Error{Code::unsupported, "a model of type " + config.architecture +
+                                        " is trained with a head: it needs labels (label_count), or the task "
+                                        "masked-language-model, and this one has neither"};
+  for (const auto& [name, how] :
+       {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
     if (how != Quantize::none && !config.adapters.any())
-      return Error{Code::bad_argument, std::string(name) + name_of(how) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
+      return Error{Code::bad_argument, std::string(name) + name_of(how) +
+                                           " is for the matrices below low-rank adapters, of which the model "
+                                           "has none (--lora, --adapter)"};
   if (numerics.inputs.preference != Preference::none && config.task != Task::language_model)
-    return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) + " is for language models, this one is a " +
+    return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) +
+                                         " is for language models, this one is a " +
                                          (config.labels.empty() ? "masked language model" : "classifier")};
   if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
 }
 
-Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute,
+                            GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
   // All of a new head is trained with the adapters: untrained it would be useless.
-  const auto is_trained_head = [&](const Tensor& t) { return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
+  const auto is_trained_head = [&](const Tensor& t) {
+    return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) &&
+           !config.frozen_head.count(t.name);
+  };
   STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;
 }
@@ -233,8 +284,11 @@ void add_token_head(GraphBuilder& b, const ModelConfig& c, int x) {
   const auto labels = static_cast<int64_t>(c.labels.size());
   b.labels(c.task, labels, LabelPlace::every_token);
   b.begin(SegmentKind::head, -1, x);
-  const int weight = b.parameter(token_parameter(c, ".weight"), {labels, c.width}, Initializer::normal, c.init_std);
-  b.cross_entropy(b.linear(x, {{weight, b.parameter(token_parameter(c, ".bias"), {labels}, Initializer::zeros)}}, false, "logits"));
+  const int weight =
+      b.parameter(token_parameter(c, ".weight"), {labels, c.width}, Initializer::normal, c.init_std);
+  b.cross_entropy(b.linear(x,
+                           {{weight, b.parameter(token_parameter(c, ".bias"), {labels}, Initializer::zeros)}},
+                           false, "logits"));
 }
 
 void set_token_dropout(ModelConfig& config, float rate) {
@@ -245,7 +299,9 @@ void set_token_dropout(ModelConfig& config, float rate) {
 void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   if (c.task == Task::token_label) return add_token_head(b, c, x);
   b.begin(SegmentKind::head, -1, x);
-  const auto matrix = [&](const char* name, int64_t rows) { return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std); };
+  const auto matrix = [&](const char* name, int64_t rows) {
+    return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std);
+  };
   int head;
   if (!c.labels.empty()) {
     b.labels(c.task, static_cast<int64_t>(c.labels.size()));
@@ -258,8 +314,12 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
 
 void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   const MaskedHead& head = *architecture_of(c).masked_head;
-  const auto bias = [&](const std::string& name, int64_t features) { return b.parameter(name, {features}, Initializer::zeros); };
-  const auto matrix = [&](const char* module, int64_t features, int64_t inputs) { return b.parameter(module + std::string(".weight"), {features, inputs}, Initializer::normal, c.init_std); };
+  const auto bias = [&](const std::string& name, int64_t features) {
+    return b.parameter(name, {features}, Initializer::zeros);
+  };
+  const auto matrix = [&](const char* module, int64_t features, int64_t inputs) {
+    return b.parameter(module + std::string(".weight"), {features, inputs}, Initializer::normal, c.init_std);
+  };
   b.labels(Task::masked_language_model, 0);
   b.begin(SegmentKind::final, -1, x);
   // The embedding tables' width, as the word table gives the logits.
@@ -275,16 +335,24 @@ void add_masked_logits(GraphBuilder& b, const ModelConfig& c, int x, int table, 
   const MaskedHead& head = *architecture_of(c).masked_head;
   const std::string name = head.decoder + std::string(".weight");
   b.begin(SegmentKind::head, -1, x);
-  const int decoder = c.tied ? b.tied(name, table) : b.parameter(name, {c.vocabulary, b.features(x)}, Initializer::normal, deviation);
-  const int bias = c.logits_bias ? b.parameter(bias_of_logits(c, head), {c.vocabulary}, Initializer::zeros) : -1;
+  const int decoder = c.tied
+                          ? b.tied(name, table)
+                          : b.parameter(name, {c.vocabulary, b.features(x)}, Initializer::normal, deviation);
+  const int bias =
+      c.logits_bias ? b.parameter(bias_of_logits(c, head), {c.vocabulary}, Initializer::zeros) : -1;
   b.cross_entropy(b.linear(x, {{decoder, bias}}, false, "logits"));
 }
 
 Status set_masked(ModelConfig& config) {
   if (config.task == Task::masked_language_model) return ok();
   const std::string name = task_row(Task::masked_language_model).name;
-  if (!config.labels.empty()) return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given"};
-  if (!architecture_of(config).masked_head) return Error{Code::unsupported, "a model of type " + config.architecture + " has no head for masked tokens: the task " + name + " is not supported"};
+  if (!config.labels.empty())
+    return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) +
+                                         ", which is not " + name + ", that was given"};
+  if (!architecture_of(config).masked_head)
+    return Error{Code::unsupported, "a model of type " + config.architecture +
+                                        " has no head for masked tokens: the task " + name +
+                                        " is not supported"};
   STW_TRY(check_masked_head(config));
   config.task = Task::masked_language_model;
   Json classes = Json::array();
@@ -297,10 +365,14 @@ Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>
   STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
     if (config.task != task && (says_task(config.json) || !is_of_text(task)))
-      return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name + ", which is not " + task_row(task).name + ", that was given"};
+      return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name +
+                                           ", which is not " + task_row(task).name + ", that was given"};
     if (config.labels == names && config.task == task) return ok();
-    if (config.labels != names) return Error{Code::bad_argument, "the model is a classifier with " + std::to_string(config.labels.size()) + " labels of its own, which are not the " +
-                                         std::to_string(names.size()) + " that were given"};
+    if (config.labels != names)
+      return Error{Code::bad_argument, "the model is a classifier with " +
+                                           std::to_string(config.labels.size()) +
+                                           " labels of its own, which are not the " +
+                                           std::to_string(names.size()) + " that were given"};
   }
   config.task = task;
   config.labels = names;

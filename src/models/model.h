@@ -7,56 +7,56 @@
 #include <string>
 #include <string_view>
 
+#include "planner/base/json.h"
+#include "planner/base/result.h"
 #include "planner/graph/adapters.h"
 #include "planner/graph/graph.h"
-#include "planner/base/json.h"
 #include "planner/graph/numerics.h"
-#include "planner/base/result.h"
 #include "src/models/rotary.h"
 
 namespace stw {
 
 // Properties of attention that may differ between layers.
 struct LayerAttention {
-  int64_t window = 0;   // keys, up to its own, that a token attends to; 0: all of them
-  int rotary = 0;       // index into ModelConfig::rotary; -1: no positions
+  int64_t window = 0;  // keys, up to its own, that a token attends to; 0: all of them
+  int rotary = 0;      // index into ModelConfig::rotary; -1: no positions
 };
 
-inline constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning within seconds
+inline constexpr int64_t largest_depth = 1024;  // beyond all published models; keeps planning within seconds
 
 // The configuration of a model, for all architectures. Each architecture sets the fields that it has.
 struct ModelConfig {
-  std::string architecture;        // "gpt2", "llama", …: a model_type
-  Json json;                       // as read; exports write it next to the weights
+  std::string architecture;  // "gpt2", "llama", …: a model_type
+  Json json;                 // as read; exports write it next to the weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
   float epsilon = 0;
   float init_std = 0.02f;
   bool tied = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
-  bool joined_matrices = false;    // queries, keys and values are one parameter, and so are gate and up
-  bool norms_after = false;   // both halves of a block also have a norm after them, before the residual sum
-  float norm_weight_offset = 0;    // 0 or 1; added to the weights of norms
+  bool joined_matrices = false;  // queries, keys and values are one parameter, and so are gate and up
+  bool norms_after = false;  // both halves of a block also have a norm after them, before the residual sum
+  float norm_weight_offset = 0;  // 0 or 1; added to the weights of norms
   Gate gate = Gate::silu;
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
-  bool norm_bias = true;           // LayerNorms have a bias
+  bool norm_bias = true;  // LayerNorms have a bias
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  float head_dropout = 0;          // of an encoder's classifier, and of a token head
-  bool head_bias = true;           // the first matrix of an encoder's head has a bias, whatever its task
-  bool logits_bias = true;         // logits of a masked language model have a bias
+  float head_dropout = 0;   // of an encoder's classifier, and of a token head
+  bool head_bias = true;    // the first matrix of an encoder's head has a bias, whatever its task
+  bool logits_bias = true;  // logits of a masked language model have a bias
   // An encoder's classifier reads the mean of a text's tokens, not the first token.
   bool head_reads_mean = false;
-  int64_t embedding_width = 0;     // encoders: width of the embedding tables
-  int64_t token_types = 0;         // encoders: rows of the token type table; 0: no such table
-  int64_t first_position = 0;      // encoders: the row of the position table for a text's first token
+  int64_t embedding_width = 0;  // encoders: width of the embedding tables
+  int64_t token_types = 0;      // encoders: rows of the token type table; 0: no such table
+  int64_t first_position = 0;   // encoders: the row of the position table for a text's first token
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;
-  std::vector<LayerAttention> layer_attention;   // of every layer; empty: all have the defaults
-  bool is_part = false;            // inside a model for images and text: tensors have longer names in files
+  std::vector<LayerAttention> layer_attention;  // of every layer; empty: all have the defaults
+  bool is_part = false;  // inside a model for images and text: tensors have longer names in files
   Task task = Task::language_model;
-  std::vector<std::string> labels; // names, for a task with labels
-  Adapters adapters;               // this field and the next two do not come from config.json
+  std::vector<std::string> labels;  // names, for a task with labels
+  Adapters adapters;                // this field and the next two do not come from config.json
   // With adapters: parameters of a classifier's head that are frozen. The others are trained, as in PEFT.
   std::set<std::string> frozen_head;
   // Parameters that stay numbers, as the files hold them so, although other matrices are codes.
@@ -67,50 +67,55 @@ struct ModelConfig {
 // LayerNorm, and a matrix with a bias that gives the logits of all tokens. The last matrix is the word table,
 // or with `tied` false a parameter of its own.
 struct MaskedHead {
-  const char *dense, *norm;           // modules
-  const char *decoder;                // module of the logits
-  const char *bias;                   // name of the logits' bias where the matrix is tied
+  const char *dense, *norm;             // modules
+  const char* decoder;                  // module of the logits
+  const char* bias;                     // name of the logits' bias where the matrix is tied
   std::optional<Activation> gelu = {};  // none: the blocks' activation
   // Refuses settings that only this head reads; null: nothing to check.
   Status (*check)(const Json& config) = nullptr;
 };
 
-struct DropoutRate { const char* key; float ModelConfig::* rate; };   // a key of config.json and its field
+struct DropoutRate {
+  const char* key;
+  float ModelConfig::*rate;
+};  // a key of config.json and its field
 
-inline constexpr const char* classifier_weight = "score.weight";   // of all decoders, as in transformers
+inline constexpr const char* classifier_weight = "score.weight";  // of all decoders, as in transformers
 inline constexpr const char* decoder_head[] = {classifier_weight};
 
 // The head that gives every token a label (transformers' …ForTokenClassification): dropout and a matrix with
 // a bias.
 struct TokenHead {
-  const char* module = "score";   // the matrix's module; null: the family has no such head
-  const char* dropout = "classifier_dropout";   // the key of its dropout rate; null: none of its own
+  const char* module = "score";                // the matrix's module; null: the family has no such head
+  const char* dropout = "classifier_dropout";  // the key of its dropout rate; null: none of its own
   // The rate where the config has no such key; null: "hidden_dropout", else 0.1.
-  float ModelConfig::* otherwise = nullptr;
-  bool is_that_of_texts = false;                // it has all parameters of the text head
+  float ModelConfig::*otherwise = nullptr;
+  bool is_that_of_texts = false;  // it has all parameters of the text head
 };
 
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
   Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
-  const char* class_name;   // of transformers, without "ForSequenceClassification" and the like
+  const char* class_name;  // of transformers, without "ForSequenceClassification" and the like
   // A prefix of all names that some weight files leave out ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
   std::span<const DropoutRate> dropouts;
   // The larger model that has this one as its "text_config", if there is one: its model_type, and
   // transformers' class of the text part alone; null: none.
   const char *outer_model_type = nullptr, *part_class = nullptr;
-  bool is_encoder = false;   // attends to all tokens of a text, and therefore does not generate
+  bool is_encoder = false;  // attends to all tokens of a text, and therefore does not generate
   // Names in a classifier's head; random if the model had no labels.
   std::span<const char* const> head_parameters = decoder_head;
   TokenHead token_head{};
-  const MaskedHead* masked_head = nullptr;   // null: the family has none
+  const MaskedHead* masked_head = nullptr;  // null: the family has none
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, modernbert_architecture, roberta_architecture, xlm_roberta_architecture;
-extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture,
+    electra_architecture, modernbert_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture,
+    ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
 // A size that has two names in configs. Errors: unsupported_field where both are there and differ.
@@ -120,17 +125,19 @@ Result<ModelConfig> parse_model(std::string_view json, const std::string& origin
 // Whether the groups and codes of `numerics` make sense for this model. Errors: bad_argument.
 Status check_numerics(const ModelConfig& config, const Numerics& numerics);
 // The forward ops, with adapters. Errors: those of add_adapters.
-Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute,
+                            GraphInputs optional);
 // The complete graph: forward, backward, update, inference. Adapters and groups must have been checked.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
 const Architecture& architecture_of(const ModelConfig& config);
 
 // The text of a preset's config.json, or null.
 const char* find_preset(std::string_view name);
-const char* preset_name(size_t index);   // null if `index` is too large
+const char* preset_name(size_t index);  // null if `index` is too large
 
 // LayerNorm with the parameters `name`.weight and, if norms have a bias, `name`.bias.
-int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
+int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name,
+               const char* label);
 // The head after the last norm, and the loss: logits for every token of the vocabulary (from the token table,
 // if tied), or for every label of a classifier.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
@@ -150,7 +157,7 @@ void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, 
 Status set_masked(ModelConfig& config);
 // Whether it belongs to the head of the model's task.
 bool is_of_head(const ModelConfig& config, std::string_view parameter);
-bool has_head(Task task);   // whether the task has a head of its own, instead of a causal language model's
+bool has_head(Task task);  // whether the task has a head of its own, instead of a causal language model's
 // Whether a parameter belongs to the family's masked-LM head, whatever the model's task; and the name of the
 // matrix that gives its logits, empty where the family has no such head.
 bool is_of_masked_head(const Architecture& architecture, std::string_view parameter);

@@ -10,7 +10,8 @@ namespace {
 
 // For models with one kind of layer, the outer config's count takes precedence over the one in the rope
 // parameters. Source: transformers, modeling_rope_utils.py.
-Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
+Result<int64_t> parse_original_positions(const Json& config, const Json& parameters,
+                                         PositionCounts positions) {
   STW_ASSIGN(inner, get_int(parameters, "original_max_position_embeddings", positions.now));
   if (!positions.outer_count_first) return inner;
   return get_int(config, "original_max_position_embeddings", positions.original.value_or(inner));
@@ -20,7 +21,8 @@ Status parse_llama3(const Json& config, const Json& parameters, PositionCounts p
   STW_ASSIGN(low, get_double(parameters, "low_freq_factor"));
   STW_ASSIGN(high, get_double(parameters, "high_freq_factor"));
   STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
-  if (!(low > 0) || !(high > low) || original < 1) return Error{Code::unsupported_field, "rope scaling factors make no sense"};
+  if (!(low > 0) || !(high > low) || original < 1)
+    return Error{Code::unsupported_field, "rope scaling factors make no sense"};
   r.low_frequency_factor = low;
   r.high_frequency_factor = high;
   r.original_positions = original;
@@ -30,28 +32,37 @@ Status parse_llama3(const Json& config, const Json& parameters, PositionCounts p
 
 Result<std::vector<double>> parse_factors(const Json& parameters, const char* key, int count) {
   const Json* list = parameters.find(key);
-  if (!list || !list->is_array()) return Error{Code::corrupt, std::string("expected a list of numbers as ") + key};
+  if (!list || !list->is_array())
+    return Error{Code::corrupt, std::string("expected a list of numbers as ") + key};
   std::vector<double> factors;
   for (const Json& x : list->elements()) {
     const double value = x.as_double() ? *x.as_double() : x.as_int() ? static_cast<double>(*x.as_int()) : 0;
-    if (!is_positive_in_fp32(value)) return Error{Code::unsupported_field, std::string("expected positive numbers, neither tiny nor huge, in ") + key};
+    if (!is_positive_in_fp32(value))
+      return Error{Code::unsupported_field,
+                   std::string("expected positive numbers, neither tiny nor huge, in ") + key};
     factors.push_back(value);
   }
   if (factors.size() != static_cast<size_t>(count))
-    return Error{Code::unsupported_field, std::string("expected ") + std::to_string(count) + " numbers in " + key + ", found " + std::to_string(factors.size())};
+    return Error{Code::unsupported_field, std::string("expected ") + std::to_string(count) + " numbers in " +
+                                              key + ", found " + std::to_string(factors.size())};
   return factors;
 }
 
 // LongRoPE (Ding et al., arXiv 2402.13753) in Phi-3's form. Source: transformers, modeling_rope_utils.py.
 Status parse_longrope(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
   STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
-  if (original < 2) return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
+  if (original < 2)
+    return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
   STW_ASSIGN(short_factors, parse_factors(parameters, "short_factor", r.rotary_dim / 2));
   STW_ASSIGN(long_factors, parse_factors(parameters, "long_factor", r.rotary_dim / 2));
-  STW_ASSIGN(factor, get_double(parameters, "factor", static_cast<double>(positions.now) / static_cast<double>(original)));
-  const double usual = factor <= 1 ? 1 : std::sqrt(1 + portable_log(factor) / portable_log(static_cast<double>(original)));
+  STW_ASSIGN(factor, get_double(parameters, "factor",
+                                static_cast<double>(positions.now) / static_cast<double>(original)));
+  const double usual =
+      factor <= 1 ? 1 : std::sqrt(1 + portable_log(factor) / portable_log(static_cast<double>(original)));
   STW_ASSIGN(scale, get_double(parameters, "attention_factor", usual));
-  if (!is_positive_in_fp32(scale)) return Error{Code::unsupported_field, "attention_factor must be positive, and neither tiny nor huge in fp32"};
+  if (!is_positive_in_fp32(scale))
+    return Error{Code::unsupported_field,
+                 "attention_factor must be positive, and neither tiny nor huge in fp32"};
   r.original_positions = original;
   r.short_factors = short_factors;
   r.long_factors = long_factors;
@@ -68,17 +79,21 @@ Result<const Json*> find_object(const Json& json, const char* key) {
   return object->members().empty() ? nullptr : object;
 }
 
-Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, PositionCounts positions, double absent_theta) {
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim,
+                                             PositionCounts positions, double absent_theta) {
   RotaryConfig r;
   const Json nothing = Json::object(), &first = parameters ? *parameters : nothing;
   STW_ASSIGN(theta, get_double(first, "rope_theta", absent_theta));
-  if (!is_positive_in_fp32(theta)) return Error{Code::unsupported_field, "rope_theta must be positive, and neither tiny nor huge in fp32"};
+  if (!is_positive_in_fp32(theta))
+    return Error{Code::unsupported_field, "rope_theta must be positive, and neither tiny nor huge in fp32"};
   STW_ASSIGN(outer_partial, get_double(config, "partial_rotary_factor", 1.0));
   STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", outer_partial));
   r.theta = theta;
   r.rotary_dim = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
-  if (r.rotary_dim < 2 || (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))   // odd head widths are refused elsewhere
-    return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) + " turns no even part of heads of " + std::to_string(head_dim)};
+  if (r.rotary_dim < 2 ||
+      (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))  // odd head widths are refused elsewhere
+    return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) +
+                                              " turns no even part of heads of " + std::to_string(head_dim)};
   if (!parameters) return r;
   STW_ASSIGN(legacy, get_string(*parameters, "type", "default"));
   STW_ASSIGN(type, get_string(*parameters, "rope_type", legacy));
@@ -87,7 +102,8 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
     STW_TRY(parse_longrope(config, *parameters, positions, r));
     return r;
   }
-  if (type != "linear" && type != "llama3") return Error{Code::unsupported_field, "rope scaling \"" + type + "\" is not supported"};
+  if (type != "linear" && type != "llama3")
+    return Error{Code::unsupported_field, "rope scaling \"" + type + "\" is not supported"};
   STW_ASSIGN(factor, get_double(*parameters, "factor"));
   if (!(factor >= 1)) return Error{Code::unsupported_field, "rope scaling factor is below 1"};
   if (!is_positive_in_fp32(factor)) return Error{Code::unsupported_field, "rope scaling factor is too large"};
@@ -99,7 +115,8 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
 
 // Some configs have theta next to "rope_parameters". If both objects are there, only the older one counts.
 // Source: transformers, modeling_rope_utils.py.
-Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta) {
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions,
+                                  double absent_theta) {
   STW_ASSIGN(older, find_object(config, "rope_scaling"));
   STW_ASSIGN(newer, find_object(config, "rope_parameters"));
   STW_ASSIGN(outer_theta, get_double(config, "rope_theta", absent_theta));
@@ -127,8 +144,9 @@ std::vector<float> rotary_frequencies(const RotaryConfig& r, int64_t sequence) {
       if (wavelength > low) {
         inverse = scaled;
       } else if (wavelength >= high) {
-        const float smooth = static_cast<float>((static_cast<double>(r.original_positions) / wavelength - r.low_frequency_factor) /
-                                                (r.high_frequency_factor - r.low_frequency_factor));
+        const float smooth = static_cast<float>(
+            (static_cast<double>(r.original_positions) / wavelength - r.low_frequency_factor) /
+            (r.high_frequency_factor - r.low_frequency_factor));
         inverse = (1 - smooth) * scaled + smooth * inverse;
       }
     }

@@ -13,27 +13,30 @@ enum class RotaryScaling : uint8_t { none, linear, llama3, longrope };
 
 struct RotaryConfig {
   double theta = 10000;
-  int rotary_dim = 0;              // how many of a head's first numbers are rotated; even
+  int rotary_dim = 0;  // how many of a head's first numbers are rotated; even
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;
-  double low_frequency_factor = 1, high_frequency_factor = 4;   // llama3
+  double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
   // llama3 and longrope: positions of the model before its angles were scaled
   int64_t original_positions = 0;
   // longrope: a factor for each frequency, for samples up to original_positions and for longer ones
   std::vector<double> short_factors, long_factors;
-  double table_scale = 1;          // longrope: factor of cosines and sines
+  double table_scale = 1;  // longrope: factor of cosines and sines
 };
 
 struct PositionCounts {
-  int64_t now;                                // of the model
-  std::optional<int64_t> original = {};       // of the family before angles were scaled, if known
-  bool outer_count_first = true;   // the outer config's count takes precedence over that in the rope parameters
+  int64_t now;                           // of the model
+  std::optional<int64_t> original = {};  // of the family before angles were scaled, if known
+  bool outer_count_first =
+      true;  // the outer config's count takes precedence over that in the rope parameters
 };
 // Reads a whole config.json. Newer files hold everything in "rope_parameters", older ones have theta next to
 // "rope_scaling". Errors: corrupt, unsupported_field.
-Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta);
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions,
+                                  double absent_theta);
 // Reads one such object, which may be null. `absent_theta`: the default theta.
-Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, PositionCounts positions, double absent_theta);
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim,
+                                             PositionCounts positions, double absent_theta);
 // Whether x, its roots and its quotients are positive in fp32.
 inline bool is_positive_in_fp32(double x) { return x >= 1e-30 && x <= 1e30; }
 // Null where there is no object, or an empty one.

@@ -18,11 +18,13 @@ Result<DeviceProfile> calibrate(TrainerCore& core) {
   // Also time a micro-step of one sample: times at two sizes separate the launch from the work.
   Program single;
   if (core.plan().decisions.micro_batch > 1) {
-    single = build_micro(core.graph(), programs.arena, core.plan().decisions, 1, core.plan().request.threads, true);
+    single = build_micro(core.graph(), programs.arena, core.plan().decisions, 1, core.plan().request.threads,
+                         true);
     lay_out(single, programs.arena.alignment);
   }
   std::vector<TimedProgram> timed = programs_of_step(core);
-  if (!single.instructions.empty() && single.end <= core.plan().bytes.arena) timed.insert(timed.begin(), TimedProgram(single, 0));
+  if (!single.instructions.empty() && single.end <= core.plan().bytes.arena)
+    timed.insert(timed.begin(), TimedProgram(single, 0));
   STW_ASSIGN(rounds, time_programs(core, timed, "calibrate"));
 
   std::vector<TimedOp> ops;
@@ -33,7 +35,8 @@ Result<DeviceProfile> calibrate(TrainerCore& core) {
     double sum = 0;
     for (size_t n = 0; n < instructions.size(); ++n) {
       const Instruction& i = instructions[n];
-      ops.push_back({i.kind, cost_of(core.graph(), i, t.program->threads), t.median_of(n, rounds), t.count, core.graph().peak_of(core.graph().op(i.op))});
+      ops.push_back({i.kind, cost_of(core.graph(), i, t.program->threads), t.median_of(n, rounds), t.count,
+                     core.graph().peak_of(core.graph().op(i.op))});
       sum += ops.back().seconds;
     }
     // A rare interruption of a thread seldom falls into a given op, but it falls into every program. All ops
@@ -42,8 +45,10 @@ Result<DeviceProfile> calibrate(TrainerCore& core) {
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= program_seconds / sum;
     step_seconds += static_cast<double>(t.count) * program_seconds;
   }
-  DeviceProfile profile = calibrated(profile_of(core.plan().request), core.plan().numerics, std::max(1, core.plan().request.threads), ops, step_seconds);
-  if (const uint64_t outside = core.device.memory_outside(core.memory.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);
+  DeviceProfile profile = calibrated(profile_of(core.plan().request), core.plan().numerics,
+                                     std::max(1, core.plan().request.threads), ops, step_seconds);
+  if (const uint64_t outside = core.device.memory_outside(core.memory.arena_bytes()))
+    profile.reserve_bytes = round_up(outside, mib);
   return profile;
 }
 

@@ -12,8 +12,8 @@
 #include "planner/base/check_in.h"
 #include "planner/plan/numerics_file.h"
 #include "planner/plan/plan_file.h"
-#include "src/files/checkpoint_file.h"
 #include "src/base/hash.h"
+#include "src/files/checkpoint_file.h"
 #include "src/trainer/checkpoint.h"
 
 namespace stw {
@@ -35,19 +35,22 @@ std::vector<int> state_tensors(const Graph& graph) {
   const bool has_adapters = graph.has_adapters();
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Kind kind = graph.at(t).kind;
-    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
+    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || kind == Kind::master ||
+        kind == Kind::optimizer)
+      list.push_back(t);
   }
   return list;
 }
 
 // A hash of each parameter's update rule and states, and of the meaning of 8-bit codes.
 std::string state_format(const Graph& graph) {
-  std::map<int, std::string> lines;   // by parameter, whatever the order of the updates
+  std::map<int, std::string> lines;  // by parameter, whatever the order of the updates
   bool has_codes = false;
   for (const Op& op : graph.update_ops) {
     if (!is_update(op.kind)) continue;
     lines[op.outputs[0]] = graph.at(op.outputs[0]).name + ' ' + op_row(op.kind).name + '\n';
-    for (size_t k = 2; k < op.outputs.size(); ++k) has_codes |= op.outputs[k] >= 0 && graph.at(op.outputs[k]).format == Format::u8;
+    for (size_t k = 2; k < op.outputs.size(); ++k)
+      has_codes |= op.outputs[k] >= 0 && graph.at(op.outputs[k]).format == Format::u8;
   }
   std::string text;
   for (const auto& [parameter, line] : lines) text += line;
@@ -61,7 +64,12 @@ std::string state_format(const Graph& graph) {
 Json adapters_json(const Adapters& a) {
   Json targets = Json::array();
   for (const std::string& target : a.targets) targets.push(target);
-  return Json::object().set("rank", a.rank).set("alpha", a.alpha).set("rank_stabilised", a.rank_stabilised).set("dropout", a.dropout).set("targets", targets);
+  return Json::object()
+      .set("rank", a.rank)
+      .set("alpha", a.alpha)
+      .set("rank_stabilised", a.rank_stabilised)
+      .set("dropout", a.dropout)
+      .set("targets", targets);
 }
 
 // The fields that must agree before a checkpoint may be restored. `base`: a hash of the weights below
@@ -162,20 +170,27 @@ Status check_saved_run(const std::string& path, const SavedRun& s, bool is_fp16)
   constexpr double largest = 1e100;
   int exponent = 0;
   if (p.batches > INT64_MAX || p.step > p.batches || p.skipped != p.batches - p.step)
-    return nonsense("of " + std::to_string(p.batches) + " batches " + std::to_string(p.step) + " were steps and " + std::to_string(p.skipped) + " were skipped");
-  if (!(c.loss_scale >= 1 && c.loss_scale <= std::numeric_limits<float>::max()) || std::frexp(c.loss_scale, &exponent) != 0.5 || (!is_fp16 && c.loss_scale != 1))
+    return nonsense("of " + std::to_string(p.batches) + " batches " + std::to_string(p.step) +
+                    " were steps and " + std::to_string(p.skipped) + " were skipped");
+  if (!(c.loss_scale >= 1 && c.loss_scale <= std::numeric_limits<float>::max()) ||
+      std::frexp(c.loss_scale, &exponent) != 0.5 || (!is_fp16 && c.loss_scale != 1))
     return nonsense("its loss scale is " + to_string(Json(c.loss_scale), 0));
   for (const double mean : {c.loss_mean, c.norm_mean})
     if (!(std::abs(mean) <= largest)) return nonsense("its mean loss or norm is " + to_string(Json(mean), 0));
   for (const double variance : {c.loss_variance, c.norm_variance})
-    if (!(variance >= 0 && variance <= largest)) return nonsense("the variance of its loss or norm is " + to_string(Json(variance), 0));
+    if (!(variance >= 0 && variance <= largest))
+      return nonsense("the variance of its loss or norm is " + to_string(Json(variance), 0));
   return ok();
 }
 
-Result<SavedRun> read_saved_run(const std::string& path, const Json& fields, uint64_t global_batch, bool is_fp16) {
+Result<SavedRun> read_saved_run(const std::string& path, const Json& fields, uint64_t global_batch,
+                                bool is_fp16) {
   SavedRun s;
   Progress& p = s.progress;
-  for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
+  for (const auto& [key, field] : {std::pair{"step", &p.step},
+                                   {"batches", &p.batches},
+                                   {"skipped", &p.skipped},
+                                   {"tokens", &p.tokens}}) {
     STW_ASSIGN(value, get_uint(fields, key));
     *field = value;
   }
@@ -233,10 +248,11 @@ Result<std::string> hash_of_base(TrainerCore& core) {
   Hash64 hash;
   for (int t : core.model->parameters())
     if (!core.graph().at(t).of_adapters)
-      STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
-        hash.update(piece.data(), piece.size());
-        return ok();
-      }));
+      STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1),
+                               [&](std::span<const std::byte> piece) {
+                                 hash.update(piece.data(), piece.size());
+                                 return ok();
+                               }));
   return hexadecimal(hash.digest());
 }
 
@@ -245,17 +261,22 @@ uint64_t saved_bytes(const TrainerCore& core) {
   uint64_t bytes = 0;
   for (const int t : state_tensors(core.graph())) bytes = size_add(bytes, core.graph().at(t).bytes(1));
   for (const int t : core.model->parameters())
-    if (core.graph().has_adapters() && !core.graph().at(t).of_adapters) bytes = size_add(bytes, core.graph().at(t).bytes(1));
+    if (core.graph().has_adapters() && !core.graph().at(t).of_adapters)
+      bytes = size_add(bytes, core.graph().at(t).bytes(1));
   return bytes;
 }
 
 Status write_checkpoint(TrainerCore& core, const std::string& path) {
-  const Computing writing(core);   // a watch's callback must not change the tensors while they are written
+  const Computing writing(core);  // a watch's callback must not change the tensors while they are written
   const InPhase phase(core.progress, TrainerPhase::save);
   STW_ASSIGN(base, hash_of_base(core));
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(core, base));
   const Progress p = core.progress.read();
-  fields.set("step", p.step).set("batches", p.batches).set("samples", p.samples).set("skipped", p.skipped).set("tokens", p.tokens);
+  fields.set("step", p.step)
+      .set("batches", p.batches)
+      .set("samples", p.samples)
+      .set("skipped", p.skipped)
+      .set("tokens", p.tokens);
   fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", core.options.seed);
   fields.set("carried", carried_json(core.carried));
   std::vector<CheckpointSection> sections;
@@ -263,7 +284,8 @@ Status write_checkpoint(TrainerCore& core, const std::string& path) {
   for (int t : tensors) sections.push_back({core.graph().at(t).name, core.graph().at(t).bytes(1)});
   STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
   for (int t : tensors)
-    STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+    STW_TRY(core.read_memory(core.execution.address(t), core.graph().at(t).bytes(1),
+                             [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   return writer.finish();
 }
 
@@ -274,14 +296,15 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
   if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
   STW_ASSIGN(base, hash_of_base(core));
   STW_TRY(check_identity(path, *found, identity(core, base)));
-  STW_ASSIGN(saved, read_saved_run(path, reader.fields(), core.global_batch(), core.plan().numerics.precision == Precision::fp16));
+  STW_ASSIGN(saved, read_saved_run(path, reader.fields(), core.global_batch(),
+                                   core.plan().numerics.precision == Precision::fp16));
   // Restore may be called from the callback of a run, whose phase continues.
   saved.progress.phase = core.progress.read().phase;
   // From here on nothing can fail for a bad file: all is checked and allocated before the first byte changes.
   STW_ASSIGN(tensors, saved_tensors(reader, core.graph()));
   STW_TRY(reader.verify_all());
   supervisor->commit();
-  core.condition = Condition::broken;   // until the last byte is written
+  core.condition = Condition::broken;  // until the last byte is written
   core.as_created = false;
   STW_TRY(overwrite(tensors, core.execution, *core.stream));
   core.condition = Condition::ready;
@@ -295,12 +318,16 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
 
 Status save_checkpoint(TrainerCore& core, const std::string& path) {
   STW_TRY(core.check_ready());
-  return core.watched(Work::save, WorkUnit::bytes, saved_bytes(core), [&] { return write_checkpoint(core, path); }, EarlierCancel::waits);
+  return core.watched(
+      Work::save, WorkUnit::bytes, saved_bytes(core), [&] { return write_checkpoint(core, path); },
+      EarlierCancel::waits);
 }
 
 Status restore_checkpoint(TrainerCore& core, const std::string& path) {
   STW_TRY(core.check_free());
-  return core.watched(Work::restore, WorkUnit::bytes, saved_bytes(core), [&] { return read_checkpoint(core, path); }, EarlierCancel::waits);
+  return core.watched(
+      Work::restore, WorkUnit::bytes, saved_bytes(core), [&] { return read_checkpoint(core, path); },
+      EarlierCancel::waits);
 }
 
 }  // namespace stw

@@ -12,16 +12,22 @@
 
 namespace stw {
 
-TrainerCore::TrainerCore(const Device& of, std::shared_ptr<const Model> trained, std::shared_ptr<const Planned> plan, TrainerOptions settings)
-    : device(of), model(std::move(trained)), planned(std::move(plan)), options(std::move(settings)), memory(of) {}
+TrainerCore::TrainerCore(const Device& of, std::shared_ptr<const Model> trained,
+                         std::shared_ptr<const Planned> plan, TrainerOptions settings)
+    : device(of),
+      model(std::move(trained)),
+      planned(std::move(plan)),
+      options(std::move(settings)),
+      memory(of) {}
 
 TrainerCore::~TrainerCore() {
-  if (stream) static_cast<void>(stream->wait());   // nothing may use the memory any more
+  if (stream) static_cast<void>(stream->wait());  // nothing may use the memory any more
   stream.reset();
 }
 
 Status TrainerCore::create() {
-  STW_ASSIGN(pairs, pair_terms(plan().numerics.inputs.preference, options.preference, options.label_smoothing, options.z_loss));
+  STW_ASSIGN(pairs, pair_terms(plan().numerics.inputs.preference, options.preference, options.label_smoothing,
+                               options.z_loss));
   STW_TRY(memory.take(plan().bytes.arena, plan().bytes.host, options.arena, options.arena_bytes));
   STW_ASSIGN(made, device.make_stream(plan().request.threads));
   stream = std::move(made);
@@ -30,7 +36,8 @@ Status TrainerCore::create() {
   execution.weight_decay = options.weight_decay;
   execution.pairs = pairs;
   use(planned);
-  if (plan().numerics.precision == Precision::fp16) progress.set_loss_scale(carried.loss_scale = options.loss_scale);
+  if (plan().numerics.precision == Precision::fp16)
+    progress.set_loss_scale(carried.loss_scale = options.loss_scale);
   STW_TRY(prepare());
   Filling filling = filling_of_all();
   return fill(filling);
@@ -60,7 +67,8 @@ void TrainerCore::use(std::shared_ptr<const Planned> next) {
 
 Status TrainerCore::prepare() {
   const Programs& p = planned->programs;
-  for (const Program* program : {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
+  for (const Program* program :
+       {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
     if (!program->instructions.empty()) STW_TRY(stream->prepare(execution, *program));
   return ok();
 }
@@ -81,44 +89,68 @@ Status TrainerCore::fill(Filling& filling) {
 
 Status TrainerCore::check_free() const {
   if (!computes) return ok();
-  return Error{Code::bad_state, "trainer: it is in the middle of a step, evaluation, generation or calibration, which this would ruin; "
-                                "call it when that has returned"};
+  return Error{
+      Code::bad_state,
+      "trainer: it is in the middle of a step, evaluation, generation or calibration, which this would ruin; "
+      "call it when that has returned"};
 }
 
 Status TrainerCore::check_ready() const {
   STW_TRY(check_free());
   if (condition == Condition::ready) return ok();
-  return Error{Code::bad_state, "trainer: a step, restore, calibration or re-plan failed halfway; a restore makes it whole again"};
+  return Error{
+      Code::bad_state,
+      "trainer: a step, restore, calibration or re-plan failed halfway; a restore makes it whole again"};
 }
 
 Status TrainerCore::check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference) const {
   if (dataset.vocabulary() > graph().vocabulary)
-    return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
-                                      ", the model has " + std::to_string(graph().vocabulary)};
+    return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " +
+                                      std::to_string(dataset.vocabulary()) + ", the model has " +
+                                      std::to_string(graph().vocabulary)};
   if (dataset.label_count() != graph().labels)
-    return Error{Code::bad_state, "trainer: the model has " + (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) + ", the dataset " +
-                                      (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
+    return Error{
+        Code::bad_state,
+        "trainer: the model has " +
+            (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) +
+            ", the dataset " +
+            (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count())
+                                       : std::string("has none"))};
   if (graph().labels > 0 && dataset.task() != graph().task)
-    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name + ", the dataset was opened for " + task_row(dataset.task()).name};
+    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name +
+                                      ", the dataset was opened for " + task_row(dataset.task()).name};
   if (dataset.hides_tokens() != (graph().task == Task::masked_language_model))
-    return Error{Code::bad_state, dataset.hides_tokens() ? "trainer: the dataset hides tokens (mask_rate), but the model is no masked language model"
-                                                         : "trainer: the model is a masked language model, but the dataset hides no tokens (mask_rate)"};
+    return Error{
+        Code::bad_state,
+        dataset.hides_tokens()
+            ? "trainer: the dataset hides tokens (mask_rate), but the model is no masked language model"
+            : "trainer: the model is a masked language model, but the dataset hides no tokens (mask_rate)"};
   if (dataset.has_documents() && graph().inputs[Input::positions] < 0)
-    return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
+    return Error{
+        Code::bad_state,
+        "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   if (dataset.has_second_texts() && graph().token_types < 2)
-    return Error{Code::bad_state, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart"};
+    return Error{
+        Code::bad_state,
+        "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart"};
   if (dataset.has_pairs() != (graph().preference != Preference::none))
-    return Error{Code::bad_state, dataset.has_pairs() ? "trainer: the dataset has pairs, but the plan has no preference"
-                                                      : std::string("trainer: the plan is for a preference (") + name_of(graph().preference) + "), and the dataset has no pairs"};
+    return Error{Code::bad_state, dataset.has_pairs()
+                                      ? "trainer: the dataset has pairs, but the plan has no preference"
+                                      : std::string("trainer: the plan is for a preference (") +
+                                            name_of(graph().preference) + "), and the dataset has no pairs"};
   if (with_reference && graph().inputs[Input::reference] >= 0 && !dataset.has_reference())
-    return Error{Code::bad_state, std::string("trainer: the plan's preference ") + name_of(graph().preference) + " is against a reference, and the dataset was opened without one"};
+    return Error{Code::bad_state, std::string("trainer: the plan's preference ") +
+                                      name_of(graph().preference) +
+                                      " is against a reference, and the dataset was opened without one"};
   return dataset.check_windows(part, sequence());
 }
 
 LongCall TrainerCore::long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier) {
-  const char* const message = work == Work::create_trainer ? "trainer: its creation was cancelled"
-                              : work == Work::save || work == Work::export_model ? "trainer: cancelled; what was being written is not there, and the files before are as they were"
-                                                                                 : "trainer: cancelled; it stands at the last completed step";
+  const char* const message =
+      work == Work::create_trainer ? "trainer: its creation was cancelled"
+      : work == Work::save || work == Work::export_model
+          ? "trainer: cancelled; what was being written is not there, and the files before are as they were"
+          : "trainer: cancelled; it stands at the last completed step";
   return LongCall({work, unit, 0, total, 0}, message, options.watch, &cancels, earlier);
 }
 
@@ -142,11 +174,12 @@ void TrainerCore::begin_state(double learning_rate) {
   s.loss_scale = carried.loss_scale;
   if (plan().numerics.precision == Precision::fp16) {
     // Terms of about weight 1 in the sum.
-    const uint64_t summed = is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());
+    const uint64_t summed =
+        is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());
     s.batch_factor = std::ldexp(1.0, -std::bit_width(summed - 1));
     s.growth_interval = options.growth_interval;
   }
-  if (!is_training) return push_state();   // evaluation uses the plain loss
+  if (!is_training) return push_state();  // evaluation uses the plain loss
   if (graph().preference == Preference::none) s.label_smoothing = options.label_smoothing;
   s.z_loss = options.z_loss;
   s.outlier_limit = options.outlier_limit;
@@ -159,7 +192,8 @@ void TrainerCore::begin_state(double learning_rate) {
   push_state();
 }
 
-Status TrainerCore::read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece) {
+Status TrainerCore::read_memory(std::byte* from, uint64_t bytes,
+                                const std::function<Status(std::span<const std::byte>)>& piece) {
   constexpr uint64_t at_once = 1 << 20;
   const std::byte* const there = stream->on_host(from);
   std::vector<std::byte> copy(there ? 0 : static_cast<size_t>(std::min(bytes, at_once)));

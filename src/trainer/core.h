@@ -35,7 +35,8 @@ enum class Condition : uint8_t { ready, broken, arena_lost };
 
 class TrainerCore {
  public:
-  TrainerCore(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
+  TrainerCore(const Device& device, std::shared_ptr<const Model> model,
+              std::shared_ptr<const Planned> planned, TrainerOptions options);
   ~TrainerCore();
   TrainerCore(const TrainerCore&) = delete;
 
@@ -47,7 +48,9 @@ class TrainerCore {
   void use(std::shared_ptr<const Planned> planned);
   // Allocates now what would otherwise be allocated during training.
   Status prepare();
-  Filling filling_of_all() const { return Filling::of_all(device, *model, execution, *stream, plan().numerics); }
+  Filling filling_of_all() const {
+    return Filling::of_all(device, *model, execution, *stream, plan().numerics);
+  }
   // Writes everything, as on creation.
   Status fill(Filling& filling);
 
@@ -64,25 +67,26 @@ class TrainerCore {
   LongCall long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier = EarlierCancel::stops);
   // Runs `body` as a long call. A cancel becomes its error.
   template <class Body>
-  auto watched(Work work, WorkUnit unit, uint64_t total, const Body& body, EarlierCancel earlier = EarlierCancel::stops) -> decltype(body()) {
+  auto watched(Work work, WorkUnit unit, uint64_t total, const Body& body,
+               EarlierCancel earlier = EarlierCancel::stops) -> decltype(body()) {
     const LongCall call = long_call(work, unit, total, earlier);
     try {
       return body();
-    } catch (const Cancelled& cancelled) {
-      return Error{Code::cancelled, cancelled.message};
-    }
+    } catch (const Cancelled& cancelled) { return Error{Code::cancelled, cancelled.message}; }
   }
 
   // Sets the scalars of a step, on the host and on the device.
   void begin_state(double learning_rate = 0);
   void push_state() { stream->upload(execution.state, &state, sizeof state); }
   Status pull_state() { return stream->download(&state, execution.state, sizeof state); }
-  // Loads the inputs of a program from consecutive samples. Samples from number `samples` on are ignored ones.
+  // Loads the inputs of a program from consecutive samples. Samples from number `samples` on are ignored
+  // ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
     return inputs.load(program, execution, *stream, source, first, samples);
   }
   // Reads device memory in pieces that the host can access.
-  Status read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece);
+  Status read_memory(std::byte* from, uint64_t bytes,
+                     const std::function<Status(std::span<const std::byte>)>& piece);
 
   const Plan& plan() const { return planned->plan; }
   const Programs& programs() const { return planned->programs; }
@@ -95,16 +99,16 @@ class TrainerCore {
   std::shared_ptr<const Planned> planned;
   TrainerOptions options;
   TrainerMemory memory;
-  std::unique_ptr<Stream> stream;   // works in `memory`, and is destroyed before it
+  std::unique_ptr<Stream> stream;  // works in `memory`, and is destroyed before it
   Execution execution;
-  kernels::StepState state{};   // the host's copy
+  kernels::StepState state{};  // the host's copy
   SampleInputs inputs;
   CarriedState carried;
   CancelFlag cancels;
   ProgressBoard progress;
   Condition condition = Condition::ready;
-  bool as_created = true;   // the tensors still have the values that fill() wrote
-  bool computes = false;    // a Computing lives
+  bool as_created = true;  // the tensors still have the values that fill() wrote
+  bool computes = false;   // a Computing lives
 };
 
 // The trainer computes for the lifetime of the object: no callback may start another computation.

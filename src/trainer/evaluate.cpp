@@ -23,22 +23,30 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   uint64_t tokens = 0;
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
-      const uint64_t start = dataset.evaluation_start(batch, core.global_batch(), static_cast<uint32_t>(sample), core.sequence());
-      if (most == 0 || batch * core.global_batch() + sample < most) tokens += dataset.sample_tokens(Dataset::Part::evaluation, start, core.sequence());
-      STW_TRY(dataset.read(Dataset::Part::evaluation, start, core.sequence(), rows, Dataset::evaluation_mask(start)));
-      if (most > 0 && batch * core.global_batch() + sample >= most) std::fill_n(rows.targets, core.sequence(), kernels::ignored_target);
+      const uint64_t start = dataset.evaluation_start(batch, core.global_batch(),
+                                                      static_cast<uint32_t>(sample), core.sequence());
+      if (most == 0 || batch * core.global_batch() + sample < most)
+        tokens += dataset.sample_tokens(Dataset::Part::evaluation, start, core.sequence());
+      STW_TRY(dataset.read(Dataset::Part::evaluation, start, core.sequence(), rows,
+                           Dataset::evaluation_mask(start)));
+      if (most > 0 && batch * core.global_batch() + sample >= most)
+        std::fill_n(rows.targets, core.sequence(), kernels::ignored_target);
       return ok();
     };
     for (uint64_t first = 0; first < core.global_batch(); first += static_cast<uint64_t>(program.samples)) {
       STW_TRY(core.load(program, std::ref(source), first, core.global_batch()));
       STW_TRY(core.stream->run(core.execution, program));
-      core.progress.count_evaluated(std::min(static_cast<uint64_t>(program.samples), core.global_batch() - first));
+      core.progress.count_evaluated(
+          std::min(static_cast<uint64_t>(program.samples), core.global_batch() - first));
     }
   }
   STW_TRY(core.pull_state());
-  const double loss = core.state.target_count > 0 ? core.state.loss_sum / static_cast<double>(core.state.target_count) : std::numeric_limits<double>::quiet_NaN();
+  const double loss = core.state.target_count > 0
+                          ? core.state.loss_sum / static_cast<double>(core.state.target_count)
+                          : std::numeric_limits<double>::quiet_NaN();
   const bool has_accuracy = core.state.target_count > 0 && core.graph().task != Task::number;
-  const double accuracy = has_accuracy ? core.state.hits / static_cast<double>(core.state.target_count) : std::numeric_limits<double>::quiet_NaN();
+  const double accuracy = has_accuracy ? core.state.hits / static_cast<double>(core.state.target_count)
+                                       : std::numeric_limits<double>::quiet_NaN();
   core.progress.end_evaluation(core.state.target_count, tokens, loss, accuracy);
   return loss;
 }
@@ -49,7 +57,8 @@ Status read_losses(TrainerCore& core, const Program& program, float* losses) {
   return core.stream->download(losses, core.execution.rows<std::byte>(program, program.losses), bytes);
 }
 
-Status each_log_probability(TrainerCore& core, const SampleSource& source, uint64_t samples, const UseLosses& use) {
+Status each_log_probability(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                            const UseLosses& use) {
   const Computing computing(core);
   const InPhase phase(core.progress, TrainerPhase::evaluate);
   const Program& program = core.programs().evaluate;
@@ -62,8 +71,10 @@ Status each_log_probability(TrainerCore& core, const SampleSource& source, uint6
     STW_TRY(core.stream->run(core.execution, program));
     STW_TRY(read_losses(core, program, losses.data()));
     core.progress.count_evaluated(std::min(m, samples - first));
-    if (!std::all_of(losses.begin(), losses.end(), [](float x) { return std::isfinite(x); })) return Error{Code::non_finite, "log-probabilities: the model's loss is not finite"};
-    for (uint64_t s = 0; s < m && first + s < samples; ++s) STW_TRY(use(first + s, losses.data() + s * length));
+    if (!std::all_of(losses.begin(), losses.end(), [](float x) { return std::isfinite(x); }))
+      return Error{Code::non_finite, "log-probabilities: the model's loss is not finite"};
+    for (uint64_t s = 0; s < m && first + s < samples; ++s)
+      STW_TRY(use(first + s, losses.data() + s * length));
   }
   return ok();
 }
@@ -71,8 +82,11 @@ Status each_log_probability(TrainerCore& core, const SampleSource& source, uint6
 Status write_all_reference(TrainerCore& core, const Dataset& dataset, const std::string& path) {
   STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.content_hash()));
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
-    const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
-    const auto source = [&](uint64_t window, const SampleRows& rows) { return dataset.read(part, dataset.window(part, window).first, core.sequence(), rows); };
+    const uint64_t windows =
+        part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
+    const auto source = [&](uint64_t window, const SampleRows& rows) {
+      return dataset.read(part, dataset.window(part, window).first, core.sequence(), rows);
+    };
     // The windows together hold every token. The loss of token i stands at i - 1; a window's first token has
     // none.
     const auto write = [&](uint64_t window, const float* losses) -> Status {
@@ -93,17 +107,23 @@ Result<double> evaluate(TrainerCore& core, const Dataset& dataset, uint64_t batc
   // Each window once; 0: the dataset repeats, and `batches` decides.
   const uint64_t most = dataset.evaluation_windows();
   if (most > 0) batches = std::min(batches, ceil_div(most, core.global_batch()));
-  const uint64_t asked = size_mul(batches, core.global_batch()), samples = most > 0 ? std::min(most, asked) : asked;
+  const uint64_t asked = size_mul(batches, core.global_batch()),
+                 samples = most > 0 ? std::min(most, asked) : asked;
   core.progress.begin_evaluation(samples);
-  return core.watched(Work::evaluate, WorkUnit::samples, samples, [&] { return make_evaluation(core, dataset, batches); });
+  return core.watched(Work::evaluate, WorkUnit::samples, samples,
+                      [&] { return make_evaluation(core, dataset, batches); });
 }
 
-Status log_probabilities(TrainerCore& core, const SampleSource& source, uint64_t samples, const UseLosses& use) {
+Status log_probabilities(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                         const UseLosses& use) {
   STW_TRY(core.check_ready());
   if (has_values(core.graph().task))
-    return Error{Code::unsupported, std::string("log-probabilities: the model's task is ") + task_row(core.graph().task).name + ", of which a target has no probability"};
+    return Error{Code::unsupported, std::string("log-probabilities: the model's task is ") +
+                                        task_row(core.graph().task).name +
+                                        ", of which a target has no probability"};
   core.progress.begin_evaluation(samples);
-  return core.watched(Work::evaluate, WorkUnit::samples, samples, [&] { return each_log_probability(core, source, samples, use); });
+  return core.watched(Work::evaluate, WorkUnit::samples, samples,
+                      [&] { return each_log_probability(core, source, samples, use); });
 }
 
 Status write_reference(TrainerCore& core, const Dataset& dataset, const std::string& path) {
@@ -112,7 +132,8 @@ Status write_reference(TrainerCore& core, const Dataset& dataset, const std::str
     if (dataset.tokens(part) > 0) STW_TRY(core.check_dataset(dataset, part, false));
   if (!dataset.has_pairs()) return Error{Code::bad_state, "reference: expected a dataset of pairs"};
   core.progress.begin_evaluation(dataset.training_windows() + dataset.evaluation_windows());
-  return core.watched(Work::evaluate, WorkUnit::samples, core.progress.read().evaluation_samples, [&] { return write_all_reference(core, dataset, path); });
+  return core.watched(Work::evaluate, WorkUnit::samples, core.progress.read().evaluation_samples,
+                      [&] { return write_all_reference(core, dataset, path); });
 }
 
 }  // namespace stw

@@ -14,7 +14,8 @@ Result<double> evaluate(TrainerCore& core, const Dataset& dataset, uint64_t batc
 using UseLosses = std::function<Status(uint64_t sample, const float* losses)>;
 // Calls use(sample, losses) for each sample. `losses` has a number for each row, 0 where there is no target.
 // Errors: unsupported (a task without probabilities), non_finite, those of `use`.
-Status log_probabilities(TrainerCore& core, const SampleSource& source, uint64_t samples, const UseLosses& use);
+Status log_probabilities(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                         const UseLosses& use);
 // Writes a file with the log-probability of every target of a dataset of pairs: a float for each of its
 // tokens, 0 for tokens that are no target. Errors: bad_state (another dataset), io_error.
 Status write_reference(TrainerCore& core, const Dataset& dataset, const std::string& path);

@@ -22,20 +22,24 @@ void TextRunner::reserve() {
 
 Result<const float*> TextRunner::read_logits(const Program& program, uint64_t row) {
   const Tensor& tensor = core_.graph().at(core_.graph().generate_ops.back().outputs[0]);
-  std::byte* const logits = core_.execution.rows<std::byte>(program, program.logits) + row * static_cast<uint64_t>(tensor.stride()) * element_bytes(tensor.format);
+  std::byte* const logits = core_.execution.rows<std::byte>(program, program.logits) +
+                            row * static_cast<uint64_t>(tensor.stride()) * element_bytes(tensor.format);
   if (core_.graph().compute == Format::f32) {
     if (const std::byte* there = core_.stream->on_host(logits)) return reinterpret_cast<const float*>(there);
     STW_TRY(core_.stream->download(logits_.data(), logits, logits_.size() * sizeof(float)));
     return logits_.data();
   }
   STW_TRY(core_.stream->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
-  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), core_.graph().compute == Format::bf16 ? from_bf16 : from_f16);
+  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(),
+                 core_.graph().compute == Format::bf16 ? from_bf16 : from_f16);
   return logits_.data();
 }
 
-Status TextRunner::take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out) {
+Status TextRunner::take_logits(const Program& program, uint64_t first, uint64_t rows,
+                               std::vector<std::byte>& raw, float* out) {
   const Tensor& tensor = core_.graph().at(core_.graph().generate_ops.back().outputs[0]);
-  const uint64_t stride = static_cast<uint64_t>(tensor.stride()), labels = static_cast<uint64_t>(core_.graph().labels), width = element_bytes(tensor.format);
+  const uint64_t stride = static_cast<uint64_t>(tensor.stride()),
+                 labels = static_cast<uint64_t>(core_.graph().labels), width = element_bytes(tensor.format);
   std::byte* const begin = core_.execution.rows<std::byte>(program, program.logits) + first * stride * width;
   const std::byte* from = core_.stream->on_host(begin);
   if (!from) {
@@ -61,7 +65,9 @@ Status TextRunner::take_logits(const Program& program, uint64_t first, uint64_t 
 Status TextRunner::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
   for (uint64_t i = 0; i < count; ++i)
     if (tokens[i] < 0 || tokens[i] >= core_.graph().vocabulary)
-      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(core_.graph().vocabulary)};
+      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) +
+                                           " is outside of the vocabulary of " +
+                                           std::to_string(core_.graph().vocabulary)};
   return ok();
 }
 
@@ -71,16 +77,20 @@ bool TextRunner::are_finite(const float* logits) const {
 
 Status TextRunner::check_length(const std::string& what, uint64_t tokens) const {
   if (tokens >= 1 && tokens <= static_cast<uint64_t>(core_.sequence())) return ok();
-  return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(core_.sequence()) + " tokens, found " + std::to_string(tokens)};
+  return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(core_.sequence()) +
+                                            " tokens, found " + std::to_string(tokens)};
 }
 
 Status TextRunner::check_text(const std::string& what, const Text& text) const {
   STW_TRY(check_length(what, text.count));
   STW_TRY(check_tokens(what.c_str(), text.tokens, text.count));
-  if (text.token_types && core_.graph().token_types == 0) return Error{Code::bad_argument, what + ": the model has no types of tokens"};
+  if (text.token_types && core_.graph().token_types == 0)
+    return Error{Code::bad_argument, what + ": the model has no types of tokens"};
   for (uint64_t i = 0; text.token_types && i < text.count; ++i)
     if (const int32_t type = text.token_types[i]; type < 0 || type >= core_.graph().token_types)
-      return Error{Code::bad_argument, what + ": token type " + std::to_string(type) + " is outside of the model's " + std::to_string(core_.graph().token_types)};
+      return Error{Code::bad_argument, what + ": token type " + std::to_string(type) +
+                                           " is outside of the model's " +
+                                           std::to_string(core_.graph().token_types)};
   return ok();
 }
 
@@ -95,8 +105,10 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
     if (rows.positions) std::fill_n(rows.positions, all, 0);
     for (size_t k = 0; k < texts.size(); ++k) {
       std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
-      if (rows.positions) std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
-      if (texts[k].token_types && rows.token_types) std::copy_n(texts[k].token_types, texts[k].count, rows.token_types + begins[k]);
+      if (rows.positions)
+        std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
+      if (texts[k].token_types && rows.token_types)
+        std::copy_n(texts[k].token_types, texts[k].count, rows.token_types + begins[k]);
     }
     return ok();
   };
@@ -107,10 +119,15 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
 
 Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(core_.check_ready());
-  if (!core_.graph().tells_logits()) return Error{Code::unsupported, "logits: a masked language model has some of every token, which are not told; log-probabilities of targets are"};
+  if (!core_.graph().tells_logits())
+    return Error{Code::unsupported,
+                 "logits: a masked language model has some of every token, which are not told; "
+                 "log-probabilities of targets are"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
-  if (core_.graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};
+  if (core_.graph().task == Task::token_label)
+    return Error{Code::unsupported,
+                 "logits: the model gives each token a label; classify has the logits of all of them"};
   return core_.watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
 }
 
@@ -135,23 +152,28 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
 Status TextRunner::classify(std::span<const Text> texts, float* out) {
   STW_TRY(core_.check_ready());
   if (core_.graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
-  for (size_t text = 0; text < texts.size(); ++text) STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
-  return core_.watched(Work::generate, WorkUnit::samples, texts.size(), [&] { return classify_all(texts, out); });
+  for (size_t text = 0; text < texts.size(); ++text)
+    STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
+  return core_.watched(Work::generate, WorkUnit::samples, texts.size(),
+                       [&] { return classify_all(texts, out); });
 }
 
 Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
   const Computing computing(core_);
   const InPhase phase(core_.progress, TrainerPhase::generate);
   const auto take = [&](const float* logits, size_t text) -> Status {
-    if (!are_finite(logits)) return Error{Code::non_finite, "classify: the logits of text " + std::to_string(text) + " are not finite"};
+    if (!are_finite(logits))
+      return Error{Code::non_finite,
+                   "classify: the logits of text " + std::to_string(text) + " are not finite"};
     std::copy_n(logits, core_.graph().labels, out + text * static_cast<size_t>(core_.graph().labels));
     return ok();
   };
-  const bool is_of_tokens = core_.graph().task == Task::token_label, keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
+  const bool is_of_tokens = core_.graph().task == Task::token_label,
+             keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
   const uint64_t room = static_cast<uint64_t>(core_.sequence());
   std::vector<uint64_t> begins;
   std::vector<std::byte> raw;
-  uint64_t done = 0;   // rows of `out` written so far, where each token has one
+  uint64_t done = 0;  // rows of `out` written so far, where each token has one
   for (size_t first = 0, end; first < texts.size(); first = end) {
     core_.begin_state();
     if (core_.graph().generates) {
@@ -163,13 +185,18 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
     }
     uint64_t used = 0;
     begins.clear();
-    for (end = first; end < texts.size() && used + texts[end].count <= room && (end == first || keeps_texts_apart); used += texts[end++].count) begins.push_back(used);
+    for (end = first;
+         end < texts.size() && used + texts[end].count <= room && (end == first || keeps_texts_apart);
+         used += texts[end++].count)
+      begins.push_back(used);
     STW_TRY(run_logits(texts.subspan(first, end - first), begins));
     if (is_of_tokens) {
       float* const begin = out + done * static_cast<uint64_t>(core_.graph().labels);
       STW_TRY(take_logits(core_.programs().decode, 0, used, raw, begin));
-      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().labels), [](float x) { return std::isfinite(x); }))
-        return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) + " or of one beside it are not finite"};
+      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().labels),
+                       [](float x) { return std::isfinite(x); }))
+        return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) +
+                                           " or of one beside it are not finite"};
       done += used;
       check_in(end - first);
       continue;

@@ -15,9 +15,9 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
-  uint32_t* in_order;   // preferences: pairs whose chosen text is ahead
-  double scale;         // factor that the gradients contain
-  void* stream;         // a cudaStream_t; null on the CPU
+  uint32_t* in_order;  // preferences: pairs whose chosen text is ahead
+  double scale;        // factor that the gradients contain
+  void* stream;        // a cudaStream_t; null on the CPU
 };
 
 enum class NonFinite : uint8_t { skip, stop };
@@ -27,16 +27,16 @@ struct TrainerOptions {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1, clip_norm = 1;
   double momentum = 0.9;
   bool nesterov = false;
-  double label_smoothing = 0, z_loss = 0;   // of tokens; with a preference, label_smoothing is of pairs
+  double label_smoothing = 0, z_loss = 0;  // of tokens; with a preference, label_smoothing is of pairs
   PreferenceOptions preference;
-  double outlier_limit = 0;   // standard deviations; 0: outliers are not skipped
+  double outlier_limit = 0;  // standard deviations; 0: outliers are not skipped
   NonFinite non_finite = NonFinite::skip;
-  double loss_scale = 65536;         // fp16: at the first step
-  uint32_t growth_interval = 2000;   // fp16
-  void* arena = nullptr;             // owned by the host; null: the trainer allocates
+  double loss_scale = 65536;        // fp16: at the first step
+  uint32_t growth_interval = 2000;  // fp16
+  void* arena = nullptr;            // owned by the host; null: the trainer allocates
   uint64_t arena_bytes = 0;
-  std::function<bool(const GradientView&)> gradient_hook;   // false: the step fails
-  Watch* watch = nullptr;   // of the trainer's creation and of all its calls; owned by the host; may be null
+  std::function<bool(const GradientView&)> gradient_hook;  // false: the step fails
+  Watch* watch = nullptr;  // of the trainer's creation and of all its calls; owned by the host; may be null
 };
 
 }  // namespace stw

@@ -28,7 +28,9 @@ Result<std::shared_ptr<const Planned>> Planned::finish(const Model& model, Plan 
 Result<std::shared_ptr<const Planned>> Planned::make(const Model& model, const Request& request) {
   STW_TRY(check_sequence(model, request.sequence));
   STW_TRY(check_numerics(model.config(), numerics_of(request, 32)));
-  auto source = [&](const Numerics& numerics) { return build_model(model.config(), request.sequence, numerics); };
+  auto source = [&](const Numerics& numerics) {
+    return build_model(model.config(), request.sequence, numerics);
+  };
   STW_ASSIGN(plan, search(source, request));
   return finish(model, std::move(plan));
 }
@@ -43,7 +45,8 @@ Result<std::shared_ptr<const Planned>> Planned::load(const Model& model, std::st
 }
 
 Status Planned::verify() const {
-  for (const Program* p : programs.all()) STW_TRY(stw::verify(graph, programs.arena, *p, programs.arena_bytes));
+  for (const Program* p : programs.all())
+    STW_TRY(stw::verify(graph, programs.arena, *p, programs.arena_bytes));
   return ok();
 }
 

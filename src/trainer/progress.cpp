@@ -40,7 +40,8 @@ void ProgressBoard::count_micro_step() {
   check_in(1);
 }
 
-void ProgressBoard::count_step(StepResult& result, uint64_t samples, double learning_rate, double next_loss_scale) {
+void ProgressBoard::count_step(StepResult& result, uint64_t samples, double learning_rate,
+                               double next_loss_scale) {
   const bool skipped = result.skip != kernels::skip_none;
   std::lock_guard lock(mutex_);
   progress_.step += !skipped;

@@ -28,13 +28,18 @@ Place place_of(const Arena& layout, int tensor) {
 // Whether the tensor outlives a step.
 bool lasts(const Graph& graph, int tensor) {
   switch (graph.at(tensor).kind) {
-    case Kind::state: case Kind::constant: case Kind::master: case Kind::optimizer: return true;
+    case Kind::state:
+    case Kind::constant:
+    case Kind::master:
+    case Kind::optimizer: return true;
     case Kind::parameter: return graph.owns_bytes(tensor);
     default: return false;
   }
 }
 
-struct Move { Place from, to; };
+struct Move {
+  Place from, to;
+};
 
 // The end of the last tensor in the arena that outlives a step.
 uint64_t kept_of(const std::vector<Move>& moves, Place Move::*place) {
@@ -59,7 +64,8 @@ Status grow(TrainerCore& core, uint64_t bytes, uint64_t kept) {
   follow_arena(core, before);
   if (!shortage) return ok();
   // Zeros, as on creation.
-  if (std::byte* const arena = core.memory.arena(); arena && arena != before) core.stream->zero(arena + kept, core.memory.arena_bytes() - kept);
+  if (std::byte* const arena = core.memory.arena(); arena && arena != before)
+    core.stream->zero(arena + kept, core.memory.arena_bytes() - kept);
   return core.memory.shortage_error(*shortage);
 }
 
@@ -75,34 +81,44 @@ void shrink(TrainerCore& core, uint64_t bytes, uint64_t kept) {
 Status check_replan(const TrainerCore& core) {
   STW_TRY(core.check_ready());
   if (core.progress.read().phase == TrainerPhase::idle) return ok();
-  return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
+  return Error{Code::bad_state,
+               "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
 }
 
 uint64_t memory_of_device(const TrainerCore& core) {
-  const uint64_t reserve = reserve_of(core.plan().request, profile_of(core.plan().request)), arena = core.memory.arena_bytes();
+  const uint64_t reserve = reserve_of(core.plan().request, profile_of(core.plan().request)),
+                 arena = core.memory.arena_bytes();
   if (core.options.arena) return size_add(core.options.arena_bytes, reserve);
   const uint64_t free = core.device.memory_free();
   // Memory outside of the arena that is already taken counts as part of the reserve.
-  return free == 0 ? 0 : size_add(size_add(free, arena), std::min(core.device.memory_outside(arena), reserve / 4 * 3));
+  return free == 0
+             ? 0
+             : size_add(size_add(free, arena), std::min(core.device.memory_outside(arena), reserve / 4 * 3));
 }
 
 Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
   STW_TRY(check_replan(core));
   const Plan& next = planned->plan;
   if (!next.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
-  if (!(next.numerics == core.plan().numerics) || next.request.global_batch != core.plan().request.global_batch ||
-      next.request.sequence != core.plan().request.sequence || next.request.threads != core.plan().request.threads)
-    return Error{Code::bad_state, "trainer: the plan has other numerics, another batch or another number of threads"};
+  if (!(next.numerics == core.plan().numerics) ||
+      next.request.global_batch != core.plan().request.global_batch ||
+      next.request.sequence != core.plan().request.sequence ||
+      next.request.threads != core.plan().request.threads)
+    return Error{Code::bad_state,
+                 "trainer: the plan has other numerics, another batch or another number of threads"};
   if (!next.numerics.exact && next.decisions.micro_batch != core.plan().decisions.micro_batch)
-    return Error{Code::bad_state, "trainer: in fast mode the bits depend on the micro-batch, and the plan has another one"};
+    return Error{Code::bad_state,
+                 "trainer: in fast mode the bits depend on the micro-batch, and the plan has another one"};
   STW_TRY(check_offload(core.options, next));
   const uint64_t bytes = next.bytes.arena;
-  std::vector<Move> moves;   // in the order of the arena, which is the same for all plans
+  std::vector<Move> moves;  // in the order of the arena, which is the same for all plans
   for (int t = 0; t < static_cast<int>(core.graph().tensors.size()); ++t)
-    if (lasts(core.graph(), t)) moves.push_back({place_of(core.programs().arena, t), place_of(planned->programs.arena, t)});
-  std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
+    if (lasts(core.graph(), t))
+      moves.push_back({place_of(core.programs().arena, t), place_of(planned->programs.arena, t)});
+  std::sort(moves.begin(), moves.end(),
+            [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
 
-  const Computing computing(core);   // the host's allocator is a callback too
+  const Computing computing(core);  // the host's allocator is a callback too
   // Everything that can fail comes first.
   STW_TRY(core.stream->wait());
   STW_ASSIGN(next_host, core.memory.take_host(next.bytes.host, bytes));
@@ -112,10 +128,14 @@ Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
 
   auto from_host = [&](const Move& m) { return core.memory.host() + m.from.offset; };
   for (const Move& m : moves)
-    if (m.to.on_host) core.stream->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena + m.from.offset, m.from.bytes);
+    if (m.to.on_host)
+      core.stream->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena + m.from.offset,
+                        m.from.bytes);
   // Tensors that stay in the arena keep their order. First those that move down are copied, in ascending
   // order, then those that move up, in descending order. No copy overwrites a tensor that has yet to move.
-  auto slide = [&](const Move& m) { core.stream->move(arena + m.to.offset, arena + m.from.offset, m.from.bytes); };
+  auto slide = [&](const Move& m) {
+    core.stream->move(arena + m.to.offset, arena + m.from.offset, m.from.bytes);
+  };
   auto stays = [](const Move& m) { return !m.from.on_host && !m.to.on_host; };
   for (const Move& m : moves)
     if (stays(m) && m.to.offset < m.from.offset) slide(m);
@@ -128,8 +148,11 @@ Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
   core.memory.replace_host(std::move(next_host));
   shrink(core, bytes, kept_of(moves, &Move::to));
   core.use(std::move(planned));
-  if (!core.memory.arena()) return TrainerMemory::out_of_memory("the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes, core.device.memory_free());
-  static_cast<void>(core.prepare());   // the trainer has moved already: the next step reports what fails here
+  if (!core.memory.arena())
+    return TrainerMemory::out_of_memory(
+        "the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes,
+        core.device.memory_free());
+  static_cast<void>(core.prepare());  // the trainer has moved already: the next step reports what fails here
   // Touch the whole arena, as on creation.
   const uint64_t resident = core.programs().arena.gradients_begin;
   core.stream->zero(core.memory.arena() + resident, bytes - resident);

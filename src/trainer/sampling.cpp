@@ -17,7 +17,8 @@ std::vector<int32_t> most_probable(std::span<const float> logits, size_t count) 
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   };
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(), is_before);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    is_before);
   order.resize(count);
   return order;
 }
@@ -52,7 +53,8 @@ std::vector<TokenChoice> candidates(std::span<const float> logits, const Samplin
 int32_t sample(std::span<const float> logits, const Sampling& how, uint64_t position) {
   if (how.temperature <= 0) return most_probable(logits, 1)[0];
   const std::vector<TokenChoice> all = candidates(logits, how);
-  const auto words = philox(how.seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0x67656e, 0});
+  const auto words =
+      philox(how.seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0x67656e, 0});
   double left = sum_of(all) * ((static_cast<double>(words[0]) + words[1] / 4294967296.0) / 4294967296.0);
   for (const TokenChoice& one : all) {
     left -= one.weight;

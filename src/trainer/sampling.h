@@ -7,9 +7,9 @@
 namespace stw {
 
 struct Sampling {
-  double temperature = 0;   // 0: the most probable token
-  uint32_t top_k = 0;       // 0: all
-  double top_p = 0;         // 0: all
+  double temperature = 0;  // 0: the most probable token
+  uint32_t top_k = 0;      // 0: all
+  double top_p = 0;        // 0: all
   uint64_t seed = 1337;
 };
 

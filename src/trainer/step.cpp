@@ -11,14 +11,19 @@ namespace stw {
 namespace {
 
 // Complete lines: building a message could run out of memory after the step is done.
-constexpr const char* skip_lines[] = {"", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
-                                      "step skipped: its loss or gradient norm is an outlier", "step skipped: a gradient is not finite"};
+constexpr const char* skip_lines[] = {
+    "", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
+    "step skipped: its loss or gradient norm is an outlier", "step skipped: a gradient is not finite"};
 
 // Refuses options that change a loss which this plan does not have.
 Status check_loss(const TrainerCore& core) {
   if (!has_values(core.graph().task)) return ok();
-  for (const auto& [name, value] : {std::pair{"label_smoothing", core.options.label_smoothing}, {"z_loss", core.options.z_loss}})
-    if (value != 0) return Error{Code::bad_argument, std::string("trainer: ") + name + " is for losses over a softmax, which the task " + task_row(core.graph().task).name + " has none of"};
+  for (const auto& [name, value] :
+       {std::pair{"label_smoothing", core.options.label_smoothing}, {"z_loss", core.options.z_loss}})
+    if (value != 0)
+      return Error{Code::bad_argument, std::string("trainer: ") + name +
+                                           " is for losses over a softmax, which the task " +
+                                           task_row(core.graph().task).name + " has none of"};
   return ok();
 }
 
@@ -26,31 +31,45 @@ Status check_loss(const TrainerCore& core) {
 Status check_gradients(const TrainerCore& core) {
   const Numerics& n = core.plan().numerics;
   if (n.gradients != Gradients::fp32 && core.options.gradient_hook)
-    return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in fp32, this plan keeps some in bf16"};
+    return Error{Code::bad_state,
+                 "trainer: a gradient hook needs all gradients in fp32, this plan keeps some in bf16"};
   if (!n.fused_update) return ok();
-  const std::string what = "trainer: the plan's update is fused into the backward pass, which keeps no gradients: ";
-  if (core.options.gradient_hook) return Error{Code::bad_state, what + "there are none for a gradient hook; plan without it"};
+  const std::string what =
+      "trainer: the plan's update is fused into the backward pass, which keeps no gradients: ";
+  if (core.options.gradient_hook)
+    return Error{Code::bad_state, what + "there are none for a gradient hook; plan without it"};
   if (core.options.clip_norm > 0)
-    return Error{Code::bad_argument, what + "their norm is not known before the update; set the clipping norm to 0, or plan without it"};
+    return Error{
+        Code::bad_argument,
+        what + "their norm is not known before the update; set the clipping norm to 0, or plan without it"};
   if (core.options.outlier_limit > 0)
-    return Error{Code::bad_argument, what + "their norm is not known before the update; skip no outliers, or plan without it"};
+    return Error{Code::bad_argument,
+                 what + "their norm is not known before the update; skip no outliers, or plan without it"};
   return ok();
 }
 
 std::string non_finite_reason(TrainerCore& core) {
   if (!std::isfinite(core.state.loss_sum)) return "the loss is not finite";
-  const Unsupervised reading;   // the step is done: no cancel any more
+  const Unsupervised reading;  // the step is done: no cancel any more
   const Arena& layout = core.programs().arena;
   for (const ParameterGradient& g : core.graph().gradients) {
-    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or consumed
+    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;  // in host memory, or consumed
     const bool is_short = core.graph().at(g.gradient).format == Format::bf16;
     bool finite = true;
-    const Status read = core.read_memory(core.execution.address(g.gradient), core.graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
-      const auto all_finite = [&]<class T>(const T* values, auto is_finite) { return std::all_of(values, values + piece.size() / sizeof(T), is_finite); };
-      if (is_short) finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()), [](uint16_t x) { return (x & 0x7f80) != 0x7f80; });
-      else finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()), [](float x) { return std::isfinite(x); });
-      return ok();
-    });
+    const Status read =
+        core.read_memory(core.execution.address(g.gradient), core.graph().at(g.gradient).bytes(1),
+                         [&](std::span<const std::byte> piece) {
+                           const auto all_finite = [&]<class T>(const T* values, auto is_finite) {
+                             return std::all_of(values, values + piece.size() / sizeof(T), is_finite);
+                           };
+                           if (is_short)
+                             finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()),
+                                                           [](uint16_t x) { return (x & 0x7f80) != 0x7f80; });
+                           else
+                             finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()),
+                                                           [](float x) { return std::isfinite(x); });
+                           return ok();
+                         });
     if (!read || !finite) return "the gradient of " + core.graph().at(g.parameter).name + " is not finite";
   }
   return "the norm of the gradients is not finite";
@@ -61,27 +80,37 @@ Status show_gradients(const TrainerCore& core) {
   if (!core.options.gradient_hook) return ok();
   const Arena& layout = core.programs().arena;
   const GradientView view{reinterpret_cast<float*>(core.memory.arena() + layout.gradients_begin),
-                          (layout.gradients_end - layout.gradients_begin) / sizeof(float), &core.execution.state->loss_sum,
-                          &core.execution.state->target_count, &core.execution.state->hits, core.state.loss_scale * core.state.batch_factor, core.execution.stream};
-  if (!core.options.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
+                          (layout.gradients_end - layout.gradients_begin) / sizeof(float),
+                          &core.execution.state->loss_sum,
+                          &core.execution.state->target_count,
+                          &core.execution.state->hits,
+                          core.state.loss_scale * core.state.batch_factor,
+                          core.execution.stream};
+  if (!core.options.gradient_hook(view))
+    return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
   return ok();
 }
 
 Status check_result(TrainerCore& core, const StepResult& result) {
   if (core.condition == Condition::broken)
-    return Error{Code::non_finite, "trainer: a gradient is not finite, and a fused update had changed parameters by then; restore a checkpoint"};
+    return Error{Code::non_finite,
+                 "trainer: a gradient is not finite, and a fused update had changed parameters by then; "
+                 "restore a checkpoint"};
   if (result.skip == kernels::skip_not_finite) {
     const bool scales = core.plan().numerics.precision == Precision::fp16;
     if (!scales && core.options.non_finite == NonFinite::stop)
       return Error{Code::non_finite, "trainer: " + non_finite_reason(core) + "; nothing was updated"};
     if (scales && core.state.loss_scale < 1)
-      return Error{Code::numeric, "trainer: the loss scale fell to 1 and " + non_finite_reason(core) +
-                                      " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
+      return Error{
+          Code::numeric,
+          "trainer: the loss scale fell to 1 and " + non_finite_reason(core) +
+              " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
   }
   return ok();
 }
 
-Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint64_t samples, double learning_rate) {
+Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                             double learning_rate) {
   const Computing computing(core);
   const InPhase phase(core.progress, TrainerPhase::train);
   core.progress.begin_step(static_cast<uint64_t>(core.plan().accumulation_steps));
@@ -93,12 +122,14 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
   const bool fused = core.plan().numerics.fused_update;
   for (uint64_t first = 0; first < core.global_batch(); first += m) {
     const bool is_short = core.global_batch() - first < m;
-    const Program& program = first == 0 ? programs.micro_first : is_short ? programs.micro_short : programs.micro_next;
+    const Program& program = first == 0 ? programs.micro_first
+                             : is_short ? programs.micro_short
+                                        : programs.micro_next;
     STW_TRY(core.load(program, source, first, samples));
     core.stream->upload(&core.execution.state->first_sample, &first, sizeof first);
     // It changes parameters, so that a failure cannot be undone.
     if (fused) core.as_created = false, core.condition = Condition::broken;
-    if (fused && core.device.is_cuda()) supervisor->commit();   // it is launched as a whole
+    if (fused && core.device.is_cuda()) supervisor->commit();  // it is launched as a whole
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
   }
@@ -115,12 +146,14 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
   result.loss = core.state.loss;
   result.grad_norm = core.state.grad_norm;
   result.loss_scale = core.carried.loss_scale;
-  if (core.graph().preference != Preference::none && core.state.target_count > 0) result.accuracy = core.state.hits / static_cast<double>(core.state.target_count);
+  if (core.graph().preference != Preference::none && core.state.target_count > 0)
+    result.accuracy = core.state.hits / static_cast<double>(core.state.target_count);
   result.seconds = seconds_now() - begin;
   core.condition = result.skip == kernels::skip_midway ? Condition::broken : Condition::ready;
   STW_TRY(check_result(core, result));
   const kernels::StepState& s = core.state;
-  core.carried = {s.loss_scale, s.good_steps, s.observed, s.loss_mean, s.loss_variance, s.norm_mean, s.norm_variance};
+  core.carried = {s.loss_scale,    s.good_steps, s.observed,     s.loss_mean,
+                  s.loss_variance, s.norm_mean,  s.norm_variance};
   if (result.skip != kernels::skip_none) core.device.log(log_warning, "trainer", skip_lines[result.skip]);
   core.progress.count_step(result, core.global_batch(), learning_rate, core.carried.loss_scale);
   return result;
@@ -128,18 +161,24 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
 
 }  // namespace
 
-Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples, double learning_rate) {
+Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                              double learning_rate) {
   STW_TRY(core.check_ready());
   const bool was_created = core.as_created;
-  auto result = core.watched(Work::step, WorkUnit::micro_steps, static_cast<uint64_t>(core.plan().accumulation_steps), [&] { return make_step(core, source, samples, learning_rate); });
+  auto result =
+      core.watched(Work::step, WorkUnit::micro_steps, static_cast<uint64_t>(core.plan().accumulation_steps),
+                   [&] { return make_step(core, source, samples, learning_rate); });
   // A cancelled step has changed no parameter: once an update begins, no cancel stops it.
-  if (!result && result.error().code == Code::cancelled) core.condition = Condition::ready, core.as_created = was_created;
+  if (!result && result.error().code == Code::cancelled)
+    core.condition = Condition::ready, core.as_created = was_created;
   return result;
 }
 
 Status check_offload(const TrainerOptions& options, const Plan& plan) {
   if (!options.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
-  return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
+  return Error{
+      Code::bad_state,
+      "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
 }
 
 Status check_options(const TrainerCore& core) {

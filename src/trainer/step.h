@@ -6,7 +6,8 @@ namespace stw {
 
 // Samples from number `samples` of the global batch on count as ignored. A cancelled step has changed no
 // parameter. Errors: bad_state, cancelled, callback_failed, non_finite, numeric, those of `source`.
-Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples, double learning_rate);
+Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
+                              double learning_rate);
 
 // Errors: bad_state where the options have a gradient hook and the plan offloads gradients.
 Status check_offload(const TrainerOptions& options, const Plan& plan);

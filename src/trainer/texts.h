@@ -23,7 +23,7 @@ struct GenerateOptions {
   int32_t* out = nullptr;
   uint64_t out_capacity = 0;
   Sampling sampling = {};
-  std::span<const int32_t> stop = {};   // tokens that end the answer
+  std::span<const int32_t> stop = {};  // tokens that end the answer
 };
 
 class TextRunner {
@@ -36,8 +36,8 @@ class TextRunner {
   // the first stop token. Errors: unsupported (the model does not generate), unsupported_shape, bad_argument,
   // non_finite, cancelled.
   Result<uint64_t> generate(const GenerateOptions& options);
-  // The logits of the token after `count` tokens (vocabulary), or of a classifier's labels. They are fp32, and
-  // valid until the next call that computes. Errors: unsupported where each token has a label.
+  // The logits of the token after `count` tokens (vocabulary), or of a classifier's labels. They are fp32,
+  // and valid until the next call that computes. Errors: unsupported where each token has a label.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
   // Writes the logits of all labels for each text, texts · labels numbers. Where tokens have labels, it
   // writes them for each token of each text. Errors: unsupported if the model is no classifier; else as
@@ -51,20 +51,22 @@ class TextRunner {
   Result<const float*> make_logits(const Text& text);
   Status classify_all(std::span<const Text> texts, float* out);
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
-  Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
-  Status check_text(const std::string& what, const Text& text) const;   // Errors: unsupported_shape, bad_argument
+  Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;  // Errors: bad_argument
+  Status check_text(const std::string& what,
+                    const Text& text) const;  // Errors: unsupported_shape, bad_argument
   bool are_finite(const float* logits) const;
   // Of a model that does not generate. Errors: cancelled.
   Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);
   // The logits of a row, after `program` has run.
   Result<const float*> read_logits(const Program& program, uint64_t row);
   // The logits of consecutive rows.
-  Status take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out);
+  Status take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw,
+                     float* out);
 
   TrainerCore& core_;
-  std::vector<int32_t> fed_;             // tokens of a prompt
-  std::vector<float> logits_;            // where the host cannot read them in the arena, or not as fp32
-  std::vector<uint16_t> short_logits_;   // in 16 bits, as they are in the arena
+  std::vector<int32_t> fed_;            // tokens of a prompt
+  std::vector<float> logits_;           // where the host cannot read them in the arena, or not as fp32
+  std::vector<uint16_t> short_logits_;  // in 16 bits, as they are in the arena
 };
 
 }  // namespace stw

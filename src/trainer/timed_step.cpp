@@ -49,7 +49,8 @@ std::vector<TimedProgram> programs_of_step(const TrainerCore& core) {
 Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what) {
   STW_TRY(core.check_free());
   if (!core.as_created)
-    return Error{Code::bad_state, what + ": expected a trainer without a step, a restore or an imported tensor"};
+    return Error{Code::bad_state,
+                 what + ": expected a trainer without a step, a restore or an imported tensor"};
   if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
   const Computing computing(core);
   const InPhase phase(core.progress, TrainerPhase::calibrate);
@@ -60,7 +61,8 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
       rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().classes()));
     }
     // A pair: the second text starts in the middle.
-    if (core.graph().preference != Preference::none) std::iota(rows.positions + core.sequence() / 2, rows.positions + core.sequence(), 0);
+    if (core.graph().preference != Preference::none)
+      std::iota(rows.positions + core.sequence() / 2, rows.positions + core.sequence(), 0);
     return ok();
   };
   const SampleSource source = std::ref(made_up);
@@ -69,20 +71,23 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
     const double begin = seconds_now();
     // Round 0 warms up: round 1 overwrites its times.
     for (size_t round = 0; round <= most_rounds; ++round) {
-      core.begin_state();   // the learning rate is 0
-      core.state.loss_scale = 1;   // small gradients may vanish, but none overflows
+      core.begin_state();         // the learning rate is 0
+      core.state.loss_scale = 1;  // small gradients may vanish, but none overflows
       core.push_state();
       for (TimedProgram& t : timed) {
         check_in();
-        if (t.program->inputs[Input::tokens] >= 0) STW_TRY(core.load(*t.program, source, 0, core.global_batch()));
+        if (t.program->inputs[Input::tokens] >= 0)
+          STW_TRY(core.load(*t.program, source, 0, core.global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = seconds_now();
-        STW_TRY(core.stream->run_timed(core.execution, *t.program, t.seconds.data() + at * t.program->instructions.size()));
+        STW_TRY(core.stream->run_timed(core.execution, *t.program,
+                                       t.seconds.data() + at * t.program->instructions.size()));
         t.program_seconds[at] = static_cast<float>(seconds_now() - start);
       }
       rounds = round;
       STW_TRY(core.pull_state());
-      if (core.state.skip != 0) return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
+      if (core.state.skip != 0)
+        return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
       if (rounds >= fewest_rounds && seconds_now() - begin > enough_seconds) break;
     }
     return ok();
@@ -90,12 +95,12 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
 
   // Allocates now, so that the weights come back even where memory runs out below.
   Filling filling = core.filling_of_all();
-  core.condition = Condition::broken;   // until the weights are back
+  core.condition = Condition::broken;  // until the weights are back
   Status ran = ok();
   std::exception_ptr thrown;
   try {
     ran = core.watched(Work::calibrate, WorkUnit::none, 0, run);
-  } catch (...) {   // no callback that may unwind its thread runs in `try`
+  } catch (...) {  // no callback that may unwind its thread runs in `try`
     thrown = std::current_exception();
   }
   STW_TRY(core.fill(filling));

@@ -15,10 +15,11 @@ inline constexpr size_t fewest_rounds = 5, most_rounds = 31;
 // A program, how often a step runs it, and the seconds of each round.
 struct TimedProgram {
   const Program* program;
-  uint64_t count;               // 0: timed in addition to the step
-  std::vector<float> seconds;   // (rounds, instructions)
-  std::vector<float> program_seconds;   // (rounds)
-  TimedProgram(const Program& p, uint64_t n) : program(&p), count(n), seconds(most_rounds * p.instructions.size()), program_seconds(most_rounds) {}
+  uint64_t count;                      // 0: timed in addition to the step
+  std::vector<float> seconds;          // (rounds, instructions)
+  std::vector<float> program_seconds;  // (rounds)
+  TimedProgram(const Program& p, uint64_t n)
+      : program(&p), count(n), seconds(most_rounds * p.instructions.size()), program_seconds(most_rounds) {}
   // The median over `rounds` rounds of one instruction, and of the whole program.
   double median_of(size_t instruction, size_t rounds) const;
   double median_of_program(size_t rounds) const;

@@ -17,10 +17,14 @@ bool is_aligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory)
 std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available) {
   if (by_host) return ", which the host's allocator refused";
   const std::string free = std::to_string(available) + " are free";
-  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?" : ", " + free + ", " + std::to_string(wanted - available) + " too few";
+  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?"
+                     : ", " + free + ", " + std::to_string(wanted - available) + " too few";
 }
 
-Error not_aligned() { return {Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"}; }
+Error not_aligned() {
+  return {Code::bad_argument,
+          "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
+}
 
 }  // namespace
 
@@ -41,22 +45,29 @@ std::string TrainerMemory::holders() const {
   std::string text;
   const std::vector<MemoryHolder> all = device_.memory_holders();
   for (size_t i = 0; i < all.size() && i < most_named; ++i)
-    text += (i == 0 ? "; process " : ", process ") + std::to_string(all[i].process) + (all[i].name.empty() ? "" : " (" + all[i].name.substr(0, 40) + ")") +
-            " holds " + std::to_string(all[i].bytes);
+    text += (i == 0 ? "; process " : ", process ") + std::to_string(all[i].process) +
+            (all[i].name.empty() ? "" : " (" + all[i].name.substr(0, 40) + ")") + " holds " +
+            std::to_string(all[i].bytes);
   return text;
 }
 
 // Without this check the system may promise more memory than it has, and end the process later.
-bool TrainerMemory::has_room(uint64_t wanted, uint64_t available) const { return device_.has_allocator() || available == 0 || wanted <= available; }
+bool TrainerMemory::has_room(uint64_t wanted, uint64_t available) const {
+  return device_.has_allocator() || available == 0 || wanted <= available;
+}
 
 Result<std::byte*> TrainerMemory::ask_arena(uint64_t bytes, uint64_t wanted) const {
   const uint64_t available = device_.memory_free();
   const bool is_there = has_room(wanted, available);
   void* memory = is_there ? device_.allocate(bytes, alignment) : nullptr;
   if (!memory)
-    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" +
-                             (wanted > bytes ? ", and what is offloaded " + std::to_string(wanted - bytes) + " of the same memory" : "") + refusal(is_there, device_.has_allocator(), wanted, available) +
-                             (is_there ? "" : holders()), wanted, available);
+    return out_of_memory(
+        "the arena needs " + std::to_string(bytes) + " bytes" +
+            (wanted > bytes
+                 ? ", and what is offloaded " + std::to_string(wanted - bytes) + " of the same memory"
+                 : "") +
+            refusal(is_there, device_.has_allocator(), wanted, available) + (is_there ? "" : holders()),
+        wanted, available);
   if (is_aligned(memory)) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);
   return not_aligned();
@@ -66,9 +77,12 @@ Result<HostMemory> TrainerMemory::ask_host(uint64_t bytes, uint64_t wanted) cons
   const uint64_t available = device_.host_memory_free();
   const bool by_host = device_.has_allocator() && !device_.is_cuda();
   const bool is_there = by_host || available == 0 || wanted <= available;
-  HostMemory memory(is_there ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr, HostRelease{&device_, bytes});
+  HostMemory memory(is_there ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr,
+                    HostRelease{&device_, bytes});
   if (!memory) {
-    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" + refusal(is_there, by_host, wanted, available), wanted, available);
+    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" +
+                                refusal(is_there, by_host, wanted, available),
+                            wanted, available);
     if (device_.is_cuda()) e.code = Code::host_out_of_memory;
     return e;
   }
@@ -80,7 +94,8 @@ Status TrainerMemory::take(uint64_t arena_bytes, uint64_t host_bytes, void* brou
   if (brought) {
     arena_bytes_ = brought_bytes;
     STW_TRY(check_size(arena_bytes));
-    if (!is_aligned(brought)) return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
+    if (!is_aligned(brought))
+      return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
     arena_ = static_cast<std::byte*>(brought);
   }
   // On a CPU both are the same memory.
@@ -113,7 +128,9 @@ Result<HostMemory> TrainerMemory::take_host(uint64_t bytes, uint64_t arena_bytes
 
 Status TrainerMemory::check_size(uint64_t bytes) const {
   if (owns_arena_ || bytes <= arena_bytes_) return ok();
-  return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " + std::to_string(bytes), bytes, arena_bytes_);
+  return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " +
+                           std::to_string(bytes),
+                       bytes, arena_bytes_);
 }
 
 bool TrainerMemory::resize(uint64_t bytes, uint64_t kept) {
@@ -135,8 +152,11 @@ std::optional<Shortage> TrainerMemory::grow(uint64_t bytes, uint64_t kept) {
 }
 
 Error TrainerMemory::shortage_error(const Shortage& s) const {
-  return out_of_memory("the arena needs " + std::to_string(s.wanted) + " bytes more" + refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
-                           (s.enough_free ? "" : holders()) + (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"), s.wanted, s.available);
+  return out_of_memory("the arena needs " + std::to_string(s.wanted) + " bytes more" +
+                           refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
+                           (s.enough_free ? "" : holders()) +
+                           (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"),
+                       s.wanted, s.available);
 }
 
 void TrainerMemory::shrink(uint64_t bytes, uint64_t kept) {

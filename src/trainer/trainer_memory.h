@@ -24,7 +24,7 @@ using HostMemory = std::unique_ptr<std::byte, HostRelease>;
 // is free.
 struct Shortage {
   bool enough_free;
-  uint64_t wanted, available;   // bytes; wanted: in addition to the arena
+  uint64_t wanted, available;  // bytes; wanted: in addition to the arena
 };
 
 class TrainerMemory {
@@ -34,8 +34,8 @@ class TrainerMemory {
   ~TrainerMemory();
   TrainerMemory(const TrainerMemory&) = delete;
 
-  std::byte* arena() const { return arena_; }   // aligned to 256 bytes; null before take(), and after a loss
-  std::byte* host() const { return host_.get(); }   // aligned to 256 bytes; null where nothing is offloaded
+  std::byte* arena() const { return arena_; }  // aligned to 256 bytes; null before take(), and after a loss
+  std::byte* host() const { return host_.get(); }  // aligned to 256 bytes; null where nothing is offloaded
   uint64_t arena_bytes() const { return arena_bytes_; }
 
   // Call once. `brought`: an arena that the host owns, or null. Errors: out_of_memory, host_out_of_memory,
@@ -71,7 +71,7 @@ class TrainerMemory {
   const Device& device_;
   HostMemory host_;
   std::byte* arena_ = nullptr;
-  uint64_t arena_bytes_ = 0;   // at least the plan's
+  uint64_t arena_bytes_ = 0;  // at least the plan's
   bool owns_arena_ = false;
 };
 

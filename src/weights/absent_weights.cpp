@@ -16,24 +16,43 @@ struct Sign {
 };
 
 constexpr Sign signs[] = {
-    {"", ".incomplete", true}, {"", ".part", true}, {"", ".crdownload", true}, {"", ".aria2", true},
-    {"pytorch_model", ".bin", false}, {"pytorch_model", ".bin.index.json", false}, {"model", ".bin", false}, {"consolidated", ".bin", false},
-    {"", ".gguf", false}, {"", ".ggml", false}, {"", ".pth", false}, {"", ".pt", false}, {"", ".ckpt", false}, {"", ".h5", false},
-    {"", ".msgpack", false}, {"", ".onnx", false}, {"", ".pdparams", false}, {"", ".ot", false},
+    {"", ".incomplete", true},
+    {"", ".part", true},
+    {"", ".crdownload", true},
+    {"", ".aria2", true},
+    {"pytorch_model", ".bin", false},
+    {"pytorch_model", ".bin.index.json", false},
+    {"model", ".bin", false},
+    {"consolidated", ".bin", false},
+    {"", ".gguf", false},
+    {"", ".ggml", false},
+    {"", ".pth", false},
+    {"", ".pt", false},
+    {"", ".ckpt", false},
+    {"", ".h5", false},
+    {"", ".msgpack", false},
+    {"", ".onnx", false},
+    {"", ".pdparams", false},
+    {"", ".ot", false},
 };
 // Files that a trainer leaves next to a model's weights and that hold no weights.
 constexpr std::string_view others[] = {"rng_state", "optimizer", "scheduler", "scaler", "training_args"};
 
 const Sign* sign_of(std::string_view name) {
-  if (std::any_of(std::begin(others), std::end(others), [&](std::string_view other) { return name.starts_with(other); })) return nullptr;
-  const auto* const found = std::find_if(std::begin(signs), std::end(signs), [&](const Sign& sign) { return name.starts_with(sign.beginning) && name.ends_with(sign.ending); });
+  if (std::any_of(std::begin(others), std::end(others),
+                  [&](std::string_view other) { return name.starts_with(other); }))
+    return nullptr;
+  const auto* const found = std::find_if(std::begin(signs), std::end(signs), [&](const Sign& sign) {
+    return name.starts_with(sign.beginning) && name.ends_with(sign.ending);
+  });
   return found == std::end(signs) ? nullptr : found;
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) names.push_back(at->path().filename().string());
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -46,15 +65,23 @@ Status check_absent_weights(const std::string& folder) {
   for (const std::string& name : names) {
     const Sign* const sign = sign_of(name);
     if (!sign || is_directory(folder + "/" + name)) continue;
-    if (sign->is_incomplete) return corrupt(folder + "/" + name, "a download that has not come to its end, and no other weights lie beside it; download them again" + way_out);
-    return Error{Code::unsupported, folder + "/" + name + ": weights of this format are not read; save them as safetensors" + way_out};
+    if (sign->is_incomplete)
+      return corrupt(
+          folder + "/" + name,
+          "a download that has not come to its end, and no other weights lie beside it; download them again" +
+              way_out);
+    return Error{
+        Code::unsupported,
+        folder + "/" + name + ": weights of this format are not read; save them as safetensors" + way_out};
   }
   for (const std::string& name : names) {
     const std::string inner = folder + "/" + name;
     if (!is_directory(inner) || name.starts_with("replaced-run")) continue;
     for (const std::string& weights : names_in(inner))
-      if (weights.ends_with(".safetensors") ? weights != "adapter_model.safetensors" : sign_of(weights) != nullptr)
-        return Error{Code::corrupt, folder + ": has no weights of its own, and " + inner + "/" + weights + " may be them; name them by --weights" + way_out};
+      if (weights.ends_with(".safetensors") ? weights != "adapter_model.safetensors"
+                                            : sign_of(weights) != nullptr)
+        return Error{Code::corrupt, folder + ": has no weights of its own, and " + inner + "/" + weights +
+                                        " may be them; name them by --weights" + way_out};
   }
   return ok();
 }

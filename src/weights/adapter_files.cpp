@@ -7,15 +7,15 @@
 
 #include "planner/base/python_json.h"
 #include "src/files/file.h"
-#include "src/weights/model.h"
 #include "src/models/file_names.h"
 #include "src/models/heads/labels.h"
+#include "src/weights/model.h"
 
 namespace stw {
 
 namespace {
 
-constexpr uint64_t largest_labels = uint64_t{1} << 28;   // limit of bytes of labels.json
+constexpr uint64_t largest_labels = uint64_t{1} << 28;  // limit of bytes of labels.json
 constexpr std::string_view wrapper = "base_model.model.";
 // Values of task_type; PEFT has none for masked language models.
 constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS";
@@ -33,18 +33,22 @@ Status refuse_others(const Json& json) {
   if (type != "LORA") return unsupported("peft_type \"" + type + "\" is not supported");
   STW_ASSIGN(bias, get_string(json, "bias", "none"));
   if (bias != "none") return unsupported("bias \"" + bias + "\" is not supported");
-  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern", "layer_replication",
-                          "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config"}) {
+  for (const char* key :
+       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern",
+        "layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens",
+        "arrow_config", "kasa_config"}) {
     const Json* value = json.find(key);
     if (!value || value->is_null() || (value->as_bool() && !*value->as_bool())) continue;
-    if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty())) continue;
+    if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty()))
+      continue;
     return unsupported(std::string(key) + " is not supported");
   }
   // These initialisations change the weights below, or train only half of an adapter. PEFT ignores case in
   // some of them.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
     for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga", "mica"})
-      if (lowered(*begin->as_string()).starts_with(way)) return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
+      if (lowered(*begin->as_string()).starts_with(way))
+        return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
   return ok();
 }
 
@@ -59,7 +63,8 @@ Status parse(const Json& json, AdapterConfig& config) {
   if (rank < 1) return unsupported("r is " + std::to_string(rank));
   if (const Json* modules = json.find("modules_to_save"))
     for (const Json& name : modules->elements()) {
-      if (!name.as_string()) return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
+      if (!name.as_string())
+        return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
       config.saved_modules.push_back(*name.as_string());
     }
   a.rank = rank;
@@ -75,8 +80,10 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
   const Json* names = &json;
   if (json.is_object()) {
     STW_ASSIGN(name, get_string(json, "task"));
-    const auto row = std::find_if(task_rows.begin(), task_rows.end(), [&](const TaskRow& r) { return name == r.name; });
-    if (row == task_rows.end() || !has_labels(static_cast<Task>(row - task_rows.begin()))) return Error{Code::unsupported_field, "task \"" + name + "\" is not supported"};
+    const auto row =
+        std::find_if(task_rows.begin(), task_rows.end(), [&](const TaskRow& r) { return name == r.name; });
+    if (row == task_rows.end() || !has_labels(static_cast<Task>(row - task_rows.begin())))
+      return Error{Code::unsupported_field, "task \"" + name + "\" is not supported"};
     config.task = static_cast<Task>(row - task_rows.begin());
     names = json.find("labels");
   }
@@ -86,8 +93,11 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
     config.labels.push_back(*name.as_string());
   }
   if (config.labels.size() != config.label_count)
-    return Error{Code::corrupt, "expected " + std::to_string(config.label_count) + " names, as many as the head has rows, found " + std::to_string(config.labels.size())};
-  if (auto status = check_labels(config.task.value_or(Task::label), config.labels); !status) return Error{Code::corrupt, status.error().message};
+    return Error{Code::corrupt, "expected " + std::to_string(config.label_count) +
+                                    " names, as many as the head has rows, found " +
+                                    std::to_string(config.labels.size())};
+  if (auto status = check_labels(config.task.value_or(Task::label), config.labels); !status)
+    return Error{Code::corrupt, status.error().message};
   return ok();
 }
 
@@ -110,14 +120,17 @@ Status find_labels(const std::string& folder, const std::vector<int64_t>& shape,
   STW_ASSIGN(text, read_text(path, largest_labels));
   auto json = parse_python_json(text);
   if (!json) return corrupt(path, json.error().message);
-  if (auto status = parse_labels(*json, config); !status) return Error{status.error().code, path + ": " + status.error().message};
+  if (auto status = parse_labels(*json, config); !status)
+    return Error{status.error().code, path + ": " + status.error().message};
   if (config.task && !is_for(config.task_type, *config.task))
-    return corrupt(path, std::string("expected a task for task_type \"") + config.task_type + "\" of adapter_config.json, found \"" + task_row(*config.task).name + "\"");
+    return corrupt(path, std::string("expected a task for task_type \"") + config.task_type +
+                             "\" of adapter_config.json, found \"" + task_row(*config.task).name + "\"");
   return ok();
 }
 
 Error stray(const std::string& folder, const std::string& tensor) {
-  return {Code::unsupported, adapter_weights(folder) + ": tensor " + tensor + " is none of a low-rank adapter of a matrix"};
+  return {Code::unsupported,
+          adapter_weights(folder) + ": tensor " + tensor + " is none of a low-rank adapter of a matrix"};
 }
 
 // Finds the modules that have adapter tensors, which are the resolved target_modules, and the labels of a
@@ -126,7 +139,9 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
   Adapters& adapters = config.adapters;
   const std::string path = adapter_weights(folder);
   if (!file_exists(path) && file_exists(folder + "/adapter_model.bin"))
-    return Error{Code::unsupported, folder + "/adapter_model.bin: weights of this format are not read; save them as safetensors"};
+    return Error{
+        Code::unsupported,
+        folder + "/adapter_model.bin: weights of this format are not read; save them as safetensors"};
   STW_ASSIGN(reader, SafetensorsReader::open(path));
   std::set<std::string> targets;
   for (const SafetensorsInfo& t : reader.tensors()) {
@@ -134,7 +149,9 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
     if (is_of_any_head(name)) {
       const std::string& task = config.task_type;
-      if (!task.empty() && task != of_texts && task != of_tokens && task != "FEATURE_EXTRACTION") return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
+      if (!task.empty() && task != of_texts && task != of_tokens && task != "FEATURE_EXTRACTION")
+        return Error{Code::unsupported_field,
+                     adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
       if (gives_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
       config.head.emplace(name);
       continue;
@@ -160,7 +177,9 @@ std::string escaped(const std::string& name) {
 std::string shortest_target(const std::string& module, const std::set<std::string>& others) {
   for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0; dot = module.rfind('.', dot - 1)) {
     const std::string target = module.substr(dot + 1);
-    if (std::none_of(others.begin(), others.end(), [&](const std::string& other) { return names_module(target, other); })) return target;
+    if (std::none_of(others.begin(), others.end(),
+                     [&](const std::string& other) { return names_module(target, other); }))
+      return target;
   }
   return module;
 }
@@ -172,12 +191,16 @@ Json target_modules(const Graph& graph, const ModelConfig& config) {
   for (const Tensor& t : graph.tensors)
     if (t.adapter_of >= 0) modules.insert(module_name(graph.at(t.adapter_of)));
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !modules.count(module_name(t))) others.insert(module_name(t));
+    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !modules.count(module_name(t)))
+      others.insert(module_name(t));
   for (const std::string& module : modules) last.insert(shortest_target(module, others));
   if (config.is_part) {
-    if (std::any_of(last.begin(), last.end(), [](const std::string& target) { return target.find('.') != target.npos; })) last = modules;
+    if (std::any_of(last.begin(), last.end(),
+                    [](const std::string& target) { return target.find('.') != target.npos; }))
+      last = modules;
     std::string any;
-    for (const std::string& name : last) any += (any.empty() ? "" : "|") + (last == modules ? escaped(name_for_adapters(config, name)) : name);
+    for (const std::string& name : last)
+      any += (any.empty() ? "" : "|") + (last == modules ? escaped(name_for_adapters(config, name)) : name);
     return last == modules ? "(" + any + ")" : "(.*\\.)?language_model\\..*\\.(" + any + ")";
   }
   Json list = Json::array();
@@ -185,18 +208,22 @@ Json target_modules(const Graph& graph, const ModelConfig& config) {
   return list;
 }
 
-Json number(double x) { return x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x); }
+Json number(double x) {
+  return x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x);
+}
 
 }  // namespace
 
 bool holds_adapters(const std::string& folder) {
-  return is_directory(folder) && file_exists(adapter_config(folder)) && !file_exists(folder + "/model.safetensors") &&
+  return is_directory(folder) && file_exists(adapter_config(folder)) &&
+         !file_exists(folder + "/model.safetensors") &&
          !file_exists(folder + "/model.safetensors.index.json");
 }
 
 Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   const std::string path = adapter_config(folder);
-  if (!is_directory(folder) || !file_exists(path)) return Error{Code::io_error, folder + ": expected a folder of adapters, with an adapter_config.json"};
+  if (!is_directory(folder) || !file_exists(path))
+    return Error{Code::io_error, folder + ": expected a folder of adapters, with an adapter_config.json"};
   const auto with_path = [&](Error e) {
     e.message = path + ": " + e.message;
     return e;
@@ -222,29 +249,37 @@ const std::vector<std::string>& default_saved_modules() {
 
 // A module matches if its name ends with one of these. Source: peft, utils/other.py, _set_trainable.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter) {
-  for (size_t dot = parameter.rfind('.'); dot != parameter.npos && dot > 0; dot = parameter.rfind('.', dot - 1))
+  for (size_t dot = parameter.rfind('.'); dot != parameter.npos && dot > 0;
+       dot = parameter.rfind('.', dot - 1))
     for (const std::string& module : modules)
       if (parameter.substr(0, dot).ends_with(module)) return true;
   return false;
 }
 
-Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config) {
+Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph,
+                  const ModelConfig& config) {
   if (!is_for(found.task_type, config.task))
-    return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + found.task_type + "\" is not that of the model's task, " + task_row(config.task).name};
+    return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + found.task_type +
+                                              "\" is not that of the model's task, " +
+                                              task_row(config.task).name};
   for (const std::string& module : found.saved_modules) {
     bool is_of_other = false, is_known = module == "classifier" || module == "score";
     for (const Tensor& t : graph.tensors) {
       if (t.kind != Kind::parameter || t.adapter_of >= 0 || !is_saved({module}, t.name)) continue;
       (is_of_head(config, t.name) ? is_known : is_of_other) = true;
     }
-    if (is_of_other || !is_known) return Error{Code::unsupported_field, adapter_config(folder) + ": modules_to_save \"" + module + "\" is not supported"};
+    if (is_of_other || !is_known)
+      return Error{Code::unsupported_field,
+                   adapter_config(folder) + ": modules_to_save \"" + module + "\" is not supported"};
   }
   for (const std::string& name : found.head)
     if (!is_of_head(config, name)) return stray(folder, name);
   return ok();
 }
 
-std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter) { return std::string(wrapper) + name_for_adapters(config, parameter); }
+std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter) {
+  return std::string(wrapper) + name_for_adapters(config, parameter);
+}
 
 const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names) {
   for (const std::string& name : names)
@@ -267,14 +302,26 @@ Json adapter_config_json(const Graph& graph, const ModelConfig& config, const st
   if (graph.labels > 0)
     for (const std::string& module : default_saved_modules()) modules.push(module);
   for (const Tensor& t : graph.tensors)
-    if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") && !(graph.labels > 0 && is_saved(default_saved_modules(), t.name))) modules.push(module_name(t));
-  if (config.task != Task::masked_language_model) task = config.task == Task::token_label ? of_tokens : graph.labels > 0 ? of_texts : "CAUSAL_LM";
+    if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") &&
+        !(graph.labels > 0 && is_saved(default_saved_modules(), t.name)))
+      modules.push(module_name(t));
+  if (config.task != Task::masked_language_model)
+    task = config.task == Task::token_label ? of_tokens : graph.labels > 0 ? of_texts : "CAUSAL_LM";
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
-      .set("peft_type", "LORA").set("task_type", task).set("base_model_name_or_path", base)
-      .set("r", adapters.rank).set("lora_alpha", number(adapters.alpha)).set("lora_dropout", adapters.dropout)
-      .set("use_rslora", adapters.rank_stabilised).set("use_dora", false).set("bias", "none")
-      .set("target_modules", target_modules(graph, config)).set("modules_to_save", modules).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
+      .set("peft_type", "LORA")
+      .set("task_type", task)
+      .set("base_model_name_or_path", base)
+      .set("r", adapters.rank)
+      .set("lora_alpha", number(adapters.alpha))
+      .set("lora_dropout", adapters.dropout)
+      .set("use_rslora", adapters.rank_stabilised)
+      .set("use_dora", false)
+      .set("bias", "none")
+      .set("target_modules", target_modules(graph, config))
+      .set("modules_to_save", modules)
+      .set("fan_in_fan_out", is_transposed)
+      .set("inference_mode", true);
 }
 
 }  // namespace stw

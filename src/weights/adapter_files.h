@@ -7,28 +7,30 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/graph/graph.h"
 #include "planner/base/json.h"
 #include "planner/base/result.h"
+#include "planner/graph/graph.h"
 #include "src/models/model.h"
 #include "src/weights/safetensors.h"
 
 namespace stw {
 
 struct AdapterConfig {
-  Adapters adapters;   // exactly the modules that have tensors in the folder
-  std::string base;    // folder or name of the model below
-  std::string task_type;   // PEFT's; may be empty
-  size_t label_count = 0;            // of a label head in the folder; 0: no head
-  std::set<std::string> head;        // parameters of a head in the folder
+  Adapters adapters;           // exactly the modules that have tensors in the folder
+  std::string base;            // folder or name of the model below
+  std::string task_type;       // PEFT's; may be empty
+  size_t label_count = 0;      // of a label head in the folder; 0: no head
+  std::set<std::string> head;  // parameters of a head in the folder
   // "modules_to_save": modules trained in full, given by endings of their names
   std::vector<std::string> saved_modules;
-  std::vector<std::string> labels;   // the labels' names; empty where the folder does not give them
-  std::optional<Task> task;          // the head's task, where the folder gives it
+  std::vector<std::string> labels;  // the labels' names; empty where the folder does not give them
+  std::optional<Task> task;         // the head's task, where the folder gives it
 };
 
 inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
-inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
+inline std::string adapter_weights(const std::string& folder) {
+  return folder + "/adapter_model.safetensors";
+}
 
 // Labels of a head. This file is Stowage's own; PEFT has none.
 inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }
@@ -44,7 +46,8 @@ bool is_saved(const std::vector<std::string>& modules, std::string_view paramete
 const std::vector<std::string>& default_saved_modules();
 // Refuses modules to save and parameters in the folder that are not of this model's head, and a task_type of
 // another task.
-Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config);
+Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph,
+                  const ModelConfig& config);
 // The tensor of a parameter with one of these names; null where there is none.
 const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names);
 

@@ -5,27 +5,33 @@
 
 #include "planner/base/check_in.h"
 #include "planner/graph/optimizer.h"
-#include "src/execute/call.h"
 #include "src/base/elementary.h"
-#include "src/device/machine.h"
 #include "src/base/numbers.h"
+#include "src/device/machine.h"
+#include "src/execute/call.h"
 
 namespace stw {
 namespace {
 
-constexpr uint64_t made_at_once = 4096;   // random weights or codes for each task of the thread pool
+constexpr uint64_t made_at_once = 4096;  // random weights or codes for each task of the thread pool
 static_assert(made_at_once % kernels::weight_block == 0);
 
 // Calls body(first, count) for parts of `count` elements, on all threads if there is a pool.
 template <class Body>
 void for_parts(const kernels::Parallel& threads, uint64_t count, const Body& body) {
   if (!threads.run) return body(uint64_t{0}, count);
-  struct Context { uint64_t count; const Body& body; } context{count, body};
-  threads.run(threads.self, static_cast<int64_t>(ceil_div(count, made_at_once)), [](void* self, int64_t index, int) {
-    const Context& c = *static_cast<const Context*>(self);
-    const uint64_t first = static_cast<uint64_t>(index) * made_at_once;
-    c.body(first, std::min(made_at_once, c.count - first));
-  }, &context);
+  struct Context {
+    uint64_t count;
+    const Body& body;
+  } context{count, body};
+  threads.run(
+      threads.self, static_cast<int64_t>(ceil_div(count, made_at_once)),
+      [](void* self, int64_t index, int) {
+        const Context& c = *static_cast<const Context*>(self);
+        const uint64_t first = static_cast<uint64_t>(index) * made_at_once;
+        c.body(first, std::min(made_at_once, c.count - first));
+      },
+      &context);
 }
 
 }  // namespace
@@ -36,10 +42,14 @@ const Op* update_of(const Graph& graph, int parameter) {
   return nullptr;
 }
 
-Filling Filling::of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream, const Numerics& n) {
+Filling Filling::of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream,
+                        const Numerics& n) {
   Filling filling(model, execution, stream, elements, elements);
-  if (!device.is_cuda() || (model.has_weights() && n.quantize == Quantize::none && n.quantize_embeddings == Quantize::none)) return filling;
-  if (auto pool = device.make_pool(device.threads() > 0 ? device.threads() : processor_count())) filling.pool_ = std::move(*pool);
+  if (!device.is_cuda() ||
+      (model.has_weights() && n.quantize == Quantize::none && n.quantize_embeddings == Quantize::none))
+    return filling;
+  if (auto pool = device.make_pool(device.threads() > 0 ? device.threads() : processor_count()))
+    filling.pool_ = std::move(*pool);
   return filling;
 }
 
@@ -71,7 +81,7 @@ Status Filling::read(const Tensor& tensor, uint64_t first, uint64_t count) {
   float* const out = values_.data();
   if (model_.has_weights()) return model_.read(tensor, first, count, out);
   for_parts(threads(), count, [&](uint64_t at, uint64_t n) {
-    static_cast<void>(model_.read(tensor, first + at, n, out + at));   // only reading files can fail
+    static_cast<void>(model_.read(tensor, first + at, n, out + at));  // only reading files can fail
   });
   return ok();
 }
@@ -104,11 +114,13 @@ void Filling::put_part(size_t parameter, uint64_t first, const float* values, ui
   if (is_quantized(graph().at(tensor).format)) {
     const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
     for_parts(threads(), count, [&](uint64_t part, uint64_t n) {
-      kernels::quantize_weights(codes, values + part, static_cast<int64_t>(n), codes_.data() + kernels::code_bytes(codes, part), scales_.data() + part / kernels::weight_block);
+      kernels::quantize_weights(codes, values + part, static_cast<int64_t>(n),
+                                codes_.data() + kernels::code_bytes(codes, part),
+                                scales_.data() + part / kernels::weight_block);
     });
     return put_codes(tensor, first, count);
   }
-  const Op* update = update_of(graph(), tensor);   // null: frozen, without a master weight
+  const Op* update = update_of(graph(), tensor);  // null: frozen, without a master weight
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? execution_.address(master_tensor) : nullptr;
   const bool is_short = master && graph().at(master_tensor).format == Format::u8;
@@ -131,13 +143,18 @@ void Filling::put_part(size_t parameter, uint64_t first, const float* values, ui
 
 void Filling::put_codes(int tensor, uint64_t first, uint64_t count) {
   const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
-  std::byte* const scales = execution_.address(tensor) + kernels::scales_begin(codes, static_cast<int64_t>(graph().at(tensor).shape.elements()));
-  stream_.upload(execution_.address(tensor) + kernels::code_bytes(codes, first), codes_.data(), kernels::code_bytes(codes, count));
-  stream_.upload(scales + first / kernels::weight_block * sizeof(float), scales_.data(), ceil_div(count, kernels::weight_block) * sizeof(float));
+  std::byte* const scales =
+      execution_.address(tensor) +
+      kernels::scales_begin(codes, static_cast<int64_t>(graph().at(tensor).shape.elements()));
+  stream_.upload(execution_.address(tensor) + kernels::code_bytes(codes, first), codes_.data(),
+                 kernels::code_bytes(codes, count));
+  stream_.upload(scales + first / kernels::weight_block * sizeof(float), scales_.data(),
+                 ceil_div(count, kernels::weight_block) * sizeof(float));
 }
 
 void Filling::put(size_t parameter, uint64_t first, const float* values, uint64_t count) {
-  for (uint64_t done = 0; done < count; done += elements) put_part(parameter, first + done, values + done, std::min(elements, count - done));
+  for (uint64_t done = 0; done < count; done += elements)
+    put_part(parameter, first + done, values + done, std::min(elements, count - done));
 }
 
 }  // namespace stw

@@ -20,9 +20,11 @@ const Op* update_of(const Graph& graph, int parameter);
 class Filling {
  public:
   // For put() with at most `most` values of a parameter. fp32 parameters have no limit.
-  Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t most) : Filling(model, execution, stream, 0, most < elements ? most : elements) {}
+  Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t most)
+      : Filling(model, execution, stream, 0, most < elements ? most : elements) {}
   // For fill().
-  static Filling of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream, const Numerics& numerics);
+  static Filling of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream,
+                        const Numerics& numerics);
 
   // Writes all initial values except zeros. Errors: those of reading the model, and of the stream.
   Status fill();
@@ -31,24 +33,31 @@ class Filling {
   void put(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
  private:
-  static constexpr uint64_t elements = 1 << 16;   // processed at once
+  static constexpr uint64_t elements = 1 << 16;  // processed at once
   static_assert(elements % kernels::weight_block == 0);
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t values, uint64_t converted)
-      : model_(model), execution_(execution), stream_(stream), values_(values), half_(converted), remainder_(converted), short_remainder_(converted),
-        codes_(converted), scales_(ceil_div(converted, kernels::weight_block)) {}
+      : model_(model),
+        execution_(execution),
+        stream_(stream),
+        values_(values),
+        half_(converted),
+        remainder_(converted),
+        short_remainder_(converted),
+        codes_(converted),
+        scales_(ceil_div(converted, kernels::weight_block)) {}
   const Graph& graph() const { return *execution_.graph; }
   kernels::Parallel threads() const { return pool_ ? pool_->parallel() : execution_.parallel; }
   Status read(const Tensor& tensor, uint64_t first, uint64_t count);
   // At most `elements`.
   void put_part(size_t parameter, uint64_t first, const float* values, uint64_t count);
-  void put_codes(int tensor, uint64_t first, uint64_t count);   // uploads codes_ and scales_
+  void put_codes(int tensor, uint64_t first, uint64_t count);  // uploads codes_ and scales_
   void put_table(const RotaryTables& tables, int tensor, double (*function)(double));
 
   const Model& model_;
   const Execution& execution_;
   Stream& stream_;
   std::vector<float> values_;
-  std::vector<uint16_t> half_;   // in the formats of the arena, as are those below
+  std::vector<uint16_t> half_;  // in the formats of the arena, as are those below
   std::vector<int16_t> remainder_;
   std::vector<int8_t> short_remainder_;
   std::vector<uint8_t> codes_;

@@ -9,15 +9,15 @@
 #include "kernels/contract/kernels.h"
 #include "kernels/contract/sizes.h"
 #include "planner/base/check_in.h"
-#include "src/files/file.h"
 #include "src/base/numbers.h"
+#include "src/files/file.h"
 #include "src/weights/safetensors.h"
 
 namespace stw {
 
 namespace {
 
-constexpr uint64_t at_once = 1 << 18;   // elements; at least one row
+constexpr uint64_t at_once = 1 << 18;  // elements; at least one row
 
 // The update of a matrix with `columns` columns: row i gets Σ_r low(i, r)·high(column, r).
 struct Addition {
@@ -34,7 +34,8 @@ Result<std::vector<float>> read_all(const Model& model, const Tensor& t) {
 std::vector<float> transposed(const std::vector<float>& from, int64_t rows, int64_t columns) {
   std::vector<float> to(from.size());
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) to[static_cast<size_t>(j * rows + i)] = from[static_cast<size_t>(i * columns + j)];
+    for (int64_t j = 0; j < columns; ++j)
+      to[static_cast<size_t>(j * rows + i)] = from[static_cast<size_t>(i * columns + j)];
   return to;
 }
 
@@ -52,7 +53,8 @@ Result<Addition> addition_to(const Model& model, int weight) {
   STW_ASSIGN(high, read_all(model, *b));
   low = transposed(low, sum.rank, inputs);
   const bool is_transposed = std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
-    return op.attributes.transposed && std::find(op.inputs.begin(), op.inputs.end(), weight) != op.inputs.end();
+    return op.attributes.transposed &&
+           std::find(op.inputs.begin(), op.inputs.end(), weight) != op.inputs.end();
   });
   sum.low = is_transposed ? std::move(low) : std::move(high);
   sum.high = is_transposed ? std::move(high) : std::move(low);
@@ -79,10 +81,13 @@ void add(const Addition& sum, int64_t first_row, int64_t rows, int64_t columns, 
   cpu_table(best_isa())->adapter({&alone, std::align(64, bytes, at, space), bytes, nullptr}, args);
 }
 
-Status write_as(SafetensorsWriter& writer, TensorDType type, const std::vector<float>& values, size_t count, std::vector<uint16_t>& halves) {
-  if (type != TensorDType::bf16 && type != TensorDType::f16) return writer.write(std::as_bytes(std::span(values.data(), count)));
+Status write_as(SafetensorsWriter& writer, TensorDType type, const std::vector<float>& values, size_t count,
+                std::vector<uint16_t>& halves) {
+  if (type != TensorDType::bf16 && type != TensorDType::f16)
+    return writer.write(std::as_bytes(std::span(values.data(), count)));
   halves.resize(count);
-  for (size_t i = 0; i < count; ++i) halves[i] = type == TensorDType::bf16 ? to_bf16(values[i]) : to_f16(values[i]);
+  for (size_t i = 0; i < count; ++i)
+    halves[i] = type == TensorDType::bf16 ? to_bf16(values[i]) : to_f16(values[i]);
   return writer.write(std::as_bytes(std::span<const uint16_t>(halves)));
 }
 
@@ -96,7 +101,8 @@ Status write_weights(const Model& model, const std::string& path) {
   for (int t : model.parameters()) {
     const Tensor& p = model.graph().at(t);
     if (p.adapter_of >= 0) continue;
-    entries.push_back({p.name, merged_dtype(model, p), {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
+    entries.push_back(
+        {p.name, merged_dtype(model, p), {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
   std::vector<float> values;
@@ -109,11 +115,14 @@ Status write_weights(const Model& model, const std::string& path) {
     const auto columns = p.shape.rank > 1 ? static_cast<uint64_t>(p.shape.last()) : 1;
     const uint64_t rows = p.shape.elements() / columns, step = std::max<uint64_t>(1, at_once / columns);
     for (uint64_t in_file = 0; in_file < rows;) {
-      const auto [first, count] = p.layout.in_graph(in_file * columns, std::min(step, rows - in_file) * columns, p.shape.elements());
+      const auto [first, count] =
+          p.layout.in_graph(in_file * columns, std::min(step, rows - in_file) * columns, p.shape.elements());
       const uint64_t row = first / columns, n = count / columns;
       values.resize(count);
       STW_TRY(model.read(p, first, count, values.data()));
-      if (sum.rank > 0) add(sum, static_cast<int64_t>(row), static_cast<int64_t>(n), static_cast<int64_t>(columns), values.data());
+      if (sum.rank > 0)
+        add(sum, static_cast<int64_t>(row), static_cast<int64_t>(n), static_cast<int64_t>(columns),
+            values.data());
       STW_TRY(write_as(writer, entries[entry].dtype, values, count, halves));
       check_in(count * dtype_bytes(entries[entry].dtype));
       in_file += n;
@@ -129,16 +138,21 @@ uint64_t merged_bytes(const Model& model) {
   uint64_t bytes = 0;
   for (int t : model.parameters()) {
     const Tensor& p = model.graph().at(t);
-    if (p.adapter_of < 0) bytes = size_add(bytes, size_mul(p.shape.elements(), dtype_bytes(merged_dtype(model, p))));
+    if (p.adapter_of < 0)
+      bytes = size_add(bytes, size_mul(p.shape.elements(), dtype_bytes(merged_dtype(model, p))));
   }
   return bytes;
 }
 
 Status write_merged(const Model& model, const std::string& folder) {
   STW_TRY(make_directories(folder));
-  if (model.reads_from(folder)) return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
+  if (model.reads_from(folder))
+    return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
   for (const char* name : {"/adapter_config.json", "/model.safetensors.index.json"})
-    if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
+    if (file_exists(folder + name))
+      return Error{
+          Code::bad_argument,
+          folder + name + " lies there: readers would take the folder for something else; give another"};
   const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
   const bool had_weights = file_exists(weights), had_config = file_exists(config);
   // config.json is begun first and moved into place last. Only with it does the folder count as a model's,
@@ -148,7 +162,7 @@ Status write_merged(const Model& model, const std::string& folder) {
   STW_TRY(last.write(text.data(), text.size()));
   Status written = write_weights(model, weights);
   if (written) written = last.finish();
-  if (!written) {   // also files that were moved into place but could not be made durable
+  if (!written) {  // also files that were moved into place but could not be made durable
     if (!had_config) std::remove(config.c_str());
     if (!had_weights) std::remove(weights.c_str());
   }

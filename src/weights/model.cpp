@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "src/weights/adapter_files.h"
 #include "src/base/elementary.h"
-#include "src/files/file_kind.h"
 #include "src/base/hash.h"
-#include "src/models/file_names.h"
-#include "src/models/heads/labels.h"
 #include "src/base/numbers.h"
 #include "src/base/random.h"
+#include "src/files/file_kind.h"
+#include "src/models/file_names.h"
+#include "src/models/heads/labels.h"
+#include "src/weights/adapter_files.h"
 #include "src/weights/stray_tensors.h"
 
 namespace stw {
@@ -31,7 +31,9 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return s + "]";
 }
 
-std::vector<int64_t> dims(const Shape& shape) { return {shape.dims.begin(), shape.dims.begin() + shape.rank}; }
+std::vector<int64_t> dims(const Shape& shape) {
+  return {shape.dims.begin(), shape.dims.begin() + shape.rank};
+}
 
 // Draws normal values of mean 0, a function of (seed, parameter, element). Box-Muller on Philox, four
 // elements a draw.
@@ -39,8 +41,9 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   constexpr double pi2 = 6.283185307179586, unit = 1.0 / 4294967296.0;
   for (uint64_t i = 0; i < count;) {
     const uint64_t group = (first + i) / 4;
-    const auto words = philox(seed, {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32),
-                                     static_cast<uint32_t>(parameter), static_cast<uint32_t>(parameter >> 32)});
+    const auto words =
+        philox(seed, {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32),
+                      static_cast<uint32_t>(parameter), static_cast<uint32_t>(parameter >> 32)});
     double values[4];
     for (size_t pair = 0; pair < 2; ++pair) {
       const double radius = std::sqrt(-2 * portable_log((words[2 * pair] + 0.5) * unit));
@@ -48,7 +51,8 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
       values[2 * pair] = radius * portable_cos(angle);
       values[2 * pair + 1] = radius * portable_sin(angle);
     }
-    for (uint64_t lane = (first + i) % 4; lane < 4 && i < count; ++lane, ++i) out[i] = static_cast<float>(values[lane] * std);
+    for (uint64_t lane = (first + i) % 4; lane < 4 && i < count; ++lane, ++i)
+      out[i] = static_cast<float>(values[lane] * std);
   }
 }
 
@@ -62,46 +66,63 @@ void set_dropout(ModelConfig& config, float rate) {
 
 struct WithBase {
   ModelSource source;
-  AdapterConfig adapters;   // if they come from a folder
+  AdapterConfig adapters;  // if they come from a folder
 };
 
 // Completes the source: a folder of adapters names the model that they were made for.
 Result<WithBase> with_base(ModelSource source) {
   if (source.adapter.empty() && is_directory(source.source) && file_exists(adapter_config(source.source))) {
     if (!holds_adapters(source.source))
-      return Error{Code::bad_argument, source.source + ": holds a model's weights and adapters; which of them is meant? Move one of them away"};
+      return Error{
+          Code::bad_argument,
+          source.source +
+              ": holds a model's weights and adapters; which of them is meant? Move one of them away"};
     source.adapter = std::exchange(source.source, {});
   }
   const bool any = source.adapters.any() || !source.adapter.empty();
   if (any && !source.weights.empty())
-    return Error{Code::bad_argument, source.weights + ": adapters name their model by the folder of its config.json, where its weights must be, too"};
+    return Error{
+        Code::bad_argument,
+        source.weights +
+            ": adapters name their model by the folder of its config.json, where its weights must be, too"};
   if (holds_adapters(source.weights))
     return Error{Code::bad_argument, source.weights + ": holds adapters (--adapter), not a model's weights"};
   if (source.adapter.empty()) return WithBase{std::move(source), {}};
-  if (source.adapters.any()) return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
+  if (source.adapters.any())
+    return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
   STW_ASSIGN(found, read_adapter_config(source.adapter));
   source.adapters = found.adapters;
   if (found.label_count > 0) {
-    const bool same = source.label_count == found.label_count && (source.labels.empty() || found.labels.empty() || source.labels == found.labels);
+    const bool same = source.label_count == found.label_count &&
+                      (source.labels.empty() || found.labels.empty() || source.labels == found.labels);
     if (source.label_count > 0 && !same)
-      return Error{Code::bad_argument, source.adapter + ": has a head for " + std::to_string(found.label_count) + " labels of its own, which are not the " +
+      return Error{Code::bad_argument, source.adapter + ": has a head for " +
+                                           std::to_string(found.label_count) +
+                                           " labels of its own, which are not the " +
                                            std::to_string(source.label_count) + " that were given"};
     if (source.task && found.task && *source.task != *found.task)
-      return Error{Code::bad_argument, source.adapter + ": has a head for the task " + task_row(*found.task).name + ", which is not " + task_row(*source.task).name + ", that was given"};
+      return Error{Code::bad_argument, source.adapter + ": has a head for the task " +
+                                           task_row(*found.task).name + ", which is not " +
+                                           task_row(*source.task).name + ", that was given"};
     if (found.task) source.task = found.task;
     source.label_count = found.label_count;
     if (!found.labels.empty()) source.labels = found.labels;
   }
   const auto nowhere = [&](const std::string& what) {
-    return Error{Code::io_error, source.adapter + ": " + what + "; name the model itself, and this folder as its adapters (--model and --adapter)"};
+    return Error{Code::io_error,
+                 source.adapter + ": " + what +
+                     "; name the model itself, and this folder as its adapters (--model and --adapter)"};
   };
   if (source.source.empty() && source.config_json.empty()) {
-    if (found.base.empty()) return nowhere("its adapter_config.json names no model (base_model_name_or_path)");
+    if (found.base.empty())
+      return nowhere("its adapter_config.json names no model (base_model_name_or_path)");
     const std::string relative = source.adapter + "/" + found.base;
     source.source = found.base[0] != '/' && is_directory(relative) ? relative : found.base;
-    if (!file_exists(source.source) && !is_directory(source.source)) return nowhere("its model, \"" + found.base + "\", is no folder here");
+    if (!file_exists(source.source) && !is_directory(source.source))
+      return nowhere("its model, \"" + found.base + "\", is no folder here");
   }
-  if (holds_adapters(source.source)) return nowhere("its model, " + source.source + ", is a folder of adapters too");
+  if (holds_adapters(source.source))
+    return nowhere("its model, " + source.source + ", is a folder of adapters too");
   return WithBase{std::move(source), std::move(found)};
 }
 
@@ -115,24 +136,36 @@ Status check_quantization(const Json& config, const std::string& origin) {
   };
   const Json* const four_bits = quantization->find("load_in_4bit");
   const std::string method = text("quant_method", ""), type = text("bnb_4bit_quant_type", "fp4");
-  const bool is_in_4_bits = four_bits && four_bits->as_bool() && *four_bits->as_bool(), is_ours = method == "bitsandbytes";
+  const bool is_in_4_bits = four_bits && four_bits->as_bool() && *four_bits->as_bool(),
+             is_ours = method == "bitsandbytes";
   if (is_ours && is_in_4_bits && type == "nf4") return ok();
-  return Error{Code::unsupported_field, origin + ": its quantization_config, \"" + method + "\"" + (!is_ours ? "" : is_in_4_bits ? " with quant_type \"" + type + "\"" : " in 8 bits") +
-                                            ", is not supported: expected weights as numbers, or those of bitsandbytes in 4 bits with quant_type \"nf4\""};
+  return Error{Code::unsupported_field, origin + ": its quantization_config, \"" + method + "\"" +
+                                            (!is_ours       ? ""
+                                             : is_in_4_bits ? " with quant_type \"" + type + "\""
+                                                            : " in 8 bits") +
+                                            ", is not supported: expected weights as numbers, or those of "
+                                            "bitsandbytes in 4 bits with quant_type \"nf4\""};
 }
 
 // Checks the requested task and number of labels against the config.
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
-  if (has_labels(task)) return label_count > 0 || !config.labels.empty() ? ok() : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
-  if (label_count > 0) return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
-  if (!config.labels.empty()) return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given");
+  if (has_labels(task))
+    return label_count > 0 || !config.labels.empty()
+               ? ok()
+               : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
+  if (label_count > 0)
+    return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
+  if (!config.labels.empty())
+    return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name +
+                 ", that was given");
   return ok();
 }
 
 bool holds_any(const std::set<std::string>& head, const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return head.count(name) > 0; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return head.count(name) > 0; });
 }
 
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
@@ -148,7 +181,8 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
     }
     std::string names;
     for (size_t i = 0; preset_name(i); ++i) names += std::string(i ? ", " : "") + preset_name(i);
-    return Error{Code::io_error, path + ": no such file or folder, and no preset of that name; presets are " + names};
+    return Error{Code::io_error,
+                 path + ": no such file or folder, and no preset of that name; presets are " + names};
   }
   if (is_directory(path)) {
     if (weights.empty()) {
@@ -169,7 +203,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   auto model = std::make_shared<Model>();
   std::string origin, weights = source.weights;
   STW_ASSIGN(text, read_config(source, origin, weights));
-  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty()) return corrupt(origin, kind);
+  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty())
+    return corrupt(origin, kind);
   STW_ASSIGN(config, parse_model(text, origin));
   if (source.dropout) {
     if (!(*source.dropout >= 0 && *source.dropout < 1))
@@ -185,25 +220,36 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     model->has_new_head_ = *source.task != c.task;
     // Drops the head of a masked language model.
     if (*source.task == Task::language_model) c.task = Task::language_model;
-    else if (auto status = set_masked(c); !status) return Error{status.error().code, origin + ": " + status.error().message};
+    else if (auto status = set_masked(c); !status)
+      return Error{status.error().code, origin + ": " + status.error().message};
   }
-  if (auto status = model->take_masked_head(source, with.adapters.head); !status) return Error{status.error().code, origin + ": " + status.error().message};
+  if (auto status = model->take_masked_head(source, with.adapters.head); !status)
+    return Error{status.error().code, origin + ": " + status.error().message};
   if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
     const std::vector<std::string>& known_labels = model->config_.labels;
     model->has_new_head_ = known_labels.empty();
-    const std::vector<std::string> names = !source.labels.empty() ? source.labels : source.label_count == 0 || known_labels.size() == source.label_count ? known_labels : unnamed_labels(source.label_count);
+    const std::vector<std::string> names =
+        !source.labels.empty() ? source.labels
+        : source.label_count == 0 || known_labels.size() == source.label_count
+            ? known_labels
+            : unnamed_labels(source.label_count);
     const Task task = source.task ? *source.task : known_labels.empty() ? Task::label : model->config_.task;
-    if (auto status = set_labels(model->config_, task, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
+    if (auto status = set_labels(model->config_, task, names); !status)
+      return Error{status.error().code, origin + ": " + status.error().message};
   }
-  if (source.dropout && model->config_.task == Task::token_label) set_token_dropout(model->config_, *source.dropout);
-  if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
+  if (source.dropout && model->config_.task == Task::token_label)
+    set_token_dropout(model->config_, *source.dropout);
+  if (source.adapters.any())
+    model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source)
+                                                                             : source.source;
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
-  model->config_.json.erase("quantization_config");   // exported weights are numbers
+  model->config_.json.erase("quantization_config");  // exported weights are numbers
   if (!weights.empty()) {
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
   }
-  if (source.adapters.any() && has_head(model->config_.task)) STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
+  if (source.adapters.any() && has_head(model->config_.task))
+    STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
   // The parameters do not depend on the sequence length.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
@@ -213,12 +259,16 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->graph_ = std::move(*graph);
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
-  if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
+  if (model->graph_.parameter_count() >= size_limit / 64)
+    return Error{Code::unsupported_field, origin + ": the model is too large"};
   if (model->weights_) STW_TRY(model->check_weights(with.adapters.head));
   if (!source.adapter.empty()) {
     STW_TRY(check_head(source.adapter, with.adapters, model->graph_, model->config_));
     // Adapters on random weights would only add noise.
-    if (!model->weights_) return Error{Code::bad_argument, source.adapter + ": its model, " + origin + ", has no weights; name the folder that has (--model and --adapter)"};
+    if (!model->weights_)
+      return Error{Code::bad_argument,
+                   source.adapter + ": its model, " + origin +
+                       ", has no weights; name the folder that has (--model and --adapter)"};
     STW_TRY(model->open_adapters(source.adapter));
   }
   return std::shared_ptr<const Model>(std::move(model));
@@ -226,19 +276,22 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
 
 bool Model::holds(const SafetensorsReader& file, std::string_view parameter) const {
   const std::vector<std::string> names = names_in_files(config_, parameter);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return file.find(name) != nullptr; });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return file.find(name) != nullptr; });
 }
 
 // A folder of adapters may hold a masked-language-model head that its model lacks, or a decoder matrix of its
 // own. The matrix is then no longer tied to the embedding table: PEFT makes a copy of it.
 Status Model::take_masked_head(const ModelSource& source, const std::set<std::string>& head) {
   const Architecture& a = architecture_of(config_);
-  const bool is_masked = std::any_of(head.begin(), head.end(), [&](const std::string& name) { return is_of_masked_head(a, name); });
+  const bool is_masked = std::any_of(head.begin(), head.end(),
+                                     [&](const std::string& name) { return is_of_masked_head(a, name); });
   if (is_masked && !source.task && source.label_count == 0 && config_.task == Task::language_model) {
     has_new_head_ = true;
     STW_TRY(set_masked(config_));
   }
-  if (config_.task != Task::masked_language_model || !config_.tied || head.count(masked_decoder(a)) == 0) return ok();
+  if (config_.task != Task::masked_language_model || !config_.tied || head.count(masked_decoder(a)) == 0)
+    return ok();
   config_.tied = false;
   config_.json.set("tie_word_embeddings", false);
   return ok();
@@ -253,11 +306,15 @@ Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* f
   STW_ASSIGN(graph, build_forward(config, 1, Format::f32, {}));
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const std::string& name = graph.at(t).name;
-    if (!graph.owns_bytes(t) || !is_of_head(config_, name) || (found && holds_any(found->head, names_in_files(config_, name)))) continue;
+    if (!graph.owns_bytes(t) || !is_of_head(config_, name) ||
+        (found && holds_any(found->head, names_in_files(config_, name))))
+      continue;
     const bool is_in_weights = weights_ && holds(*weights_, name), stays = is_bias_of_table(config_, name);
     if (found && weights_ && !found->head.empty() && !is_in_weights && !stays)
-      return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
-    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name))) config_.frozen_head.insert(name);
+      return Error{Code::corrupt,
+                   adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
+    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name)))
+      config_.frozen_head.insert(name);
   }
   return ok();
 }
@@ -276,7 +333,10 @@ const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
   return found == in_adapters_.end() ? nullptr : found->second;
 }
 
-bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name)); }
+bool Model::is_drawn(const Tensor& p) const {
+  return !weights_ || p.adapter_of >= 0 ||
+         (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name));
+}
 
 bool Model::has_drawn_head() const {
   const auto is_new = [&](int t) {
@@ -293,9 +353,11 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 
 Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const Tensor& tensor : graph_.tensors) {
-    if (tensor.kind != Kind::parameter) continue;   // keeps tied tensors, which are parameters too
+    if (tensor.kind != Kind::parameter) continue;  // keeps tied tensors, which are parameters too
     for (const std::string& in_file : names_in_files(config_, tensor.name))
-      if (const SafetensorsInfo* found = weights_->find(in_file); found && in_weights_.emplace(tensor.name, found).second) break;
+      if (const SafetensorsInfo* found = weights_->find(in_file);
+          found && in_weights_.emplace(tensor.name, found).second)
+        break;
   }
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
@@ -303,16 +365,22 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
     const SafetensorsInfo *tied = find_tied(p), *entry = find_weight(p.name);
     if (!entry && !tied) {
       if (holds_any(head_of_adapters, names_in_files(config_, p.name))) continue;
-      const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
+      const std::string where =
+          weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     if (entry && Nf4Weight::is_one(*weights_, *entry)) {
       // Its matrices are transposed in files, but its codes would not be.
       if (config_.architecture == "gpt2")
-        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": matrices of gpt2 in 4 bits are not supported"};
-      if (!p.layout.is_plain())   // a new order of rows would also have to move the scales of blocks
-        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": in 4 bits, and with rows in order of heads, which is not supported"};
-      if (tied) return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name + ": in 4 bits, and tied to " + tied->name};
+        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name +
+                                            ": matrices of gpt2 in 4 bits are not supported"};
+      if (!p.layout.is_plain())  // a new order of rows would also have to move the scales of blocks
+        return Error{Code::unsupported,
+                     weights_->path_of(*entry) + ": tensor " + entry->name +
+                         ": in 4 bits, and with rows in order of heads, which is not supported"};
+      if (tied)
+        return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name +
+                                            ": in 4 bits, and tied to " + tied->name};
       STW_ASSIGN(codes, Nf4Weight::open(*weights_, *entry));
       STW_TRY(check_shape(*weights_, p, *entry, codes.shape()));
       nf4_.emplace(p.name, std::move(codes));
@@ -324,7 +392,8 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   std::set<const SafetensorsInfo*> used;
   for (const auto& [name, info] : in_weights_) used.insert(info);
   if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))
-    return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name + " is none of this " + config_.architecture +
+    return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name +
+                                        " is none of this " + config_.architecture +
                                         ": it would be left out; does the config lack what it is for?"};
   if (!has_codes()) return ok();
   for (int t : parameters_)
@@ -340,7 +409,7 @@ Status Model::open_adapters(const std::string& folder) {
     const Tensor& p = graph_.at(t);
     if (!p.of_adapters) continue;
     const SafetensorsInfo* found = find_adapter(*adapter_weights_, names_in_files(config_, p.name));
-    if (!found && p.adapter_of < 0) continue;   // the model's own head, or a new one
+    if (!found && p.adapter_of < 0) continue;  // the model's own head, or a new one
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
     STW_TRY(check_weight(*adapter_weights_, p, *found));
     in_adapters_.emplace(p.name, found);
@@ -348,20 +417,25 @@ Status Model::open_adapters(const std::string& folder) {
   return ok();
 }
 
-Status Model::check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape) {
+Status Model::check_shape(const SafetensorsReader& file, const Tensor& parameter,
+                          const SafetensorsInfo& found, const std::vector<int64_t>& shape) {
   if (shape == dims(parameter.shape)) return ok();
-  return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(shape)};
+  return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name + ": expected shape " +
+                                  shape_text(dims(parameter.shape)) + ", found " + shape_text(shape)};
 }
 
-Status Model::check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found) {
-  if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 && found.dtype != TensorDType::f16 &&
-      found.dtype != TensorDType::f64)
-    return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name + ": expected dtype F32, BF16, F16 or F64, found " + found.format};
+Status Model::check_weight(const SafetensorsReader& file, const Tensor& parameter,
+                           const SafetensorsInfo& found) {
+  if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 &&
+      found.dtype != TensorDType::f16 && found.dtype != TensorDType::f64)
+    return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name +
+                                    ": expected dtype F32, BF16, F16 or F64, found " + found.format};
   return check_shape(file, parameter, found, found.shape);
 }
 
 Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
-  if (const SafetensorsInfo* found = find_in_adapters(p)) return read_weight(*adapter_weights_, *found, p, first, count, out);
+  if (const SafetensorsInfo* found = find_in_adapters(p))
+    return read_weight(*adapter_weights_, *found, p, first, count, out);
   if (is_drawn(p)) {
     const uint64_t key = hash64(p.name.data(), p.name.size());
     switch (p.initializer) {
@@ -371,7 +445,8 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     }
     return ok();
   }
-  if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.read(*weights_, first, count, out);
+  if (const auto codes = nf4_.find(p.name); codes != nf4_.end())
+    return codes->second.read(*weights_, first, count, out);
   const SafetensorsInfo *tied = find_tied(p), *entry = find_weight(p.name);
   STW_TRY(read_weight(*weights_, entry ? *entry : *tied, p, first, count, out));
   if (!entry || !tied) return ok();
@@ -381,14 +456,16 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     const uint64_t n = std::min(count - done, converted_at_once);
     STW_TRY(read_weight(*weights_, *tied, p, first + done, n, other.data()));
     if (std::memcmp(other.data(), out + done, n * sizeof(float)) != 0)
-      return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + entry->name +
+      return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name +
+                                      ": expected the values of " + entry->name +
                                       ", found others: the config's tie_word_embeddings should be false"};
     done += n;
   }
   return ok();
 }
 
-Status Model::read_codes(const Tensor& p, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const {
+Status Model::read_codes(const Tensor& p, uint64_t first, uint64_t count, uint8_t* codes,
+                         float* scales) const {
   return nf4_.at(p.name).read_codes(*weights_, first, count, codes, scales);
 }
 
@@ -409,7 +486,8 @@ TensorDType Model::dtype_of(const Tensor& p) const {
   return *(entry ? entry : find_tied(p))->dtype;
 }
 
-Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& p, uint64_t first, uint64_t count, float* out) {
+Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& p,
+                          uint64_t first, uint64_t count, float* out) {
   for (uint64_t done = 0; done < count;) {
     const WeightLayout::Run run = p.layout.in_file(first + done, count - done, p.shape.elements());
     STW_TRY(read_values(file, info, run.at, run.count, out + done));
@@ -418,8 +496,9 @@ Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& 
   return ok();
 }
 
-Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) {
-  const TensorDType dtype = *info.dtype;   // the dtype was checked before
+Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first,
+                          uint64_t count, float* out) {
+  const TensorDType dtype = *info.dtype;  // the dtype was checked before
   const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {
@@ -431,8 +510,14 @@ Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& 
       double wide;
       switch (dtype) {
         case TensorDType::f32: std::memcpy(out + done + i, at, 4); break;
-        case TensorDType::bf16: std::memcpy(&half, at, 2); out[done + i] = from_bf16(half); break;
-        case TensorDType::f16: std::memcpy(&half, at, 2); out[done + i] = from_f16(half); break;
+        case TensorDType::bf16:
+          std::memcpy(&half, at, 2);
+          out[done + i] = from_bf16(half);
+          break;
+        case TensorDType::f16:
+          std::memcpy(&half, at, 2);
+          out[done + i] = from_f16(half);
+          break;
         default: std::memcpy(&wide, at, 8); out[done + i] = static_cast<float>(wide);
       }
     }

@@ -17,17 +17,17 @@ struct AdapterConfig;
 constexpr uint64_t largest_config = 1 << 28;
 
 struct ModelSource {
-  std::string source;                 // folder, config.json or preset; empty: config_json
+  std::string source;  // folder, config.json or preset; empty: config_json
   std::string config_json;
-  std::string weights;                // file or folder; empty: the source's own, if any
+  std::string weights;  // file or folder; empty: the source's own, if any
   uint64_t seed = 1337;
   std::optional<float> dropout;
-  Adapters adapters;                  // new adapters
-  std::string adapter;                // or a folder of adapters
+  Adapters adapters;    // new adapters
+  std::string adapter;  // or a folder of adapters
   // none: the config's task if it has labels or no labels are given, else Task::label
   std::optional<Task> task;
-  size_t label_count = 0;             // gives the model a head for labels; 0: as in the config
-  std::vector<std::string> labels;    // the labels' names; none: the model's own, else LABEL_0, …
+  size_t label_count = 0;           // gives the model a head for labels; 0: as in the config
+  std::vector<std::string> labels;  // the labels' names; none: the model's own, else LABEL_0, …
 };
 
 class Model {
@@ -40,8 +40,8 @@ class Model {
   const Graph& graph() const { return graph_; }
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
-  bool has_drawn_head() const;   // random, although the other weights come from files
-  bool has_codes() const { return !nf4_.empty(); }   // whether its files hold 4-bit matrices
+  bool has_drawn_head() const;                      // random, although the other weights come from files
+  bool has_codes() const { return !nf4_.empty(); }  // whether its files hold 4-bit matrices
   uint64_t seed() const { return seed_; }
   // The base model's name in an adapters' folder: an absolute path, or a preset; empty if unknown.
   const std::string& base() const { return base_; }
@@ -52,7 +52,8 @@ class Model {
   // Whether the files hold the parameter as nf4 codes. read_codes() reads these and their scales; `first`
   // must begin a block.
   bool holds_codes(const Tensor& parameter) const { return nf4_.count(parameter.name) > 0; }
-  Status read_codes(const Tensor& parameter, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
+  Status read_codes(const Tensor& parameter, uint64_t first, uint64_t count, uint8_t* codes,
+                    float* scales) const;
   // Whether its weights come from this folder.
   bool reads_from(const std::string& folder) const;
   // The parameter's dtype in its file, or the dtype that its codes were made from; fp32 where it comes from
@@ -71,13 +72,17 @@ class Model {
   Status find_frozen_head(const std::string& folder, const AdapterConfig* found);
   // The parameter's entry in the adapters' folder; null where it comes from elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
-  bool is_drawn(const Tensor& parameter) const;   // from the seed
+  bool is_drawn(const Tensor& parameter) const;  // from the seed
   Status open_adapters(const std::string& folder);
-  static Status check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape);
-  static Status check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found);
+  static Status check_shape(const SafetensorsReader& file, const Tensor& parameter,
+                            const SafetensorsInfo& found, const std::vector<int64_t>& shape);
+  static Status check_weight(const SafetensorsReader& file, const Tensor& parameter,
+                             const SafetensorsInfo& found);
   const SafetensorsInfo* find_tied(const Tensor& parameter) const;
-  static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& parameter, uint64_t first, uint64_t count, float* out);
-  static Status read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out);
+  static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info,
+                            const Tensor& parameter, uint64_t first, uint64_t count, float* out);
+  static Status read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first,
+                            uint64_t count, float* out);
   const SafetensorsInfo* find_weight(const std::string& name) const;
 
   ModelConfig config_;
@@ -86,8 +91,8 @@ class Model {
   std::optional<SafetensorsReader> weights_, adapter_weights_;
   // Entries of graph tensors in these files, by the tensors' own names, so that reading allocates nothing.
   std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
-  std::map<std::string, Nf4Weight> nf4_;   // by parameter; from weights_
-  bool has_new_head_ = false;              // although there are weights
+  std::map<std::string, Nf4Weight> nf4_;  // by parameter; from weights_
+  bool has_new_head_ = false;             // although there are weights
   std::string base_;
   uint64_t seed_ = 1337;
 };

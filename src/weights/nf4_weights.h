@@ -32,7 +32,8 @@ class Nf4Weight {
   // Elements [first, first + count), in fp32. Allocates nothing.
   Status read(const SafetensorsReader& file, uint64_t first, uint64_t count, float* out) const;
   // Codes and scales of the same elements. `first` must begin a block.
-  Status read_codes(const SafetensorsReader& file, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
+  Status read_codes(const SafetensorsReader& file, uint64_t first, uint64_t count, uint8_t* codes,
+                    float* scales) const;
 
  private:
   Nf4Weight() = default;
@@ -42,7 +43,7 @@ class Nf4Weight {
   const SafetensorsInfo *codes_ = nullptr, *scales_ = nullptr, *nested_scales_ = nullptr;
   std::vector<int64_t> shape_;
   TensorDType dtype_ = TensorDType::f32;
-  uint64_t nested_block_ = 0;   // scales that share a nested scale
+  uint64_t nested_block_ = 0;  // scales that share a nested scale
   float nested_offset_ = 0;
   std::array<float, 256> nested_values_{};
 };

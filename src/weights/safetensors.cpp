@@ -8,21 +8,33 @@
 
 #include "planner/base/json.h"
 #include "planner/base/python_json.h"
-#include "src/weights/absent_weights.h"
 #include "src/files/file_kind.h"
+#include "src/weights/absent_weights.h"
 
 namespace stw {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the format stores little-endian numbers as they are");
+static_assert(std::endian::native == std::endian::little,
+              "the format stores little-endian numbers as they are");
 
 constexpr uint64_t largest_header = 100'000'000;  // bytes; the format's own limit
-constexpr uint64_t index_limit = 100'000'000;   // bytes of a .index.json
+constexpr uint64_t index_limit = 100'000'000;     // bytes of a .index.json
 constexpr std::string_view metadata_key = "__metadata__";
 
-struct DTypeRow { std::string_view name; uint64_t bytes; };
-constexpr std::array<DTypeRow, 10> dtypes = {{{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
-                                              {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U8", 1}, {"BOOL", 1}}};
+struct DTypeRow {
+  std::string_view name;
+  uint64_t bytes;
+};
+constexpr std::array<DTypeRow, 10> dtypes = {{{"F64", 8},
+                                              {"F32", 4},
+                                              {"F16", 2},
+                                              {"BF16", 2},
+                                              {"I64", 8},
+                                              {"I32", 4},
+                                              {"I16", 2},
+                                              {"I8", 1},
+                                              {"U8", 1},
+                                              {"BOOL", 1}}};
 
 std::optional<TensorDType> find_dtype(std::string_view name) {
   for (size_t index = 0; index < dtypes.size(); ++index)
@@ -34,7 +46,8 @@ std::optional<TensorDType> find_dtype(std::string_view name) {
 // overflows.
 std::optional<uint64_t> tensor_bytes(uint64_t bytes, const std::vector<int64_t>& shape) {
   for (const int64_t dimension : shape)
-    if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes)) return std::nullopt;
+    if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes))
+      return std::nullopt;
   return bytes;
 }
 
@@ -59,7 +72,8 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
     info.shape.push_back(*held);
   }
   const auto bytes = tensor_bytes(dtype ? dtype_bytes(*dtype) : 1, info.shape);
-  if (!bytes) return in_tensor(path, name, "the size of shape " + to_string(**shape, 0) + " does not fit 64 bits");
+  if (!bytes)
+    return in_tensor(path, name, "the size of shape " + to_string(**shape, 0) + " does not fit 64 bits");
 
   auto offsets = get_array(value, "data_offsets");
   if (!offsets) return in_tensor(path, name, offsets.error().message);
@@ -73,8 +87,9 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
   // With an unknown dtype the size is unknown, but it is 0 exactly where there are no elements.
   if (dtype ? info.bytes != *bytes : (info.bytes == 0) != (*bytes == 0))
     return in_tensor(path, name,
-                     "expected " + (dtype || *bytes == 0 ? std::to_string(*bytes) : "more") + " bytes for dtype " + *dtype_text + " and shape " +
-                         to_string(**shape, 0) + ", found " + std::to_string(info.bytes));
+                     "expected " + (dtype || *bytes == 0 ? std::to_string(*bytes) : "more") +
+                         " bytes for dtype " + *dtype_text + " and shape " + to_string(**shape, 0) +
+                         ", found " + std::to_string(info.bytes));
   return info;
 }
 
@@ -90,9 +105,11 @@ Status check_cover(const std::string& path, const std::vector<SafetensorsInfo>& 
     data_bytes = std::max(data_bytes, tensor.offset + tensor.bytes);
   }
   if (header_end + data_bytes != file_bytes)
-    return corrupt(
-        path, "expected " + std::to_string(header_end + data_bytes) + " bytes, found " + std::to_string(file_bytes) +
-                  (file_bytes < header_end + data_bytes ? " (the file is truncated: download it again)" : " (data without a tensor)"));
+    return corrupt(path,
+                   "expected " + std::to_string(header_end + data_bytes) + " bytes, found " +
+                       std::to_string(file_bytes) +
+                       (file_bytes < header_end + data_bytes ? " (the file is truncated: download it again)"
+                                                             : " (data without a tensor)"));
   std::sort(order.begin(), order.end(), [](const SafetensorsInfo* a, const SafetensorsInfo* b) {
     return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes);
   });
@@ -119,16 +136,25 @@ Result<std::string> weights_in(const std::string& folder) {
   if (file_exists(index)) return index;
   STW_ASSIGN(names, files_in(folder, ".safetensors"));
   if (names.size() > 1)
-    return Error{Code::bad_argument, folder + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found " +
+    return Error{Code::bad_argument, folder +
+                                         ": expected model.safetensors, model.safetensors.index.json or one "
+                                         "other .safetensors file, found " +
                                          std::to_string(names.size()) + ", " + names[0] + " the first"};
   if (names.empty()) {
     STW_TRY(check_absent_weights(folder));
     return std::string();
   }
   if (names[0] == "adapter_model.safetensors")
-    return Error{Code::corrupt, folder + ": has the weights of adapters alone (adapter_model.safetensors); download the model's too, or give the config.json alone (--from-scratch) to begin with random ones"};
-  if (const size_t of = names[0].rfind("-of-"); of != std::string::npos && of >= 5 && names[0].find_first_not_of("0123456789", of + 4) == names[0].size() - 12)
-    return corrupt(folder + "/" + names[0], "one of several files of weights, and the others and model.safetensors.index.json are not there; download them again");
+    return Error{Code::corrupt,
+                 folder +
+                     ": has the weights of adapters alone (adapter_model.safetensors); download the model's "
+                     "too, or give the config.json alone (--from-scratch) to begin with random ones"};
+  if (const size_t of = names[0].rfind("-of-");
+      of != std::string::npos && of >= 5 &&
+      names[0].find_first_not_of("0123456789", of + 4) == names[0].size() - 12)
+    return corrupt(folder + "/" + names[0],
+                   "one of several files of weights, and the others and model.safetensors.index.json are not "
+                   "there; download them again");
   return folder + "/" + names[0];
 }
 
@@ -136,7 +162,9 @@ Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
   SafetensorsReader reader;
   if (is_directory(path)) {
     STW_ASSIGN(weights, weights_in(path));
-    if (weights.empty()) return Error{Code::io_error, path + ": expected model.safetensors or model.safetensors.index.json in this folder"};
+    if (weights.empty())
+      return Error{Code::io_error,
+                   path + ": expected model.safetensors or model.safetensors.index.json in this folder"};
     return open(weights);
   } else if (path.ends_with(".index.json")) {
     STW_TRY(reader.add_shards(path));
@@ -155,11 +183,12 @@ Status SafetensorsReader::add_file(const std::string& path) {
   uint64_t header_bytes = 0;
   STW_TRY(file.read(0, &header_bytes, 8));
   if (header_bytes > largest_header)
-    return corrupt(path, "expected a header of at most " + std::to_string(largest_header) + " bytes, found a length of " +
-                             std::to_string(header_bytes));
+    return corrupt(path, "expected a header of at most " + std::to_string(largest_header) +
+                             " bytes, found a length of " + std::to_string(header_bytes));
   if (header_bytes > file.size() - 8)
-    return corrupt(path, "expected at least " + std::to_string(8 + header_bytes) + " bytes for the header, found " +
-                             std::to_string(file.size()) + " (the file is truncated: download it again)");
+    return corrupt(path, "expected at least " + std::to_string(8 + header_bytes) +
+                             " bytes for the header, found " + std::to_string(file.size()) +
+                             " (the file is truncated: download it again)");
   std::string text(header_bytes, '\0');
   STW_TRY(file.read(8, text.data(), header_bytes));
   if (!text.starts_with('{')) return corrupt(path, "expected a header that starts with {");
@@ -191,7 +220,8 @@ Status SafetensorsReader::add_file(const std::string& path) {
 
 Status SafetensorsReader::add_shards(const std::string& index_path) {
   STW_ASSIGN(text, read_text(index_path, index_limit));
-  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty()) return corrupt(index_path, kind);
+  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty())
+    return corrupt(index_path, kind);
   auto index = parse_python_json(text);
   if (!index) return corrupt(index_path, index.error().message);
   auto weight_map = get_object(*index, "weight_map");
@@ -204,14 +234,16 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
   for (const auto& [name, shard] : (*weight_map)->members()) {
     const std::string* file_name = shard.as_string();
     // A name, not a path: an index must not reach outside its folder.
-    if (!file_name || file_name->empty() || file_name->find_first_of(std::string_view("/\0", 2)) != std::string::npos)
-      return corrupt(index_path,
-                     "weight_map: \"" + name + "\": expected the name of a file, found " + to_string(shard, 0));
+    if (!file_name || file_name->empty() ||
+        file_name->find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+      return corrupt(index_path, "weight_map: \"" + name + "\": expected the name of a file, found " +
+                                     to_string(shard, 0));
     shard_of.emplace(name, folder + *file_name);
     shards.insert(folder + *file_name);
   }
   for (const std::string& path : shards)
-    if (!file_exists(path)) return corrupt(index_path, "names " + path + ", which is not there; download it too");
+    if (!file_exists(path))
+      return corrupt(index_path, "names " + path + ", which is not there; download it too");
   for (const std::string& path : shards) STW_TRY(add_file(path));
   std::erase_if(tensors_, [&](const SafetensorsInfo& tensor) {
     const auto entry = shard_of.find(tensor.name);
@@ -220,8 +252,8 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
     return false;
   });
   if (!shard_of.empty())
-    return corrupt(index_path, "tensor \"" + shard_of.begin()->first + "\": expected in " + shard_of.begin()->second +
-                                   ", which does not have it");
+    return corrupt(index_path, "tensor \"" + shard_of.begin()->first + "\": expected in " +
+                                   shard_of.begin()->second + ", which does not have it");
   return ok();
 }
 
@@ -230,7 +262,9 @@ Status SafetensorsReader::add_shards(const std::string& index_path) {
 void SafetensorsReader::unwrap_names() {
   constexpr std::string_view compiled = "_orig_mod.", wrapped = "module.";
   for (SafetensorsInfo& tensor : tensors_)
-    for (size_t at; (at = tensor.name.find(compiled)) != std::string::npos && (at == 0 || tensor.name[at - 1] == '.');) tensor.name.erase(at, compiled.size());
+    for (size_t at;
+         (at = tensor.name.find(compiled)) != std::string::npos && (at == 0 || tensor.name[at - 1] == '.');)
+      tensor.name.erase(at, compiled.size());
   const auto is_wrapped = [&](const SafetensorsInfo& tensor) { return tensor.name.starts_with(wrapped); };
   if (tensors_.empty() || !std::all_of(tensors_.begin(), tensors_.end(), is_wrapped)) return;
   for (SafetensorsInfo& tensor : tensors_) tensor.name.erase(0, wrapped.size());
@@ -246,7 +280,8 @@ const SafetensorsInfo* SafetensorsReader::find(std::string_view name) const {
   return entry == names_.end() ? nullptr : &tensors_[entry->second];
 }
 
-Status SafetensorsReader::read(const SafetensorsInfo& tensor, uint64_t offset, std::span<std::byte> out) const {
+Status SafetensorsReader::read(const SafetensorsInfo& tensor, uint64_t offset,
+                               std::span<std::byte> out) const {
   if (offset > tensor.bytes || out.size() > tensor.bytes - offset)
     return Error{Code::bad_argument, path_of(tensor) + ": tensor \"" + tensor.name + "\" has " +
                                          std::to_string(tensor.bytes) + " bytes; asked for " +
@@ -257,7 +292,9 @@ Status SafetensorsReader::read(const SafetensorsInfo& tensor, uint64_t offset, s
 Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
                                                     const std::vector<SafetensorsEntry>& entries,
                                                     const SafetensorsMetadata& metadata) {
-  const auto refuse = [&](const std::string& message) { return Error{Code::bad_argument, path + ": " + message}; };
+  const auto refuse = [&](const std::string& message) {
+    return Error{Code::bad_argument, path + ": " + message};
+  };
   std::set<std::string_view> names;
   Json::Object header;
   header.reserve(entries.size() + 1);
@@ -296,7 +333,8 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
 Status SafetensorsWriter::write(std::span<const std::byte> data) {
   if (data.size() > missing_)
     return Error{Code::bad_argument, writer_.path() + ": " + std::to_string(data.size()) +
-                                         " bytes were written where " + std::to_string(missing_) + " are missing"};
+                                         " bytes were written where " + std::to_string(missing_) +
+                                         " are missing"};
   STW_TRY(writer_.write(data.data(), data.size()));
   missing_ -= data.size();
   return ok();

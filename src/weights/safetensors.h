@@ -29,9 +29,9 @@ struct SafetensorsInfo {
   std::string name;
   std::string format;                // its dtype in the file's spelling
   std::optional<TensorDType> dtype;  // nullopt: unknown here (F8_E4M3, ...); the bytes can still be read
-  std::vector<int64_t> shape;  // row-major; empty for a scalar
-  size_t file;                 // index into the files of the reader
-  uint64_t offset;             // from the start of that file, in bytes
+  std::vector<int64_t> shape;        // row-major; empty for a scalar
+  size_t file;                       // index into the files of the reader
+  uint64_t offset;                   // from the start of that file, in bytes
   uint64_t bytes;
 };
 
@@ -85,7 +85,8 @@ class SafetensorsWriter {
  public:
   // Errors: bad_argument (a name twice, a negative or too large shape, a header over the format's limit),
   // io_error.
-  static Result<SafetensorsWriter> create(const std::string& path, const std::vector<SafetensorsEntry>& entries,
+  static Result<SafetensorsWriter> create(const std::string& path,
+                                          const std::vector<SafetensorsEntry>& entries,
                                           const SafetensorsMetadata& metadata);
   // Errors: bad_argument where there is more data than the entries have, io_error.
   Status write(std::span<const std::byte> data);

@@ -22,13 +22,16 @@ std::string_view block_of(std::string_view name) {
 bool is_constant(std::string_view name) {
   // The last two are GPT-2's.
   constexpr std::string_view constants[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"};
-  return std::any_of(std::begin(constants), std::end(constants), [&](std::string_view suffix) { return name.ends_with(suffix); });
+  return std::any_of(std::begin(constants), std::end(constants),
+                     [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
 }  // namespace
 
-const SafetensorsInfo* find_stray(const SafetensorsReader& files, const std::set<const SafetensorsInfo*>& used, const Graph& graph, const ModelConfig& config) {
-  std::set<std::string, std::less<>> blocks;   // the model's blocks, by their names in files
+const SafetensorsInfo* find_stray(const SafetensorsReader& files,
+                                  const std::set<const SafetensorsInfo*>& used, const Graph& graph,
+                                  const ModelConfig& config) {
+  std::set<std::string, std::less<>> blocks;  // the model's blocks, by their names in files
   for (const Tensor& t : graph.tensors)
     if (t.kind == Kind::parameter)
       for (const std::string& name : names_in_files(config, t.name))

@@ -11,6 +11,8 @@ namespace stw {
 // The first such tensor, in the order of the files; null where there is none. `used`: the tensors that the
 // model reads. Ignored are constants in older files (masks, frequencies), blocks past the model's last one
 // (the config may have cut them), and tensors outside of blocks (heads, parts for images).
-const SafetensorsInfo* find_stray(const SafetensorsReader& files, const std::set<const SafetensorsInfo*>& used, const Graph& graph, const ModelConfig& config);
+const SafetensorsInfo* find_stray(const SafetensorsReader& files,
+                                  const std::set<const SafetensorsInfo*>& used, const Graph& graph,
+                                  const ModelConfig& config);
 
 }  // namespace stw

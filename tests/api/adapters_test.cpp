@@ -33,7 +33,8 @@ TEST(Adapters, AreParametersAndAloneTrained) {
   EXPECT_EQ(info.trainable, 3u * 4 * (32 + 32 + 32 + 16));
   EXPECT_EQ(info.parameters, plain.parameters + info.trainable);
   size_t index = 0;
-  EXPECT_EQ(stw_model_tensor_find(model.get(), "model.layers.2.self_attn.v_proj.lora_B.weight", &index), STW_OK);
+  EXPECT_EQ(stw_model_tensor_find(model.get(), "model.layers.2.self_attn.v_proj.lora_B.weight", &index),
+            STW_OK);
   auto tensor = sized<stw_tensor_info>();
   EXPECT_EQ(stw_model_tensor_at(model.get(), index, &tensor), STW_OK);
   EXPECT_EQ(tensor.shape[0], 16);
@@ -78,19 +79,23 @@ TEST(Adapters, LieOverMatricesInFewBits) {
     EXPECT_EQ(stw_plan_query(plan.get(), &info), STW_OK);
     return info.parameters;
   };
-  const uint64_t plain = bytes_of(STW_QUANTIZE_NONE), int8 = bytes_of(STW_QUANTIZE_INT8), nf4 = bytes_of(STW_QUANTIZE_NF4);
+  const uint64_t plain = bytes_of(STW_QUANTIZE_NONE), int8 = bytes_of(STW_QUANTIZE_INT8),
+                 nf4 = bytes_of(STW_QUANTIZE_NF4);
   EXPECT_LT(int8, plain * 2 / 3);
   EXPECT_LT(nf4, int8 - 10000);
   p.quantize_embeddings = STW_QUANTIZE_INT8;
   EXPECT_LT(bytes_of(STW_QUANTIZE_NF4), nf4 - 5000);
   const auto device = open_device();
   const auto plan = make_plan(model.get(), p);
-  const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+  const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+    return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e);
+  });
   stw_error error = sized<stw_error>();
   size_t matrix = 0;
   ASSERT_EQ(stw_model_tensor_find(model.get(), "model.layers.1.mlp.up_proj.weight", &matrix), STW_OK);
   DLManagedTensorVersioned* view = nullptr;
-  EXPECT_EQ(stw_trainer_export_tensor(trainer.get(), matrix, STW_TENSOR_PARAMETER, &view, &error), STW_UNSUPPORTED);
+  EXPECT_EQ(stw_trainer_export_tensor(trainer.get(), matrix, STW_TENSOR_PARAMETER, &view, &error),
+            STW_UNSUPPORTED);
   EXPECT_EQ(view, nullptr);
   EXPECT_NE(std::string(error.message).find("up_proj.weight"), std::string::npos) << error.message;
 
@@ -106,7 +111,8 @@ TEST(Adapters, LieOverMatricesInFewBits) {
   EXPECT_EQ(stw_plan_create(&none, model_with(tiny_options()).get(), &p, &error), STW_BAD_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("low-rank adapters"), std::string::npos) << error.message;
   uint64_t sequence = 0;
-  EXPECT_EQ(stw_plan_longest_sequence(model_with(tiny_options()).get(), &p, &sequence, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_plan_longest_sequence(model_with(tiny_options()).get(), &p, &sequence, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_EQ(none, nullptr);
 }
 
@@ -125,7 +131,9 @@ TEST(Adapters, GoThroughFolders) {
   const auto fresh = model_with(o);
   const auto device = open_device();
   const auto plan = make_plan(fresh.get(), plan_options());
-  const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), fresh.get(), plan.get(), nullptr, e); });
+  const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+    return stw_trainer_create(out, device.get(), fresh.get(), plan.get(), nullptr, e);
+  });
   const auto data = open_text(folder, text_of(2000));
   run(trainer.get(), data.get(), 4);
   double loss = 0, again = 0;
@@ -136,7 +144,9 @@ TEST(Adapters, GoThroughFolders) {
   by_itself.source = adapters.c_str();
   const auto trained = model_with(by_itself);
   EXPECT_EQ(about(trained.get()).has_weights, 1u);
-  const auto other = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), trained.get(), plan.get(), nullptr, e); });
+  const auto other = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+    return stw_trainer_create(out, device.get(), trained.get(), plan.get(), nullptr, e);
+  });
   must(stw_trainer_evaluate(other.get(), data.get(), 2, &again, &error), error);
   EXPECT_EQ(again, loss);
 

@@ -42,10 +42,14 @@ TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairsOrTypes) {
   const World pairs(tiny_llama, o);
   const World encoder(tiny_bert, plan_options(4));
   TokenBatch plain(4, 16), of_pairs(4, 16), of_types(4, 16);
-  for (int32_t i = 0; i < 64; ++i) of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1), of_types.token_types.push_back(i / 8 % 2), of_types.targets[static_cast<size_t>(i)] %= 3;
+  for (int32_t i = 0; i < 64; ++i)
+    of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1),
+        of_types.token_types.push_back(i / 8 % 2), of_types.targets[static_cast<size_t>(i)] %= 3;
   auto result = sized<stw_step_result>();
   stw_error error = sized<stw_error>();
-  for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u}, {pairs.trainer.get(), of_pairs.batch(), 0u}, {encoder.trainer.get(), of_types.batch(), 0u}}) {
+  for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u},
+                                              {pairs.trainer.get(), of_pairs.batch(), 0u},
+                                              {encoder.trainer.get(), of_types.batch(), 0u}}) {
     for (int i = 0; i < 3; ++i) {
       const uint64_t before = allocations;
       ASSERT_EQ(stw_trainer_step(trainer, batch, &error), STW_OK) << error.message;
@@ -78,7 +82,7 @@ size_t open_descriptors() {
 }
 
 #ifdef STW_SANITIZED
-constexpr int64_t allocation_step = 4;   // only every fourth allocation
+constexpr int64_t allocation_step = 4;  // only every fourth allocation
 #else
 constexpr int64_t allocation_step = 1;
 #endif
@@ -122,11 +126,12 @@ void fail_every_allocation(const char* name, const Entry& entry, const Check& ch
 template <class T, class Create>
 void fail_every_allocation_of(const char* name, const Create& create) {
   T* out = nullptr;
-  fail_every_allocation(name, [&](stw_error* error) { return create(&out, error); },
-                        [&](bool made) {
-                          ASSERT_EQ(out != nullptr, made);
-                          Handle<T>{std::exchange(out, nullptr)};
-                        });
+  fail_every_allocation(
+      name, [&](stw_error* error) { return create(&out, error); },
+      [&](bool made) {
+        ASSERT_EQ(out != nullptr, made);
+        Handle<T>{std::exchange(out, nullptr)};
+      });
   ASSERT_NE(out, nullptr);
   Handle<T>{out};
 }
@@ -137,50 +142,54 @@ const std::string smallest = R"({"architectures":["GPT2LMHeadModel"],"model_type
 TEST(Allocation, MayFailInEveryEntry) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(500), 8, 128);
-  const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint", exported = folder / "model",
-                    timeline = folder / "timeline.json";
+  const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint",
+                    exported = folder / "model", timeline = folder / "timeline.json";
   auto plan_of = plan_options(2, 8);
   plan_of.micro_batch = 1;
   plan_of.recompute = STW_RECOMPUTE_NONE;
   plan_of.state_bits = STW_STATES_32;
   World w(smallest, plan_of);
 
-  fail_every_allocation_of<stw_device>("device_open", [](stw_device** out, stw_error* e) {
-    return stw_device_open(out, nullptr, e);
-  });
+  fail_every_allocation_of<stw_device>(
+      "device_open", [](stw_device** out, stw_error* e) { return stw_device_open(out, nullptr, e); });
   auto info = sized<stw_device_info>();
-  fail_every_allocation("device_at", [&](stw_error* e) { return stw_device_at(0, &info, e); }, [](bool) {});
+  fail_every_allocation(
+      "device_at", [&](stw_error* e) { return stw_device_at(0, &info, e); }, [](bool) {});
   auto model_of = sized<stw_model_options>();
   model_of.config_json = smallest.data();
   model_of.config_json_size = smallest.size();
-  fail_every_allocation_of<stw_model>("model_create", [&](stw_model** out, stw_error* e) {
-    return stw_model_create(out, &model_of, e);
-  });
+  fail_every_allocation_of<stw_model>(
+      "model_create", [&](stw_model** out, stw_error* e) { return stw_model_create(out, &model_of, e); });
   fail_every_allocation_of<stw_plan>("plan_create", [&](stw_plan** out, stw_error* e) {
     return stw_plan_create(out, w.model.get(), &plan_of, e);
   });
   // The buffers leave no gap, so that the search runs.
-  const stw_buffer_lifetime lifetimes[] = {{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
+  const stw_buffer_lifetime lifetimes[] = {{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2},
+                                           {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
   uint64_t offsets[7] = {9};
-  fail_every_allocation("pack", [&](stw_error* e) { return stw_pack(offsets, lifetimes, 7, nullptr, nullptr, e); },
-                        [&](bool) { ASSERT_LE(offsets[0], 9u); });
+  fail_every_allocation(
+      "pack", [&](stw_error* e) { return stw_pack(offsets, lifetimes, 7, nullptr, nullptr, e); },
+      [&](bool) { ASSERT_LE(offsets[0], 9u); });
   const std::string json = stw_plan_json(w.plan.get());
   fail_every_allocation_of<stw_plan>("plan_load", [&](stw_plan** out, stw_error* e) {
     return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);
   });
-  fail_every_allocation("plan_verify", [&](stw_error* e) { return stw_plan_verify(w.plan.get(), e); }, [](bool) {});
+  fail_every_allocation(
+      "plan_verify", [&](stw_error* e) { return stw_plan_verify(w.plan.get(), e); }, [](bool) {});
   std::string picture(1 << 20, 0);
   for (const uint32_t kind : {STW_PICTURE_SVG, STW_PICTURE_HTML, STW_PICTURE_CSV})
-    fail_every_allocation("plan_picture", [&](stw_error* e) {
-      return stw_plan_picture(w.plan.get(), kind, picture.data(), picture.size(), nullptr, e);
-    }, [](bool) {});
+    fail_every_allocation(
+        "plan_picture",
+        [&](stw_error* e) {
+          return stw_plan_picture(w.plan.get(), kind, picture.data(), picture.size(), nullptr, e);
+        },
+        [](bool) {});
   auto data_of = sized<stw_dataset_options>();
   data_of.path = text.c_str();
   data_of.vocabulary = 128;
   data_of.sequence = 8;
-  fail_every_allocation_of<stw_dataset>("dataset_open", [&](stw_dataset** out, stw_error* e) {
-    return stw_dataset_open(out, &data_of, e);
-  });
+  fail_every_allocation_of<stw_dataset>(
+      "dataset_open", [&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &data_of, e); });
   fail_every_allocation_of<stw_trainer>("trainer_create", [&](stw_trainer** out, stw_error* e) {
     return stw_trainer_create(out, w.device.get(), w.model.get(), w.plan.get(), nullptr, e);
   });
@@ -197,16 +206,21 @@ TEST(Allocation, MayFailInEveryEntry) {
     ASSERT_EQ(stw_trainer_evaluate(t, dataset.get(), 1, &loss, &e), STW_OK) << e.message;
     ASSERT_TRUE(state_of(w) == created);
   };
-  fail_every_allocation("trainer_calibrate", [&](stw_error* e) {
-    return stw_trainer_calibrate(t, profile.data(), profile.size(), &profile_size, e);
-  }, as_created, for_good);
-  fail_every_allocation("trainer_timeline", [&](stw_error* e) { return stw_trainer_timeline(t, timeline.c_str(), e); },
-                        as_created, for_good);
+  fail_every_allocation(
+      "trainer_calibrate",
+      [&](stw_error* e) {
+        return stw_trainer_calibrate(t, profile.data(), profile.size(), &profile_size, e);
+      },
+      as_created, for_good);
+  fail_every_allocation(
+      "trainer_timeline", [&](stw_error* e) { return stw_trainer_timeline(t, timeline.c_str(), e); },
+      as_created, for_good);
   ASSERT_TRUE(state_of(w) == created);
   auto profile_of = sized<stw_profile_info>();
-  fail_every_allocation("profile_read", [&](stw_error* e) {
-    return stw_profile_read(profile.data(), profile_size, &profile_of, e);
-  }, [](bool) {});
+  fail_every_allocation(
+      "profile_read",
+      [&](stw_error* e) { return stw_profile_read(profile.data(), profile_size, &profile_of, e); },
+      [](bool) {});
   auto calibrated_of = plan_of;
   calibrated_of.profile = profile.data();
   calibrated_of.profile_size = profile_size;
@@ -230,7 +244,8 @@ TEST(Allocation, MayFailInEveryEntry) {
   before = state_of(w);
   double loss = 0;
   fail_every_allocation(
-      "trainer_evaluate", [&](stw_error* e) { return stw_trainer_evaluate(t, dataset.get(), 1, &loss, e); }, unchanged);
+      "trainer_evaluate", [&](stw_error* e) { return stw_trainer_evaluate(t, dataset.get(), 1, &loss, e); },
+      unchanged);
   const int32_t prompt = 1;
   int32_t out[4];
   auto generate_of = sized<stw_generate_options>();
@@ -241,20 +256,23 @@ TEST(Allocation, MayFailInEveryEntry) {
   generate_of.temperature = 1;
   uint64_t count = 0;
   fail_every_allocation(
-      "trainer_generate", [&](stw_error* e) { return stw_trainer_generate(t, &generate_of, &count, e); }, unchanged);
+      "trainer_generate", [&](stw_error* e) { return stw_trainer_generate(t, &generate_of, &count, e); },
+      unchanged);
   stw_error error = sized<stw_error>();
   must(stw_trainer_save(t, checkpoint.c_str(), &error), error);
   const std::string saved = file_bytes(checkpoint);
   const size_t entries = folder.entries();
   // A failed save leaves the old checkpoint and no other file.
-  fail_every_allocation("trainer_save", [&](stw_error* e) { return stw_trainer_save(t, checkpoint.c_str(), e); },
-                        [&](bool done) {
-                          unchanged(done);
-                          ASSERT_TRUE(file_bytes(checkpoint) == saved);
-                          ASSERT_EQ(folder.entries(), entries);
-                        });
   fail_every_allocation(
-      "trainer_restore", [&](stw_error* e) { return stw_trainer_restore(t, checkpoint.c_str(), e); }, unchanged);
+      "trainer_save", [&](stw_error* e) { return stw_trainer_save(t, checkpoint.c_str(), e); },
+      [&](bool done) {
+        unchanged(done);
+        ASSERT_TRUE(file_bytes(checkpoint) == saved);
+        ASSERT_EQ(folder.entries(), entries);
+      });
+  fail_every_allocation(
+      "trainer_restore", [&](stw_error* e) { return stw_trainer_restore(t, checkpoint.c_str(), e); },
+      unchanged);
   fail_every_allocation(
       "trainer_export_model", [&](stw_error* e) { return stw_trainer_export_model(t, exported.c_str(), e); },
       unchanged);
@@ -272,9 +290,11 @@ TEST(Allocation, MayFailInEveryEntry) {
 // A decoder takes one text after the other, an encoder several at once.
 TEST(Allocation, MayFailWhereTextsAreClassified) {
   const std::string labels = R"("id2label":{"0":"no","1":"yes"},)";
-  for (const std::string& config : {R"({"architectures":["GPT2ForSequenceClassification"],)" + labels + R"("model_type":"gpt2","vocab_size":128,"n_positions":8,"n_embd":8,
+  for (const std::string& config : {R"({"architectures":["GPT2ForSequenceClassification"],)" + labels +
+                                        R"("model_type":"gpt2","vocab_size":128,"n_positions":8,"n_embd":8,
                                       "n_layer":1,"n_head":1})",
-                                    R"({"architectures":["BertForSequenceClassification"],)" + labels + R"("model_type":"bert","vocab_size":128,"max_position_embeddings":8,
+                                    R"({"architectures":["BertForSequenceClassification"],)" + labels +
+                                        R"("model_type":"bert","vocab_size":128,"max_position_embeddings":8,
                                       "hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":16})"}) {
     World w(config, plan_options(2, 8));
     stw_trainer* const t = w.trainer.get();
@@ -283,23 +303,25 @@ TEST(Allocation, MayFailWhereTextsAreClassified) {
     float out[8], expected[8] = {};
     must(stw_trainer_classify(t, tokens, nullptr, lengths, 4, expected, 8, nullptr), sized<stw_error>());
     const State before = state_of(w);
-    fail_every_allocation("trainer_classify",
-                          [&](stw_error* e) {
-                            std::fill_n(out, 8, -1.0f);
-                            return stw_trainer_classify(t, tokens, nullptr, lengths, 4, out, 8, e);
-                          },
-                          [&](bool done) {
-                            ASSERT_TRUE(state_of(w) == before);
-                            ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
-                            ASSERT_TRUE(!done || std::equal(out, out + 8, expected));
-                          });
+    fail_every_allocation(
+        "trainer_classify",
+        [&](stw_error* e) {
+          std::fill_n(out, 8, -1.0f);
+          return stw_trainer_classify(t, tokens, nullptr, lengths, 4, out, 8, e);
+        },
+        [&](bool done) {
+          ASSERT_TRUE(state_of(w) == before);
+          ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+          ASSERT_TRUE(!done || std::equal(out, out + 8, expected));
+        });
     EXPECT_TRUE(std::equal(out, out + 8, expected));
   }
 }
 
 TEST(Allocation, MayFailWhereAReferenceIsWritten) {
   TemporaryDirectory folder;
-  const std::string tokens = folder / "tokens.txt", marks = folder / "marks", reference = folder / "reference";
+  const std::string tokens = folder / "tokens.txt", marks = folder / "marks",
+                    reference = folder / "reference";
   put_file(tokens, text_of(160)), put_file(marks, std::string());
   std::string all;
   for (int i = 0; i < 40; ++i) all += {STW_MARK_BEGIN, 0, STW_MARK_TARGET, STW_MARK_TARGET};
@@ -314,12 +336,16 @@ TEST(Allocation, MayFailWhereAReferenceIsWritten) {
   World w(smallest, plan_of);
   stw_trainer* const t = w.trainer.get();
   const auto nothing = [](bool) {};
-  fail_every_allocation("trainer_write_reference", [&](stw_error* e) { return stw_trainer_write_reference(t, dataset.get(), reference.c_str(), e); },
-                        [&](bool) { ASSERT_LE(folder.entries(), 3u); });
+  fail_every_allocation(
+      "trainer_write_reference",
+      [&](stw_error* e) { return stw_trainer_write_reference(t, dataset.get(), reference.c_str(), e); },
+      [&](bool) { ASSERT_LE(folder.entries(), 3u); });
   TokenBatch batch(2, 8);
   const stw_batch* const two = batch.batch();
   float out[16];
-  fail_every_allocation("trainer_log_probabilities", [&](stw_error* e) { return stw_trainer_log_probabilities(t, two, out, 16, e); }, nothing);
+  fail_every_allocation(
+      "trainer_log_probabilities",
+      [&](stw_error* e) { return stw_trainer_log_probabilities(t, two, out, 16, e); }, nothing);
   dataset_of.reference = reference.c_str();
   fail_every_allocation_of<stw_dataset>("dataset_open", open);
   const auto with = make<stw_dataset>(open);
@@ -328,7 +354,7 @@ TEST(Allocation, MayFailWhereAReferenceIsWritten) {
   o.until = 6;
   const uint64_t before = allocations;
   ASSERT_EQ(stw_trainer_run(t, with.get(), &o, nullptr), STW_OK);
-  EXPECT_LE(allocations - before, 4u);   // of the run; none in a step
+  EXPECT_LE(allocations - before, 4u);  // of the run; none in a step
 }
 
 TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
@@ -340,7 +366,10 @@ TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
   must(stw_trainer_export_model(w.trainer.get(), exported.c_str(), &error), error);
   auto model_of = sized<stw_model_options>();
   model_of.source = exported.c_str();
-  const auto open_model = [&] { w.model = make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &model_of, e); }); };
+  const auto open_model = [&] {
+    w.model =
+        make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &model_of, e); });
+  };
   const auto open_trainer = [&](uint32_t precision) {
     plan_of.precision = precision;
     w.plan = make_plan(w.model.get(), plan_of);
@@ -348,10 +377,14 @@ TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
       return stw_trainer_create(out, w.device.get(), w.model.get(), w.plan.get(), nullptr, e);
     });
   };
-  struct Case { const char* folder; uint32_t precision; };
-  for (const Case& c : {Case{"model", STW_PRECISION_BF16}, Case{"model", STW_PRECISION_FP16}, Case{"adapters", STW_PRECISION_BF16}}) {
+  struct Case {
+    const char* folder;
+    uint32_t precision;
+  };
+  for (const Case& c : {Case{"model", STW_PRECISION_BF16}, Case{"model", STW_PRECISION_FP16},
+                        Case{"adapters", STW_PRECISION_BF16}}) {
     const std::string source = folder / c.folder;
-    if (source != exported) {   // adapters of that model, also from files
+    if (source != exported) {  // adapters of that model, also from files
       model_of.source = exported.c_str(), model_of.adapter_rank = 2;
       open_model();
       open_trainer(c.precision);
@@ -368,8 +401,10 @@ TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
       return file_bytes(checkpoint);
     };
     const auto created = state();
-    fail_every_allocation("trainer_timeline", [&](stw_error* e) { return stw_trainer_timeline(w.trainer.get(), timeline.c_str(), e); },
-                          [&](bool) { ASSERT_TRUE(state() == created); }, for_good);
+    fail_every_allocation(
+        "trainer_timeline",
+        [&](stw_error* e) { return stw_trainer_timeline(w.trainer.get(), timeline.c_str(), e); },
+        [&](bool) { ASSERT_TRUE(state() == created); }, for_good);
   }
 }
 

@@ -68,7 +68,8 @@ TEST(Calibrate, MeasuresAndPlansWithIt) {
       EXPECT_GT(op.nanoseconds, 0u) << op.name;
       EXPECT_EQ(op.struct_size, sizeof op);
     }
-    for (const char* name : {"linear", "attention", "norm", "adamw", "cross_entropy"}) EXPECT_TRUE(names.count(name)) << name;
+    for (const char* name : {"linear", "attention", "norm", "adamw", "cross_entropy"})
+      EXPECT_TRUE(names.count(name)) << name;
     EXPECT_EQ(names.count("swiglu"), config == tiny_llama ? 1u : 0u);
     EXPECT_EQ(stw_profile_op_at(profile.data(), profile.size(), names.size(), &op), STW_BAD_ARGUMENT);
 
@@ -117,7 +118,8 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
   o.device = "h100";
   EXPECT_EQ(stw_plan_create(&plan, w.model.get(), &o, &error), STW_BAD_ARGUMENT);
   EXPECT_EQ(plan, nullptr);
-  for (const char* name : {"cpu", "h100"}) EXPECT_NE(std::string(error.message).find(name), std::string::npos) << error.message;
+  for (const char* name : {"cpu", "h100"})
+    EXPECT_NE(std::string(error.message).find(name), std::string::npos) << error.message;
   // Without a name the device is the profile's.
   const std::string other = with(profile, "\"cpu\"", "\"rtx4090\"");
   o.device = nullptr;
@@ -130,8 +132,11 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
   uint64_t sequence = 0;
   EXPECT_EQ(stw_plan_longest_sequence(w.model.get(), &o, &sequence, &error), STW_OK) << error.message;
 
-  for (const auto& [from, to] : {std::pair{"\"version\": 1", "\"version\": 2"}, {"\"linear\"", "\"linea\""}, {"\"threads\": 2", "\"threads\": 0"},
-                                 {"\"cpu\"", "\"abacus\""}, {"{", "["}}) {
+  for (const auto& [from, to] : {std::pair{"\"version\": 1", "\"version\": 2"},
+                                 {"\"linear\"", "\"linea\""},
+                                 {"\"threads\": 2", "\"threads\": 0"},
+                                 {"\"cpu\"", "\"abacus\""},
+                                 {"{", "["}}) {
     const std::string bad = with(profile, from, to);
     std::string message;
     EXPECT_EQ(read(bad, &message), STW_CORRUPT) << to;
@@ -145,7 +150,8 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
     EXPECT_EQ(plan, nullptr);
     EXPECT_STREQ(error.message, message.c_str());
   }
-  for (size_t size = 0; size < profile.rfind('}'); size += 7) EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
+  for (size_t size = 0; size < profile.rfind('}'); size += 7)
+    EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
 }
 
 // It refuses all work until a calibration or a restore finds the whole file.
@@ -182,14 +188,16 @@ TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   EXPECT_EQ(stw_trainer_generate(t, &generate, &count, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_logits(t, batch.tokens.data(), 16, out.data(), 256, &error), STW_BAD_STATE);
   const uint64_t length = 16;
-  EXPECT_EQ(stw_trainer_classify(t, batch.tokens.data(), nullptr, &length, 1, out.data(), 256, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_classify(t, batch.tokens.data(), nullptr, &length, 1, out.data(), 256, &error),
+            STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_log_probabilities(t, four, out.data(), 256, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_write_reference(t, dataset.get(), "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_replan(t, uint64_t{1} << 29, nullptr, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_save(t, "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_export_model(t, "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_import_tensor(t, 0, view.get(), &error), STW_BAD_STATE);
-  EXPECT_NE(std::string(error.message).find("a restore makes it whole again"), std::string::npos) << error.message;
+  EXPECT_NE(std::string(error.message).find("a restore makes it whole again"), std::string::npos)
+      << error.message;
   EXPECT_EQ(out, std::vector<float>(256, 9));
   EXPECT_EQ(progress_of(t).evaluation_samples, counts.evaluation_samples);
   EXPECT_EQ(progress_of(t).evaluated_samples, counts.evaluated_samples);

@@ -78,7 +78,7 @@ TEST_F(Cancel, TheCallbackMayComputeAndSave) {
       succeeds(stw_trainer_restore(self.trainer, self.path.c_str(), nullptr));
       EXPECT_EQ(progress_of(self.trainer).batches, now->batches);
       EXPECT_EQ(progress_of(self.trainer).phase, uint32_t{STW_PHASE_TRAIN});
-      for (const uint64_t bytes : {uint64_t{1} << 29, uint64_t{1}})   // also where no plan would fit
+      for (const uint64_t bytes : {uint64_t{1} << 29, uint64_t{1}})  // also where no plan would fit
         EXPECT_EQ(stw_trainer_replan(self.trainer, bytes, nullptr, nullptr), STW_BAD_STATE);
       return 0;
     }
@@ -178,7 +178,9 @@ TEST_F(Cancel, TwoTrainersOnOneDeviceAtOnce) {
   for (const auto& trainer : trainers)
     for (size_t i = 0; i < expected.parameters.size(); ++i) {
       const auto view = view_of(trainer.get(), i);
-      EXPECT_EQ(std::memcmp(view->dl_tensor.data, expected.parameters[i].data(), expected.parameters[i].size() * 4), 0);
+      EXPECT_EQ(
+          std::memcmp(view->dl_tensor.data, expected.parameters[i].data(), expected.parameters[i].size() * 4),
+          0);
     }
 }
 

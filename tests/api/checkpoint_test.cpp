@@ -47,7 +47,7 @@ TEST_F(Checkpoint, ALossThatIsNotFiniteStaysSo) {
 }
 
 const std::string with_dropout = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":256,
-  "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2})";   // dropout 0.1 everywhere
+  "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2})";  // dropout 0.1 everywhere
 
 TEST_F(Checkpoint, InterruptedIsUninterruptedUnderAnyBudget) {
   for (const std::string& config : {tiny_llama, with_dropout})
@@ -124,7 +124,8 @@ TEST_F(Checkpoint, ThatIsDamagedIsRefused) {
     const State before = state_of(w);
     const stw_status status = stw_trainer_restore(w.trainer.get(), path.c_str(), &error);
     EXPECT_EQ(stw_checkpoint_verify(path.c_str(), nullptr), status) << k;
-    EXPECT_TRUE(status == STW_CORRUPT || status == STW_UNSUPPORTED) << k << ": " << status << ' ' << error.message;
+    EXPECT_TRUE(status == STW_CORRUPT || status == STW_UNSUPPORTED)
+        << k << ": " << status << ' ' << error.message;
     EXPECT_NE(std::string(error.message).find(path), std::string::npos) << error.message;
     EXPECT_EQ(state_of(w), before);
   }

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* names[] = {"yes", "no", "maybe"};
 
-stw_model_options with_labels(const std::string& config, size_t count = 3, const char* const* label_names = names) {
+stw_model_options with_labels(const std::string& config, size_t count = 3,
+                              const char* const* label_names = names) {
   auto o = sized<stw_model_options>();
   o.config_json = config.data();
   o.config_json_size = config.size();
@@ -34,7 +35,9 @@ struct Classifier {
     auto o = plan_options();
     o.inputs = inputs;
     plan = make_plan(model.get(), o);
-    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+      return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e);
+    });
   }
 };
 
@@ -73,10 +76,19 @@ TEST(Classifier, IsAnEncoder) {
 }
 
 TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
-  const char *twice[] = {"a", "b", "a"}, *latin[] = {"a", "caf\xe9"}, *empty[] = {"a", ""}, *null[] = {"a", nullptr};
-  const struct { size_t count; const char* const* names; const char* why; } cases[] = {
-      {0, names, "without a label_count"}, {1, names, "label_count is 1"}, {1 << 21, nullptr, "label_count is 2097152"},
-      {3, twice, "\"a\" is there twice"}, {2, latin, "label 1 is not UTF-8"}, {2, empty, "label 1 has no name"}, {2, null, "name 1 is NULL"}};
+  const char *twice[] = {"a", "b", "a"}, *latin[] = {"a", "caf\xe9"}, *empty[] = {"a", ""},
+             *null[] = {"a", nullptr};
+  const struct {
+    size_t count;
+    const char* const* names;
+    const char* why;
+  } cases[] = {{0, names, "without a label_count"},
+               {1, names, "label_count is 1"},
+               {1 << 21, nullptr, "label_count is 2097152"},
+               {3, twice, "\"a\" is there twice"},
+               {2, latin, "label 1 is not UTF-8"},
+               {2, empty, "label 1 has no name"},
+               {2, null, "name 1 is NULL"}};
   for (const auto& c : cases) {
     const auto o = with_labels(tiny_gpt2, c.count, c.names);
     stw_error error = sized<stw_error>();
@@ -93,7 +105,8 @@ struct Samples {
   std::vector<int32_t> tokens, targets, lengths = {16, 3, 9, 1}, labels = {0, 2, 1, -100};
   Samples() {
     uint32_t seed = 9;
-    for (int i = 0; i < 64; ++i) tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
+    for (int i = 0; i < 64; ++i)
+      tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
     targets.assign(64, -100);
     for (size_t s = 0; s < 4; ++s) targets[16 * s + static_cast<size_t>(lengths[s]) - 1] = labels[s];
   }
@@ -109,7 +122,8 @@ struct Samples {
   }
   // Passes "labels" of samples, or "targets" of tokens.
   stw_status step(stw_trainer* trainer, bool by_sample, stw_step_result* result, stw_error* error) {
-    DLManagedTensorVersioned of_tokens = tensor(tokens, 2), of_lengths = tensor(lengths, 1), of_labels = by_sample ? tensor(labels, 1) : tensor(targets, 2);
+    DLManagedTensorVersioned of_tokens = tensor(tokens, 2), of_lengths = tensor(lengths, 1),
+                             of_labels = by_sample ? tensor(labels, 1) : tensor(targets, 2);
     const char* const list[] = {"tokens", "lengths", by_sample ? "labels" : "targets"};
     const DLManagedTensorVersioned* const tensors[] = {&of_tokens, &of_lengths, &of_labels};
     auto batch = sized<stw_batch>();
@@ -150,25 +164,32 @@ TEST(Classifier, LogitsTellThemApart) {
   Samples samples;
   stw_error error = sized<stw_error>();
   auto result = sized<stw_step_result>();
-  for (int step = 0; step < 12; ++step) ASSERT_EQ(samples.step(c.trainer.get(), true, &result, &error), STW_OK);
+  for (int step = 0; step < 12; ++step)
+    ASSERT_EQ(samples.step(c.trainer.get(), true, &result, &error), STW_OK);
   for (size_t s = 0; s < 3; ++s) {
     float logits[4] = {-1, -1, -1, -1};
-    must(stw_trainer_logits(c.trainer.get(), samples.tokens.data() + 16 * s, static_cast<uint64_t>(samples.lengths[s]), logits, 4, &error), error);
+    must(stw_trainer_logits(c.trainer.get(), samples.tokens.data() + 16 * s,
+                            static_cast<uint64_t>(samples.lengths[s]), logits, 4, &error),
+         error);
     EXPECT_EQ(std::max_element(logits, logits + 3) - logits, samples.labels[s]);
     EXPECT_EQ(logits[3], -1);
   }
   float logits[3];
   int32_t token = 256;
   EXPECT_EQ(stw_trainer_logits(c.trainer.get(), &token, 1, logits, 3, &error), STW_BAD_ARGUMENT);
-  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 1, logits, 2, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 1, logits, 2, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_STREQ(error.message, "logits: expected a capacity of 3, found 2");
-  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 17, logits, 3, &error), STW_UNSUPPORTED_SHAPE);
-  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 0, logits, 3, &error), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 17, logits, 3, &error),
+            STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 0, logits, 3, &error),
+            STW_UNSUPPORTED_SHAPE);
   EXPECT_EQ(stw_trainer_logits(c.trainer.get(), nullptr, 1, logits, 3, &error), STW_BAD_ARGUMENT);
   auto generate = sized<stw_generate_options>();
   int32_t out[2];
   uint64_t count = 0;
-  generate.prompt = samples.tokens.data(), generate.prompt_count = 1, generate.out = out, generate.out_capacity = 2;
+  generate.prompt = samples.tokens.data(), generate.prompt_count = 1, generate.out = out,
+  generate.out_capacity = 2;
   EXPECT_EQ(stw_trainer_generate(c.trainer.get(), &generate, &count, &error), STW_UNSUPPORTED);
   // For a language model, these are the logits of the token that generation takes.
   const World world(tiny_llama, plan_options());
@@ -182,7 +203,7 @@ TEST(Classifier, LogitsTellThemApart) {
 // Texts of several lengths, end to end.
 struct Texts {
   std::vector<uint64_t> lengths = {16, 3, 9, 1, 4, 2, 16, 1};
-  std::vector<int32_t> tokens, types;   // types: the second half of each text, if it has one, has type 1
+  std::vector<int32_t> tokens, types;  // types: the second half of each text, if it has one, has type 1
   Texts() {
     uint32_t seed = 7;
     for (const uint64_t length : lengths)
@@ -194,7 +215,9 @@ struct Texts {
   std::vector<float> classify(stw_trainer* trainer, const std::vector<int32_t>& of_types = {}) const {
     std::vector<float> out(3 * lengths.size());
     stw_error error = sized<stw_error>();
-    must(stw_trainer_classify(trainer, tokens.data(), of_types.empty() ? nullptr : of_types.data(), lengths.data(), lengths.size(), out.data(), out.size(), &error), error);
+    must(stw_trainer_classify(trainer, tokens.data(), of_types.empty() ? nullptr : of_types.data(),
+                              lengths.data(), lengths.size(), out.data(), out.size(), &error),
+         error);
     return out;
   }
 };
@@ -222,15 +245,20 @@ TEST(Classifier, AnswersForManyTextsAreThoseOfEach) {
 TEST(Classifier, TypesOfTokensChangeAnswers) {
   const World w(tiny_bert, plan_options());
   const Texts texts;
-  const std::vector<float> without = texts.classify(w.trainer.get()), with = texts.classify(w.trainer.get(), texts.types);
+  const std::vector<float> without = texts.classify(w.trainer.get()),
+                           with = texts.classify(w.trainer.get(), texts.types);
   EXPECT_EQ(texts.classify(w.trainer.get(), std::vector<int32_t>(texts.tokens.size())), without);
   size_t begin = 0;
   for (size_t k = 0; k < texts.lengths.size(); begin += texts.lengths[k++]) {
     // All of its types are 0.
-    EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k), texts.lengths[k] <= 2) << "text " << k;
+    EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k),
+              texts.lengths[k] <= 2)
+        << "text " << k;
     float one[3];
     stw_error error = sized<stw_error>();
-    must(stw_trainer_classify(w.trainer.get(), texts.tokens.data() + begin, texts.types.data() + begin, &texts.lengths[k], 1, one, 3, &error), error);
+    must(stw_trainer_classify(w.trainer.get(), texts.tokens.data() + begin, texts.types.data() + begin,
+                              &texts.lengths[k], 1, one, 3, &error),
+         error);
     EXPECT_TRUE(std::equal(one, one + 3, with.begin() + 3 * k)) << "text " << k;
   }
 }
@@ -244,42 +272,61 @@ TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
   std::vector<int32_t> tokens(20, 5), types(20, 1);
   std::vector<uint64_t> lengths = {2, 3};
   stw_error error = sized<stw_error>();
-  const auto refused = [&](stw_trainer* by, const int32_t* of_types, uint64_t capacity, stw_status status, const char* why) {
-    EXPECT_EQ(stw_trainer_classify(by, tokens.data(), of_types, lengths.data(), lengths.size(), out.data(), capacity, &error), status) << why;
+  const auto refused = [&](stw_trainer* by, const int32_t* of_types, uint64_t capacity, stw_status status,
+                           const char* why) {
+    EXPECT_EQ(stw_trainer_classify(by, tokens.data(), of_types, lengths.data(), lengths.size(), out.data(),
+                                   capacity, &error),
+              status)
+        << why;
     EXPECT_STREQ(error.message, why);
     EXPECT_EQ(out, untouched);
   };
   refused(t, nullptr, 5, STW_BAD_ARGUMENT, "classify: expected a capacity of 6, found 5");
   refused(language.trainer.get(), nullptr, 6, STW_UNSUPPORTED, "classify: the model is no classifier");
-  refused(decoder.trainer.get(), types.data(), 6, STW_BAD_ARGUMENT, "classify: text 0: the model has no types of tokens");
+  refused(decoder.trainer.get(), types.data(), 6, STW_BAD_ARGUMENT,
+          "classify: text 0: the model has no types of tokens");
   for (stw_trainer* const by : {t, decoder.trainer.get()}) {
     lengths[1] = 0;
     refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 0");
     lengths[1] = 17;
     refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 17");
     lengths[1] = UINT64_MAX;
-    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 18446744073709551615");
+    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE,
+            "classify: text 1: expected 1 to 16 tokens, found 18446744073709551615");
     lengths[1] = 3;
     for (const int32_t token : {256, -1}) {
       tokens[3] = token;
-      refused(by, nullptr, 6, STW_BAD_ARGUMENT, ("classify: text 1: token " + std::to_string(token) + " is outside of the vocabulary of 256").c_str());
+      refused(by, nullptr, 6, STW_BAD_ARGUMENT,
+              ("classify: text 1: token " + std::to_string(token) + " is outside of the vocabulary of 256")
+                  .c_str());
     }
     tokens[3] = 5;
   }
   for (const int32_t type : {2, -1}) {
     types[4] = type;
-    refused(t, types.data(), 6, STW_BAD_ARGUMENT, ("classify: text 1: token type " + std::to_string(type) + " is outside of the model's 2").c_str());
+    refused(
+        t, types.data(), 6, STW_BAD_ARGUMENT,
+        ("classify: text 1: token type " + std::to_string(type) + " is outside of the model's 2").c_str());
   }
   types[4] = 1;
-  EXPECT_EQ(stw_trainer_classify(nullptr, tokens.data(), nullptr, lengths.data(), 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
-  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, lengths.data(), 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
-  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, nullptr, 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
-  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, lengths.data(), 2, nullptr, 6, &error), STW_BAD_ARGUMENT);
-  EXPECT_EQ(stw_trainer_classify(language.trainer.get(), tokens.data(), nullptr, lengths.data(), 2, nullptr, 0, &error), STW_UNSUPPORTED);
+  EXPECT_EQ(stw_trainer_classify(nullptr, tokens.data(), nullptr, lengths.data(), 2, out.data(), 6, &error),
+            STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, lengths.data(), 2, out.data(), 6, &error),
+            STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, nullptr, 2, out.data(), 6, &error),
+            STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, lengths.data(), 2, nullptr, 6, &error),
+            STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(language.trainer.get(), tokens.data(), nullptr, lengths.data(), 2, nullptr,
+                                 0, &error),
+            STW_UNSUPPORTED);
   EXPECT_EQ(out, untouched);
   // Without texts there is no answer. Numbers past the last text's are not written.
-  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK) << error.message;
-  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), types.data(), lengths.data(), 2, out.data(), 7, &error), STW_OK) << error.message;
+  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK)
+      << error.message;
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), types.data(), lengths.data(), 2, out.data(), 7, &error),
+            STW_OK)
+      << error.message;
   EXPECT_EQ(std::count(out.begin(), out.end(), -1.0f), 1);
   EXPECT_EQ(out[6], -1);
 }
@@ -292,8 +339,13 @@ TEST(Classifier, QuestionsAreCancelled) {
   for (stw_trainer* const t : {decoder.trainer.get(), encoder.trainer.get()}) {
     const std::vector<float> expected = texts.classify(t);
     std::vector<float> out(expected.size());
-    const auto classify = [&] { return stw_trainer_classify(t, texts.tokens.data(), nullptr, texts.lengths.data(), texts.lengths.size(), out.data(), out.size(), nullptr); };
-    const auto logits = [&] { return stw_trainer_logits(t, texts.tokens.data(), 16, out.data(), 3, nullptr); };
+    const auto classify = [&] {
+      return stw_trainer_classify(t, texts.tokens.data(), nullptr, texts.lengths.data(), texts.lengths.size(),
+                                  out.data(), out.size(), nullptr);
+    };
+    const auto logits = [&] {
+      return stw_trainer_logits(t, texts.tokens.data(), 16, out.data(), 3, nullptr);
+    };
     stw_trainer_cancel(t);
     EXPECT_EQ(classify(), STW_CANCELLED);
     EXPECT_EQ(progress_of(t).phase, uint32_t{STW_PHASE_IDLE});
@@ -321,12 +373,15 @@ std::vector<int32_t> types_of_halves() {
 }
 
 TEST(Classifier, TypesOfTokensOfABatchAreLearnedFrom) {
-  const World without(tiny_bert, plan_options()), zero(tiny_bert, plan_options()), halves(tiny_bert, plan_options());
-  TokenBatch plain = labelled_texts(), of_zero = labelled_texts(std::vector<int32_t>(64)), of_halves = labelled_texts(types_of_halves());
+  const World without(tiny_bert, plan_options()), zero(tiny_bert, plan_options()),
+      halves(tiny_bert, plan_options());
+  TokenBatch plain = labelled_texts(), of_zero = labelled_texts(std::vector<int32_t>(64)),
+             of_halves = labelled_texts(types_of_halves());
   std::vector<float> one(64), other(64);
   stw_error error = sized<stw_error>();
   must(stw_trainer_log_probabilities(without.trainer.get(), plain.batch(), one.data(), 64, &error), error);
-  must(stw_trainer_log_probabilities(without.trainer.get(), of_halves.batch(), other.data(), 64, &error), error);
+  must(stw_trainer_log_probabilities(without.trainer.get(), of_halves.batch(), other.data(), 64, &error),
+       error);
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(one[i] == other[i], plain.targets[i] < 0) << i;
   for (int s = 0; s < 2; ++s) {
     EXPECT_EQ(step(without.trainer.get(), plain.batch()).targets, 4u);
@@ -346,37 +401,43 @@ TEST(Classifier, TypesOfTokensThatMakeNoSenseAreRefused) {
     EXPECT_STREQ(error.message, why);
   };
   TokenBatch batch = labelled_texts(types_of_halves());
-  refused(decoder.trainer.get(), batch.batch(), STW_UNSUPPORTED, "batch: token_types: the model has no types of tokens");
+  refused(decoder.trainer.get(), batch.batch(), STW_UNSUPPORTED,
+          "batch: token_types: the model has no types of tokens");
   stw_trainer* const t = encoder.trainer.get();
   const stw_batch* given = batch.batch();
   int64_t shorter[] = {4, 15};
   batch.managed(2).dl_tensor.shape = shorter;
   refused(t, given, STW_BAD_ARGUMENT, "batch: tokens and token_types have different shapes");
   batch.managed(2).dl_tensor.ndim = 1;
-  refused(t, given, STW_BAD_ARGUMENT, "batch: token_types: expected two dimensions (samples, tokens), found 1");
+  refused(t, given, STW_BAD_ARGUMENT,
+          "batch: token_types: expected two dimensions (samples, tokens), found 1");
   given = batch.batch();
   batch.managed(2).dl_tensor.dtype.code = 2;
   refused(t, given, STW_BAD_ARGUMENT, "batch: token_types: expected int32");
   batch.token_types[16 + 3] = 2;
-  refused(t, batch.batch(), STW_BAD_ARGUMENT, "batch: token_types: sample 1, token 3: id 2 is outside of the 2 types of tokens");
+  refused(t, batch.batch(), STW_BAD_ARGUMENT,
+          "batch: token_types: sample 1, token 3: id 2 is outside of the 2 types of tokens");
   batch.token_types[16 + 3] = -1;
-  refused(t, batch.batch(), STW_BAD_ARGUMENT, "batch: token_types: sample 1, token 3: id -1 is outside of the 2 types of tokens");
+  refused(t, batch.batch(), STW_BAD_ARGUMENT,
+          "batch: token_types: sample 1, token 3: id -1 is outside of the 2 types of tokens");
   EXPECT_EQ(progress_of(t).step, 0u);
-  batch.lengths = {16, 3, 16, 16};   // tokens past the length are not checked
+  batch.lengths = {16, 3, 16, 16};  // tokens past the length are not checked
   EXPECT_EQ(stw_trainer_step(t, batch.batch(), &error), STW_OK) << error.message;
 }
 
 // Pairs of texts of 4 bytes; the second text begins with the third byte.
 TEST(Classifier, MarksTellSecondTexts) {
   TemporaryDirectory folder;
-  const std::string tokens = folder / "tokens.txt", labels = folder / "labels", without = folder / "without", with = folder / "with";
+  const std::string tokens = folder / "tokens.txt", labels = folder / "labels", without = folder / "without",
+                    with = folder / "with";
   std::string ids, begins, seconds;
   for (int d = 0; d < 100; ++d) {
     ids += {static_cast<char>(d % 3), 0, 0, 0};
     begins += {STW_MARK_BEGIN, 0, 0, 0};
     seconds += {STW_MARK_BEGIN, 0, STW_MARK_SECOND, STW_MARK_SECOND};
   }
-  put_file(tokens, text_of(400).substr(0, 400)), put_file(labels, ids), put_file(without, begins), put_file(with, seconds);
+  put_file(tokens, text_of(400).substr(0, 400)), put_file(labels, ids), put_file(without, begins),
+      put_file(with, seconds);
   const auto open = [&](const std::string& marks) {
     auto o = sized<stw_dataset_options>();
     o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str();
@@ -393,14 +454,17 @@ TEST(Classifier, MarksTellSecondTexts) {
   const auto o = run_options(2);
   stw_error error = sized<stw_error>();
   EXPECT_EQ(stw_trainer_run(decoder.trainer.get(), of_pairs.get(), &o, &error), STW_BAD_STATE);
-  EXPECT_STREQ(error.message, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
+  EXPECT_STREQ(
+      error.message,
+      "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
 }
 
 // A BERT is trained in full, saved and loaded. Then it is trained with adapters, also over codes of its
 // weights, and continues from a checkpoint.
 TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   const TemporaryDirectory folder;
-  const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged", checkpoint = folder / "checkpoint.stw";
+  const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged",
+                    checkpoint = folder / "checkpoint.stw";
   stw_error error = sized<stw_error>();
   auto result = sized<stw_step_result>();
   Samples samples;
@@ -413,21 +477,30 @@ TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
     auto p = plan_options();
     p.quantize = quantize;
     const auto plan = make_plan(model, p);
-    return make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, world.device.get(), model, plan.get(), nullptr, e); });
+    return make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+      return stw_trainer_create(out, world.device.get(), model, plan.get(), nullptr, e);
+    });
   };
   const auto answer = [&](stw_trainer* trainer) {
     std::vector<float> logits(9);
     std::vector<uint64_t> lengths = {16, 3, 9};
     std::vector<int32_t> tokens;
-    for (size_t s = 0; s < 3; ++s) tokens.insert(tokens.end(), samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s), samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s + lengths[s]));
-    must(stw_trainer_classify(trainer, tokens.data(), nullptr, lengths.data(), 3, logits.data(), logits.size(), &error), error);
+    for (size_t s = 0; s < 3; ++s)
+      tokens.insert(tokens.end(), samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s),
+                    samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s + lengths[s]));
+    must(stw_trainer_classify(trainer, tokens.data(), nullptr, lengths.data(), 3, logits.data(),
+                              logits.size(), &error),
+         error);
     return logits;
   };
   const World world(tiny_bert, plan_options());
-  for (int step = 0; step < 60; ++step) ASSERT_EQ(samples.step(world.trainer.get(), true, &result, &error), STW_OK) << error.message;
+  for (int step = 0; step < 60; ++step)
+    ASSERT_EQ(samples.step(world.trainer.get(), true, &result, &error), STW_OK) << error.message;
   EXPECT_LT(result.loss, 0.2);
   const std::vector<float> whole = answer(world.trainer.get());
-  for (size_t s = 0; s < 3; ++s) EXPECT_EQ(std::max_element(whole.begin() + 3 * s, whole.begin() + 3 * s + 3) - whole.begin(), 3 * static_cast<std::ptrdiff_t>(s) + samples.labels[s]);
+  for (size_t s = 0; s < 3; ++s)
+    EXPECT_EQ(std::max_element(whole.begin() + 3 * s, whole.begin() + 3 * s + 3) - whole.begin(),
+              3 * static_cast<std::ptrdiff_t>(s) + samples.labels[s]);
   must(stw_trainer_export_model(world.trainer.get(), base.c_str(), &error), error);
   const auto plain = open(base, 0);
   EXPECT_EQ(answer(trainer_of(world, plain.get()).get()), whole);
@@ -435,13 +508,15 @@ TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   // Other labels for the same texts.
   std::rotate(samples.labels.begin(), samples.labels.begin() + 1, samples.labels.begin() + 3);
   const auto fresh = open(base, 4);
-  const auto adapted = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4), again = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4);
+  const auto adapted = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4),
+             again = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4);
   for (int step = 0; step < 10; ++step) {
     ASSERT_EQ(samples.step(adapted.get(), true, &result, &error), STW_OK) << error.message;
     if (step == 4) must(stw_trainer_save(adapted.get(), checkpoint.c_str(), &error), error);
   }
   must(stw_trainer_restore(again.get(), checkpoint.c_str(), &error), error);
-  for (int step = 5; step < 10; ++step) ASSERT_EQ(samples.step(again.get(), true, &result, &error), STW_OK) << error.message;
+  for (int step = 5; step < 10; ++step)
+    ASSERT_EQ(samples.step(again.get(), true, &result, &error), STW_OK) << error.message;
   EXPECT_EQ(answer(again.get()), answer(adapted.get()));
   EXPECT_NE(answer(adapted.get()), whole);
   must(stw_trainer_export_model(adapted.get(), adapters.c_str(), &error), error);
@@ -449,7 +524,8 @@ TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
   EXPECT_EQ(answer(trainer_of(world, by_itself.get(), STW_QUANTIZE_NF4).get()), answer(adapted.get()));
   must(stw_model_export(by_itself.get(), merged.c_str(), &error), error);
   const auto of_merged = open(merged, 0);
-  const std::vector<float> numbers = answer(trainer_of(world, by_itself.get()).get()), sums = answer(trainer_of(world, of_merged.get()).get());
+  const std::vector<float> numbers = answer(trainer_of(world, by_itself.get()).get()),
+                           sums = answer(trainer_of(world, of_merged.get()).get());
   for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], numbers[i], 1e-4);
 }
 
@@ -467,7 +543,9 @@ TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   auto o = sized<stw_dataset_options>();
   o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str();
   o.label_count = 3, o.vocabulary = 256, o.sequence = 16;
-  const auto open = [&] { return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); }); };
+  const auto open = [&] {
+    return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
+  };
   const auto training = open();
   o.set_mask = STW_SET_HELD_OUT;
   o.held_out = 1;
@@ -476,7 +554,7 @@ TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   ASSERT_EQ(stw_dataset_query(all.get(), &info), STW_OK);
   EXPECT_EQ(info.training_tokens, 0u);
   EXPECT_EQ(info.evaluation_tokens, 1000u);
-  EXPECT_EQ(info.evaluation_samples, 67u);   // three documents each
+  EXPECT_EQ(info.evaluation_samples, 67u);  // three documents each
   Classifier c(STW_INPUT_POSITIONS);
   stw_error error = sized<stw_error>();
   double before = 0, after = 0;
@@ -492,7 +570,8 @@ TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   must(stw_trainer_export_model(c.trainer.get(), out.c_str(), &error), error);
   auto source = sized<stw_model_options>();
   source.source = out.c_str();
-  const auto again = make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
+  const auto again =
+      make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
   EXPECT_STREQ(stw_model_label_at(again.get(), 2), "maybe");
   // A share outside of [0, 1], a labels file that does not exist, and a dataset without documents.
   stw_dataset* none = nullptr;

@@ -12,7 +12,7 @@ std::atomic<uint64_t> allocations{0};
 std::atomic<int64_t> live_objects{0};
 
 namespace {
-std::atomic<int64_t> until_failure{-1};   // negative: no failure
+std::atomic<int64_t> until_failure{-1};  // negative: no failure
 std::atomic<bool> fails_for_good{false}, has_failed{false};
 }  // namespace
 
@@ -72,8 +72,12 @@ void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, o
 void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, of(a)); }
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
 void* operator new[](size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
-void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, of(a)); }
-void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, of(a)); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate(n, of(a));
+}
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate(n, of(a));
+}
 void operator delete(void* p) noexcept { release(p); }
 void operator delete[](void* p) noexcept { release(p); }
 void operator delete(void* p, size_t) noexcept { release(p); }

@@ -58,7 +58,8 @@ TEST(Errors, OfModels) {
   o = sized<stw_model_options>();
   o.config_json = "{}";
   o.config_json_size = SIZE_MAX;
-  EXPECT_NE(std::string(failed_model(o, STW_BAD_ARGUMENT).message).find("config_json_size"), std::string::npos);
+  EXPECT_NE(std::string(failed_model(o, STW_BAD_ARGUMENT).message).find("config_json_size"),
+            std::string::npos);
   for (const char* text : {"", "{", "[]", "null", "{\"model_type\":7}"}) {
     o = sized<stw_model_options>();
     o.config_json = text;
@@ -77,8 +78,10 @@ TEST(Errors, OfDatasets) {
   auto o = sized<stw_dataset_options>();
   o.vocabulary = 256;
   o.sequence = 16;
-  for (const auto& [name, expected] : {std::pair{"none.txt", STW_IO_ERROR}, {"empty.txt", STW_CORRUPT},
-                                       {"short.txt", STW_CORRUPT}, {"ids.bin", STW_CORRUPT}}) {
+  for (const auto& [name, expected] : {std::pair{"none.txt", STW_IO_ERROR},
+                                       {"empty.txt", STW_CORRUPT},
+                                       {"short.txt", STW_CORRUPT},
+                                       {"ids.bin", STW_CORRUPT}}) {
     const std::string path = folder / name;
     o.path = path.c_str();
     stw_error error = sized<stw_error>();
@@ -109,7 +112,10 @@ TEST(Errors, StructSizes) {
     EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
     EXPECT_EQ(std::memcmp(&error, &before, sizeof error), 0);
   }
-  struct { stw_error error; unsigned char newer[16]; } longer;
+  struct {
+    stw_error error;
+    unsigned char newer[16];
+  } longer;
   std::memset(&longer, 0x55, sizeof longer);
   longer.error.struct_size = sizeof longer;
   EXPECT_EQ(stw_model_create(&model, &o, &longer.error), STW_IO_ERROR);
@@ -137,7 +143,7 @@ TEST(Errors, StructSizes) {
 // A cut message is valid UTF-8, however short it is.
 TEST(Errors, AreCutBetweenCharacters) {
   std::string name = "/";
-  for (int i = 0; i < 100; ++i) name += "\u00e9\u20ac\U0001f600";   // characters of 2, 3 and 4 bytes
+  for (int i = 0; i < 100; ++i) name += "\u00e9\u20ac\U0001f600";  // characters of 2, 3 and 4 bytes
   auto o = sized<stw_model_options>();
   o.source = name.c_str();
   for (size_t room = 1; room <= sizeof(stw_error::message); ++room) {
@@ -157,7 +163,8 @@ TEST(Errors, AreCutBetweenCharacters) {
 TEST(Errors, AreOneLineOfUtf8) {
   auto o = sized<stw_model_options>();
   o.source = "/no\nsuch\t\x1b[31m\x7f\xc2\x80\xc2\x9b\xc2\xa0\xff\xc3\u00e9";
-  const std::string path = failed_model(o, STW_IO_ERROR).message, cleaned = "/no such  [31m   \u00a0\ufffd\ufffd\u00e9";
+  const std::string path = failed_model(o, STW_IO_ERROR).message,
+                    cleaned = "/no such  [31m   \u00a0\ufffd\ufffd\u00e9";
   EXPECT_EQ(path.substr(0, cleaned.size()), cleaned);
   const std::string config = R"({"model_type": "two\nlines\u0000"})";
   o = sized<stw_model_options>();
@@ -214,16 +221,28 @@ TEST(Errors, OutputsAreNullWhateverIsMissing) {
   unknown.backend = 9;
   is_null("device", device, [&](auto* out) { return stw_device_open(out, &unknown, nullptr); });
   is_null("model", model, [&](auto* out) { return stw_model_create(out, nullptr, nullptr); });
-  is_null("plan without a model", plan, [&](auto* out) { return stw_plan_create(out, nullptr, &o, nullptr); });
-  is_null("plan without options", plan, [&](auto* out) { return stw_plan_create(out, w.model.get(), nullptr, nullptr); });
-  is_null("loaded plan without a model", plan, [&](auto* out) { return stw_plan_load(out, nullptr, "{}", 2, nullptr); });
-  is_null("loaded plan without text", plan, [&](auto* out) { return stw_plan_load(out, w.model.get(), nullptr, 0, nullptr); });
+  is_null("plan without a model", plan,
+          [&](auto* out) { return stw_plan_create(out, nullptr, &o, nullptr); });
+  is_null("plan without options", plan,
+          [&](auto* out) { return stw_plan_create(out, w.model.get(), nullptr, nullptr); });
+  is_null("loaded plan without a model", plan,
+          [&](auto* out) { return stw_plan_load(out, nullptr, "{}", 2, nullptr); });
+  is_null("loaded plan without text", plan,
+          [&](auto* out) { return stw_plan_load(out, w.model.get(), nullptr, 0, nullptr); });
   is_null("dataset", dataset, [&](auto* out) { return stw_dataset_open(out, nullptr, nullptr); });
-  is_null("no device", trainer, [&](auto* out) { return stw_trainer_create(out, nullptr, w.model.get(), w.plan.get(), nullptr, nullptr); });
-  is_null("no model", trainer, [&](auto* out) { return stw_trainer_create(out, w.device.get(), nullptr, w.plan.get(), nullptr, nullptr); });
-  is_null("no plan", trainer, [&](auto* out) { return stw_trainer_create(out, w.device.get(), w.model.get(), nullptr, nullptr, nullptr); });
+  is_null("no device", trainer, [&](auto* out) {
+    return stw_trainer_create(out, nullptr, w.model.get(), w.plan.get(), nullptr, nullptr);
+  });
+  is_null("no model", trainer, [&](auto* out) {
+    return stw_trainer_create(out, w.device.get(), nullptr, w.plan.get(), nullptr, nullptr);
+  });
+  is_null("no plan", trainer, [&](auto* out) {
+    return stw_trainer_create(out, w.device.get(), w.model.get(), nullptr, nullptr, nullptr);
+  });
   is_null("replan", plan, [&](auto* out) { return stw_trainer_replan(nullptr, 1, out, nullptr); });
-  is_null("tensor", tensor, [&](auto* out) { return stw_trainer_export_tensor(nullptr, 0, STW_TENSOR_PARAMETER, out, nullptr); });
+  is_null("tensor", tensor, [&](auto* out) {
+    return stw_trainer_export_tensor(nullptr, 0, STW_TENSOR_PARAMETER, out, nullptr);
+  });
 }
 
 TEST(Errors, OfTrainers) {

@@ -11,7 +11,7 @@ namespace {
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #if defined(__x86_64__)
-uint32_t control() { return __builtin_ia32_stmxcsr() & 0xffc0; }   // without the sticky exception flags
+uint32_t control() { return __builtin_ia32_stmxcsr() & 0xffc0; }  // without the sticky exception flags
 void flush_to_zero() { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); }
 #else
 uint64_t control() {
@@ -55,7 +55,7 @@ class HostMode {
   int rounding_;
 };
 
-void (*mode_of_threads)();   // in the host's executor
+void (*mode_of_threads)();  // in the host's executor
 
 // Makes gradients so small that their squares, the second moments, are denormal. Leaves the thread in another
 // mode.
@@ -100,7 +100,8 @@ class FloatMode : public testing::Test {
     auto p = plan_options(5);
     p.micro_batch = 2;
     p.threads = 3;
-    World w(tiny_llama, p, &t, make<stw_device>([&](stw_device** out, stw_error* e) { return stw_device_open(out, &o, e); }));
+    World w(tiny_llama, p, &t,
+            make<stw_device>([&](stw_device** out, stw_error* e) { return stw_device_open(out, &o, e); }));
     all.plan = stw_plan_json(w.plan.get());
     auto r = run_options(3);
     r.base_batch = 7;
@@ -111,7 +112,8 @@ class FloatMode : public testing::Test {
     };
     stw_error error = sized<stw_error>();
     must(stw_trainer_run(w.trainer.get(), dataset.get(), &r, &error), error);
-    all.figures = {progress_of(w.trainer.get()).loss, progress_of(w.trainer.get()).grad_norm, progress_of(w.trainer.get()).learning_rate, 0};
+    all.figures = {progress_of(w.trainer.get()).loss, progress_of(w.trainer.get()).grad_norm,
+                   progress_of(w.trainer.get()).learning_rate, 0};
     must(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 2, &all.figures.back(), &error), error);
     all.states.push_back(state_of(w));
     auto g = sized<stw_generate_options>();
@@ -135,7 +137,8 @@ TEST_F(FloatMode, OfTheHostChangesNoBitAndComesBack) {
     for (const float x : values) has_denormals |= std::fpclassify(x) == FP_SUBNORMAL;
   ASSERT_TRUE(has_denormals);
   for (const Mode& mode : modes)
-    for (const bool host_threads : {false, true}) EXPECT_EQ(outcome(mode.set, host_threads) == expected, true) << mode.name << ' ' << host_threads;
+    for (const bool host_threads : {false, true})
+      EXPECT_EQ(outcome(mode.set, host_threads) == expected, true) << mode.name << ' ' << host_threads;
 }
 
 // Traps that the host has enabled do not fire in the library, and the library raises no exception flag in the

@@ -170,22 +170,25 @@ TEST(GradientHook, IsNoPlaceToCompute) {
       const uint64_t length = 2;
       const auto weights = view_of(t, 0);
       const std::string path = self.path + ".new";
-      self.answers = {{"step", stw_trainer_step(t, batch.batch(), nullptr)},
-                      {"run", stw_trainer_run(t, self.dataset, &run, nullptr)},
-                      {"run of no step", stw_trainer_run(t, self.dataset, &done, nullptr)},
-                      {"evaluate", stw_trainer_evaluate(t, self.dataset, 1, &loss, nullptr)},
-                      {"generate", stw_trainer_generate(t, &generate, &count, nullptr)},
-                      {"logits", stw_trainer_logits(t, prompt, 2, logits.data(), logits.size(), nullptr)},
-                      {"classify", stw_trainer_classify(t, prompt, nullptr, &length, 1, logits.data(), logits.size(), nullptr)},
-                      {"log_probabilities", stw_trainer_log_probabilities(t, batch.batch(), logits.data(), logits.size(), nullptr)},
-                      {"write_reference", stw_trainer_write_reference(t, self.dataset, path.c_str(), nullptr)},
-                      {"replan", stw_trainer_replan(t, uint64_t{1} << 29, nullptr, nullptr)},
-                      {"calibrate", stw_trainer_calibrate(t, profile, sizeof profile, nullptr, nullptr)},
-                      {"timeline", stw_trainer_timeline(t, path.c_str(), nullptr)},
-                      {"save", stw_trainer_save(t, path.c_str(), nullptr)},
-                      {"restore", stw_trainer_restore(t, self.path.c_str(), nullptr)},
-                      {"import", stw_trainer_import_tensor(t, 0, weights.get(), nullptr)},
-                      {"export", stw_trainer_export_model(t, self.path.c_str(), nullptr)}};
+      self.answers = {
+          {"step", stw_trainer_step(t, batch.batch(), nullptr)},
+          {"run", stw_trainer_run(t, self.dataset, &run, nullptr)},
+          {"run of no step", stw_trainer_run(t, self.dataset, &done, nullptr)},
+          {"evaluate", stw_trainer_evaluate(t, self.dataset, 1, &loss, nullptr)},
+          {"generate", stw_trainer_generate(t, &generate, &count, nullptr)},
+          {"logits", stw_trainer_logits(t, prompt, 2, logits.data(), logits.size(), nullptr)},
+          {"classify",
+           stw_trainer_classify(t, prompt, nullptr, &length, 1, logits.data(), logits.size(), nullptr)},
+          {"log_probabilities",
+           stw_trainer_log_probabilities(t, batch.batch(), logits.data(), logits.size(), nullptr)},
+          {"write_reference", stw_trainer_write_reference(t, self.dataset, path.c_str(), nullptr)},
+          {"replan", stw_trainer_replan(t, uint64_t{1} << 29, nullptr, nullptr)},
+          {"calibrate", stw_trainer_calibrate(t, profile, sizeof profile, nullptr, nullptr)},
+          {"timeline", stw_trainer_timeline(t, path.c_str(), nullptr)},
+          {"save", stw_trainer_save(t, path.c_str(), nullptr)},
+          {"restore", stw_trainer_restore(t, self.path.c_str(), nullptr)},
+          {"import", stw_trainer_import_tensor(t, 0, weights.get(), nullptr)},
+          {"export", stw_trainer_export_model(t, self.path.c_str(), nullptr)}};
       auto result = sized<stw_step_result>();
       EXPECT_EQ(stw_trainer_wait(t, &result, nullptr), progress_of(t).step == 0 ? STW_BAD_STATE : STW_OK);
       EXPECT_EQ(progress_of(t).phase, uint32_t{STW_PHASE_TRAIN});
@@ -202,14 +205,15 @@ TEST(GradientHook, IsNoPlaceToCompute) {
   ASSERT_EQ(stw_trainer_save(other.trainer.get(), hook.path.c_str(), nullptr), STW_OK);
   TokenBatch batch(4, 16);
   for (int s = 0; s < 2; ++s) {
-    const stw_step_result got = step(w.trainer.get(), batch.batch()), wanted = step(other.trainer.get(), batch.batch());
+    const stw_step_result got = step(w.trainer.get(), batch.batch()),
+                          wanted = step(other.trainer.get(), batch.batch());
     EXPECT_EQ(got.loss, wanted.loss);
     EXPECT_EQ(hook.answers.size(), 16u);
     for (const auto& [name, answer] : hook.answers) EXPECT_EQ(answer, STW_BAD_STATE) << name;
     hook.answers.clear();
   }
   EXPECT_EQ(state_of(w), state_of(other));
-  EXPECT_EQ(folder.entries(), 2u);   // the text and the checkpoint
+  EXPECT_EQ(folder.entries(), 2u);  // the text and the checkpoint
   double loss = 0;
   EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
 }

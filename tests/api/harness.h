@@ -50,14 +50,17 @@ Handle<T> make(const F& create) {
   return Handle<T>(out);
 }
 
-inline const std::string tiny_gpt2 = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":256,
+inline const std::string tiny_gpt2 =
+    R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":256,
   "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2,"embd_pdrop":0.0,"attn_pdrop":0.0,"resid_pdrop":0.0})";
-inline const std::string tiny_llama = R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":256,
+inline const std::string tiny_llama =
+    R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":256,
   "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,
   "intermediate_size":64,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":false})";
 
 // A classifier with three labels and two token types.
-inline const std::string tiny_bert = R"({"architectures":["BertForSequenceClassification"],"model_type":"bert","vocab_size":256,
+inline const std::string tiny_bert =
+    R"({"architectures":["BertForSequenceClassification"],"model_type":"bert","vocab_size":256,
   "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":64,
   "hidden_dropout_prob":0.0,"attention_probs_dropout_prob":0.0,"id2label":{"0":"yes","1":"no","2":"maybe"}})";
 
@@ -105,8 +108,8 @@ struct World {
   Handle<stw_plan> plan;
   Handle<stw_trainer> trainer;
 
-  World(const std::string& config, const stw_plan_options& plan_of, const stw_trainer_options* trainer_of = nullptr,
-        Handle<stw_device> on = open_device())
+  World(const std::string& config, const stw_plan_options& plan_of,
+        const stw_trainer_options* trainer_of = nullptr, Handle<stw_device> on = open_device())
       : device(std::move(on)), model(make_model(config)), plan(make_plan(model.get(), plan_of)) {
     trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
       return stw_trainer_create(out, device.get(), model.get(), plan.get(), trainer_of, e);
@@ -117,7 +120,8 @@ struct World {
 inline std::string text_of(size_t bytes) {
   std::string text;
   uint32_t x = 12345;
-  while (text.size() < bytes) text += "abcdefgh ijklm\n"[(x = x * 1664525 + 1013904223) >> 28 & 15 ? x >> 28 & 7 : 8];
+  while (text.size() < bytes)
+    text += "abcdefgh ijklm\n"[(x = x * 1664525 + 1013904223) >> 28 & 15 ? x >> 28 & 7 : 8];
   return text;
 }
 
@@ -189,8 +193,12 @@ struct State {
 };
 inline State state_of(const World& w) {
   const stw_progress p = progress_of(w.trainer.get());
-  return {values_of(w), values_of(w, STW_TENSOR_FIRST_MOMENT), values_of(w, STW_TENSOR_SECOND_MOMENT),
-          p.step, p.batches, p.skipped};
+  return {values_of(w),
+          values_of(w, STW_TENSOR_FIRST_MOMENT),
+          values_of(w, STW_TENSOR_SECOND_MOMENT),
+          p.step,
+          p.batches,
+          p.skipped};
 }
 
 // A host's batch: two int32 matrices, compact unless `strides` is set; lengths, weights and tensors for pairs
@@ -211,7 +219,7 @@ class TokenBatch {
   std::vector<float> weights;
   std::vector<int32_t> positions, token_types;
   std::vector<float> reference;
-  const char* second = "targets";   // the name of `targets`
+  const char* second = "targets";  // the name of `targets`
 
   // Valid until the next call.
   const stw_batch* batch(double learning_rate = 1e-2) {

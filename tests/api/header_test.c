@@ -13,5 +13,6 @@ uint32_t stw_header_test(void) {
   DLManagedTensorVersioned tensor;
   of_plan = (stw_plan_options)STW_INIT(stw_plan_options);
   tensor.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
-  return error.struct_size + of_model.struct_size + of_plan.struct_size + at_rest.struct_size + (uint32_t)(tensor.flags * (uint64_t)kDLCPU);
+  return error.struct_size + of_model.struct_size + of_plan.struct_size + at_rest.struct_size +
+         (uint32_t)(tensor.flags * (uint64_t)kDLCPU);
 }

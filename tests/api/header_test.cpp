@@ -16,6 +16,7 @@ int main() {
   options = STW_INIT(stw_plan_options);
   DLManagedTensorVersioned tensor;
   tensor.flags = 0;
-  const bool sized = error.struct_size == sizeof error && options.struct_size == sizeof options && at_rest.struct_size == sizeof at_rest;
+  const bool sized = error.struct_size == sizeof error && options.struct_size == sizeof options &&
+                     at_rest.struct_size == sizeof at_rest;
   return sized && options.global_batch == 0 && error.message[0] == '\0' && tensor.flags == 0 ? 0 : 1;
 }

@@ -127,7 +127,8 @@ TEST_F(Host, EveryPointOfTheFrontierAllocatesWhatItPlans) {
   std::vector<stw_frontier_point> points(20);
   points[0].struct_size = sizeof points[0];
   size_t count = 0;
-  ASSERT_EQ(stw_plan_frontier(make_plan(model.get(), o).get(), points.data(), points.size(), &count, nullptr), STW_OK);
+  ASSERT_EQ(stw_plan_frontier(make_plan(model.get(), o).get(), points.data(), points.size(), &count, nullptr),
+            STW_OK);
   ASSERT_GT(count, 5u);
   for (size_t i = 0; i < count; ++i) {
     o.memory_bytes = points[i].peak;
@@ -147,15 +148,18 @@ TEST_F(Host, AllocatorThatFails) {
   ledger.fail = true;
   stw_trainer* out = nullptr;
   stw_error error = sized<stw_error>();
-  EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error), STW_OUT_OF_MEMORY);
+  EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error),
+            STW_OUT_OF_MEMORY);
   EXPECT_EQ(error.bytes_needed, info_of(plan.get()).arena);
-  EXPECT_EQ(std::string(error.message), "trainer: the arena needs " + std::to_string(error.bytes_needed) + " bytes, which the host's allocator refused");
+  EXPECT_EQ(std::string(error.message), "trainer: the arena needs " + std::to_string(error.bytes_needed) +
+                                            " bytes, which the host's allocator refused");
   EXPECT_EQ(out, nullptr);
   EXPECT_EQ(ledger.releases, 0);
   // Misaligned memory is given back.
   ledger.fail = false;
   ledger.crooked = true;
-  EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_EQ(out, nullptr);
   EXPECT_EQ(ledger.releases, ledger.allocations);
   auto o = sized<stw_device_options>();
@@ -164,7 +168,7 @@ TEST_F(Host, AllocatorThatFails) {
   EXPECT_EQ(stw_device_open(&half, &o, nullptr), STW_BAD_ARGUMENT) << "both or none";
 }
 
-#ifndef STW_SANITIZED   // sanitizers reserve address space themselves
+#ifndef STW_SANITIZED  // sanitizers reserve address space themselves
 TEST_F(Host, TheSystemRefusesWhatIsFree) {
   const auto device = open_device();
   const auto model = make_model(tiny_gpt2);
@@ -178,7 +182,8 @@ TEST_F(Host, TheSystemRefusesWhatIsFree) {
   const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error);
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_EQ(status, STW_OUT_OF_MEMORY);
-  EXPECT_NE(std::string(error.message).find("which the system refused, although"), std::string::npos) << error.message;
+  EXPECT_NE(std::string(error.message).find("which the system refused, although"), std::string::npos)
+      << error.message;
 }
 #endif
 
@@ -233,10 +238,9 @@ TEST_F(Host, AForkedChildOpensItsOwn) {
   if (child == 0) {
     bool same = false;
     try {
-      const World own(tiny_gpt2, plan_of(), nullptr, open_device(1));   // sanitizers start no threads here
+      const World own(tiny_gpt2, plan_of(), nullptr, open_device(1));  // sanitizers start no threads here
       same = trained(own) == expected;
-    } catch (...) {
-    }
+    } catch (...) {}
     _exit(same ? 0 : 1);
   }
   int status = 0;
@@ -270,7 +274,7 @@ TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
     refused(stw_device_query(w.device.get(), &info));
     stw_trainer* out = nullptr;
     refused(stw_trainer_create(&out, w.device.get(), w.model.get(), w.plan.get(), nullptr, nullptr));
-    w.trainer.reset();   // has no effect
+    w.trainer.reset();  // has no effect
     w.device.reset();
     _exit(wrong);
   }

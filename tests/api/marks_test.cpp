@@ -13,7 +13,8 @@ struct Files {
 
   Files() {
     std::string all;
-    for (int i = 0; i < 100; ++i) all += {STW_MARK_BEGIN, 0, 0, 0, 0, STW_MARK_TARGET, STW_MARK_TARGET, STW_MARK_TARGET};
+    for (int i = 0; i < 100; ++i)
+      all += {STW_MARK_BEGIN, 0, 0, 0, 0, STW_MARK_TARGET, STW_MARK_TARGET, STW_MARK_TARGET};
     put_file(tokens, text_of(all.size()).substr(0, all.size()));
     put_file(marks, all);
   }
@@ -45,7 +46,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   const World world("nano", with_positions(), &options);
   const auto dataset = open_dataset(files.options());
   run(world.trainer.get(), dataset.get(), 1);
-  EXPECT_EQ(targets, 4u * 6);   // four samples of two examples
+  EXPECT_EQ(targets, 4u * 6);  // four samples of two examples
   double loss = 0;
   stw_error error = sized<stw_error>();
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 2, &loss, &error), error);

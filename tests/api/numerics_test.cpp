@@ -10,7 +10,8 @@ std::string refusal(stw_status status, const stw_error& error, stw_status expect
   return error.message;
 }
 
-std::string plan_refusal(const std::string& config, const stw_plan_options& o, stw_status expected = STW_BAD_ARGUMENT) {
+std::string plan_refusal(const std::string& config, const stw_plan_options& o,
+                         stw_status expected = STW_BAD_ARGUMENT) {
   const auto model = make_model(config);
   stw_error error = sized<stw_error>();
   stw_plan* out = nullptr;
@@ -33,9 +34,13 @@ std::string trainer_refusal(const stw_plan_options& plan_of, const stw_trainer_o
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-struct Rule { uint32_t optimizer, state_bits; double rate; };
-constexpr Rule rules[] = {{STW_OPTIMIZER_ADAMW, 32, 1e-2}, {STW_OPTIMIZER_ADAMW, 8, 1e-2}, {STW_OPTIMIZER_SGD, 32, 0.5},
-                          {STW_OPTIMIZER_LION, 32, 2e-3}, {STW_OPTIMIZER_LION, 8, 2e-3}, {STW_OPTIMIZER_MUON, 32, 1e-2},
+struct Rule {
+  uint32_t optimizer, state_bits;
+  double rate;
+};
+constexpr Rule rules[] = {{STW_OPTIMIZER_ADAMW, 32, 1e-2},    {STW_OPTIMIZER_ADAMW, 8, 1e-2},
+                          {STW_OPTIMIZER_SGD, 32, 0.5},       {STW_OPTIMIZER_LION, 32, 2e-3},
+                          {STW_OPTIMIZER_LION, 8, 2e-3},      {STW_OPTIMIZER_MUON, 32, 1e-2},
                           {STW_OPTIMIZER_ADAFACTOR, 32, 3e-2}};
 
 TEST(Optimizer, EachLearnsInEachPrecision) {
@@ -48,8 +53,10 @@ TEST(Optimizer, EachLearnsInEachPrecision) {
       World w(tiny_llama, o);
       TokenBatch batch(4, 16);
       double first = 0, last = 0;
-      for (int i = 0; i < 40; ++i) (i == 0 ? first : last) = step(w.trainer.get(), batch.batch(rule.rate)).loss;
-      EXPECT_LT(last, 0.85 * first) << rule.optimizer << ", " << rule.state_bits << " bits, precision " << precision;
+      for (int i = 0; i < 40; ++i)
+        (i == 0 ? first : last) = step(w.trainer.get(), batch.batch(rule.rate)).loss;
+      EXPECT_LT(last, 0.85 * first) << rule.optimizer << ", " << rule.state_bits << " bits, precision "
+                                    << precision;
     }
 }
 
@@ -67,13 +74,15 @@ TEST(Optimizer, ADefaultThatIsGivenChangesNoBit) {
     const bool has_betas = rule.optimizer != STW_OPTIMIZER_SGD && rule.optimizer != STW_OPTIMIZER_ADAFACTOR;
     if (has_betas) {
       given.set_mask |= STW_SET_BETA1 | STW_SET_BETA2;
-      given.beta1 = 0.9f, given.beta2 = rule.optimizer == STW_OPTIMIZER_LION ? 0.99f : 0.95f, given.weight_decay = 0.1f;
+      given.beta1 = 0.9f, given.beta2 = rule.optimizer == STW_OPTIMIZER_LION ? 0.99f : 0.95f,
+      given.weight_decay = 0.1f;
     }
     if (rule.optimizer == STW_OPTIMIZER_ADAMW || rule.optimizer == STW_OPTIMIZER_MUON) given.epsilon = 1e-8f;
     if (rule.optimizer == STW_OPTIMIZER_SGD) given.set_mask |= STW_SET_MOMENTUM, given.momentum = 0.9f;
     if (rule.optimizer == STW_OPTIMIZER_MUON) given.set_mask |= STW_SET_MOMENTUM, given.momentum = 0.95f;
     std::string bytes[2];
-    for (const stw_trainer_options* options : {static_cast<const stw_trainer_options*>(nullptr), static_cast<const stw_trainer_options*>(&given)}) {
+    for (const stw_trainer_options* options : {static_cast<const stw_trainer_options*>(nullptr),
+                                               static_cast<const stw_trainer_options*>(&given)}) {
       World w(tiny_gpt2, o, options);
       for (uint32_t i = 0; i < 3; ++i) step(w.trainer.get(), TokenBatch(4, 16, i).batch(rule.rate));
       const std::string path = folder / "checkpoint.stw";
@@ -110,7 +119,9 @@ TEST(Optimizer, CheckpointsResumeAndAreRefusedByOthers) {
     o.optimizer = rule.optimizer == STW_OPTIMIZER_SGD ? STW_OPTIMIZER_LION : STW_OPTIMIZER_SGD;
     o.state_bits = 32;
     World other(tiny_gpt2, o);
-    EXPECT_TRUE(has(refusal(stw_trainer_restore(other.trainer.get(), path.c_str(), &error), error, STW_BAD_STATE), "optimizer"));
+    EXPECT_TRUE(
+        has(refusal(stw_trainer_restore(other.trainer.get(), path.c_str(), &error), error, STW_BAD_STATE),
+            "optimizer"));
   }
 }
 
@@ -154,7 +165,9 @@ TEST(GradientMemory, IsHalvedOrGone) {
   for (const stw_plan* plan : {halves.get(), fused.get()}) {
     EXPECT_EQ(stw_plan_verify(plan, nullptr), STW_OK);
     const std::string json = stw_plan_json(plan);
-    const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) { return stw_plan_load(out, model.get(), json.data(), json.size(), e); });
+    const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) {
+      return stw_plan_load(out, model.get(), json.data(), json.size(), e);
+    });
     EXPECT_EQ(json, stw_plan_json(loaded.get()));
   }
 }
@@ -204,7 +217,7 @@ TEST(GradientMemory, WhatContradictsItIsRefused) {
   options = without_clipping();
   options.outlier_limit = 6;
   EXPECT_TRUE(has(trainer_refusal(plan_of, options), "outliers"));
-  World(tiny_gpt2, plan_of);   // by default there is no clipping
+  World(tiny_gpt2, plan_of);  // by default there is no clipping
   for (const bool fused : {true, false}) {
     plan_of = plan_options();
     plan_of.fused_update = fused;
@@ -216,7 +229,8 @@ TEST(GradientMemory, WhatContradictsItIsRefused) {
     const auto plan = make_plan(model.get(), plan_of);
     stw_error error = sized<stw_error>();
     stw_trainer* out = nullptr;
-    const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, &error);
+    const stw_status status =
+        stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, &error);
     EXPECT_EQ(out, nullptr);
     EXPECT_TRUE(has(refusal(status, error, STW_BAD_STATE), "gradient hook"));
   }
@@ -232,7 +246,8 @@ stw_parameter_group group_of(const char* pattern, uint32_t mask) {
 
 TEST(Groups, FreezeAndAreKeptInThePlan) {
   auto o = plan_options();
-  const std::vector<stw_parameter_group> groups = {group_of("embeddings", STW_SET_GROUP_FROZEN), group_of("blocks.0", STW_SET_GROUP_FROZEN)};
+  const std::vector<stw_parameter_group> groups = {group_of("embeddings", STW_SET_GROUP_FROZEN),
+                                                   group_of("blocks.0", STW_SET_GROUP_FROZEN)};
   o.groups = groups.data();
   o.group_count = groups.size();
   World w(tiny_gpt2, o);
@@ -251,7 +266,9 @@ TEST(Groups, FreezeAndAreKeptInThePlan) {
   EXPECT_EQ(changed, 12u + 2);
   // The plan's text includes the groups: it can be loaded without them.
   const std::string json = stw_plan_json(w.plan.get());
-  const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) { return stw_plan_load(out, w.model.get(), json.data(), json.size(), e); });
+  const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) {
+    return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);
+  });
   EXPECT_EQ(json, stw_plan_json(loaded.get()));
   EXPECT_TRUE(has(json, "\"embeddings\""));
   EXPECT_TRUE(has(stw_plan_report(loaded.get()), "freezing the others saves"));
@@ -350,7 +367,7 @@ TEST(RunOptions, ASchedulesLongerThanTheRunIsRefused) {
   EXPECT_TRUE(has(refused(o), "schedule"));
   o.schedule = STW_SCHEDULE_WSD;
   o.decay_steps = 5;
-  o.base_batch = 1;   // the batch is 4: twice the rate
+  o.base_batch = 1;  // the batch is 4: twice the rate
   o.warmup = 0;
   o.until = 1;
   stw_error error = sized<stw_error>();
@@ -368,7 +385,8 @@ TEST(LossTerms, AreOfTrainingAlone) {
     if (smooth) t.label_smoothing = 0.2f, t.z_loss = 1e-2f;
     World w(tiny_gpt2, plan_options(), &t);
     trained[smooth] = step(w.trainer.get(), TokenBatch(4, 16).batch(0)).loss;
-    must(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &plain[smooth], nullptr), sized<stw_error>());
+    must(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &plain[smooth], nullptr),
+         sized<stw_error>());
   }
   EXPECT_EQ(plain[0], plain[1]);
   // Random logits: the log-partition is log 256.

@@ -35,7 +35,8 @@ void expect_apart(const Lifetimes& lifetimes, const Answer& a) {
     EXPECT_LE(a.offsets[i] + lifetimes[i].size, a.result.height);
     for (size_t k = 0; k < i; ++k) {
       if (lifetimes[i].lower >= lifetimes[k].upper || lifetimes[k].lower >= lifetimes[i].upper) continue;
-      EXPECT_TRUE(a.offsets[i] + lifetimes[i].size <= a.offsets[k] || a.offsets[k] + lifetimes[k].size <= a.offsets[i]);
+      EXPECT_TRUE(a.offsets[i] + lifetimes[i].size <= a.offsets[k] ||
+                  a.offsets[k] + lifetimes[k].size <= a.offsets[i]);
     }
   }
 }

@@ -7,13 +7,14 @@
 namespace stw::api_test {
 namespace {
 
-const std::string small_llama = R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":512,
+const std::string small_llama =
+    R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":512,
   "max_position_embeddings":64,"hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,
   "intermediate_size":192,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":true})";
 
 void check_sums(const stw_plan_info& i) {
-  EXPECT_EQ(i.parameters + i.gradients + i.optimizer + i.saved_activations + i.transient + i.workspace + i.inputs +
-                i.padding,
+  EXPECT_EQ(i.parameters + i.gradients + i.optimizer + i.saved_activations + i.transient + i.workspace +
+                i.inputs + i.padding,
             i.arena);
   EXPECT_EQ(i.peak, i.arena + i.reserve);
   EXPECT_EQ(i.accumulation_steps, (i.global_batch + i.micro_batch - 1) / i.micro_batch);
@@ -173,7 +174,8 @@ TEST(Plan, OverBudgetIsAnAnswer) {
     EXPECT_NE(stw_plan_report(plan.get())[0], 0);
     const auto device = open_device();
     stw_trainer* trainer = nullptr;
-    EXPECT_EQ(stw_trainer_create(&trainer, device.get(), model.get(), plan.get(), nullptr, nullptr), STW_BAD_STATE);
+    EXPECT_EQ(stw_trainer_create(&trainer, device.get(), model.get(), plan.get(), nullptr, nullptr),
+              STW_BAD_STATE);
     o.memory_bytes = minimum - 1;
     EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
     stw_plan_destroy(out);
@@ -206,12 +208,15 @@ TEST(Plan, PicturesAreCopiedWholeOrNotAtAll) {
   const auto model = make_model(small_llama);
   const auto plan = make_plan(model.get(), plan_options()), again = make_plan(model.get(), plan_options());
   const std::pair<uint32_t, const char*> kinds[] = {
-      {STW_PICTURE_SVG, "<svg "}, {STW_PICTURE_HTML, "<!DOCTYPE html>"}, {STW_PICTURE_CSV, "id,lower,upper,size,offset,name,class\n"}};
+      {STW_PICTURE_SVG, "<svg "},
+      {STW_PICTURE_HTML, "<!DOCTYPE html>"},
+      {STW_PICTURE_CSV, "id,lower,upper,size,offset,name,class\n"}};
   for (const auto& [kind, begin] : kinds) {
     const std::string text = picture_of(plan.get(), kind);
     EXPECT_TRUE(text.starts_with(begin)) << text.substr(0, 80);
     EXPECT_EQ(text, picture_of(again.get(), kind));
-    for (const size_t capacity : {size_t{1}, text.size() / 2, text.size(), text.size() + 1, text.size() + 100}) {
+    for (const size_t capacity :
+         {size_t{1}, text.size() / 2, text.size(), text.size() + 1, text.size() + 100}) {
       std::string out(text.size() + 100, '!');
       size_t needed = 0;
       stw_error error = sized<stw_error>();
@@ -219,9 +224,11 @@ TEST(Plan, PicturesAreCopiedWholeOrNotAtAll) {
       EXPECT_EQ(needed, text.size() + 1);
       const bool fits = capacity >= needed;
       EXPECT_EQ(status, fits ? STW_OK : STW_BAD_ARGUMENT);
-      EXPECT_EQ(std::string(error.message).find(std::to_string(needed)) != std::string::npos, !fits) << error.message;
+      EXPECT_EQ(std::string(error.message).find(std::to_string(needed)) != std::string::npos, !fits)
+          << error.message;
       EXPECT_EQ(out.substr(0, text.size()) == text, fits);
-      EXPECT_EQ(out.find_first_not_of('!', fits ? needed : 0), std::string::npos) << "nothing is written past the end";
+      EXPECT_EQ(out.find_first_not_of('!', fits ? needed : 0), std::string::npos)
+          << "nothing is written past the end";
     }
   }
   EXPECT_EQ(stw_plan_picture(nullptr, STW_PICTURE_SVG, nullptr, 0, nullptr, nullptr), STW_BAD_ARGUMENT);
@@ -239,7 +246,8 @@ TEST(Plan, PicturesOfOnePlanFromSeveralThreads) {
   const auto plan = make_plan(model.get(), plan_options());
   std::vector<std::string> texts(4);
   std::vector<std::thread> threads;
-  for (std::string& text : texts) threads.emplace_back([&] { text = picture_of(plan.get(), STW_PICTURE_HTML); });
+  for (std::string& text : texts)
+    threads.emplace_back([&] { text = picture_of(plan.get(), STW_PICTURE_HTML); });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
@@ -287,7 +295,10 @@ TEST(Plan, FrontierIsWhatBudgetsGet) {
   o.state_bits = STW_STATES_32;
   const auto plan = make_plan(model.get(), o);
   // Longer structs than the library knows get zeros after the known fields.
-  struct Longer { stw_frontier_point point; uint64_t more; };
+  struct Longer {
+    stw_frontier_point point;
+    uint64_t more;
+  };
   std::vector<Longer> points(16, Longer{{}, 7});
   points[0].point.struct_size = sizeof(Longer);
   size_t count = 0;
@@ -380,7 +391,7 @@ TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
       EXPECT_TRUE(entry.blocks > 0 || entry.outside_blocks);
       sum += entry.bytes;
     }
-    EXPECT_LE(sum, info.host);   // host includes alignment
+    EXPECT_LE(sum, info.host);  // host includes alignment
     EXPECT_EQ(sum > 0, host > 0);
     // The text alone is the whole plan.
     stw_plan* read = nullptr;

@@ -33,7 +33,8 @@ TEST(Preference, OfAModelAgainstItselfIsLogTwoAndFalls) {
   const World world(tiny_llama, with_preference(STW_PREFERENCE_DPO));
   TokenBatch batch = pairs();
   batch.reference = log_probabilities(world.trainer.get(), batch.batch());
-  for (size_t i = 0; i < 64; ++i) EXPECT_TRUE(batch.targets[i] < 0 ? batch.reference[i] == 0 : batch.reference[i] < 0) << i;
+  for (size_t i = 0; i < 64; ++i)
+    EXPECT_TRUE(batch.targets[i] < 0 ? batch.reference[i] == 0 : batch.reference[i] < 0) << i;
   stw_step_result result = step(world.trainer.get(), batch.batch());
   EXPECT_NEAR(result.loss, std::log(2), 1e-6);
   EXPECT_EQ(result.accuracy, 0);
@@ -45,7 +46,8 @@ TEST(Preference, OfAModelAgainstItselfIsLogTwoAndFalls) {
   // Its chosen documents have gained on the rejected ones.
   const std::vector<float> after = log_probabilities(world.trainer.get(), pairs().batch());
   double gained[2] = {};
-  for (size_t i = 0; i < 64; ++i) gained[i / 8 % 2] += static_cast<double>(after[i]) - static_cast<double>(batch.reference[i]);
+  for (size_t i = 0; i < 64; ++i)
+    gained[i / 8 % 2] += static_cast<double>(after[i]) - static_cast<double>(batch.reference[i]);
   EXPECT_GT(gained[0], gained[1] + 4);
 }
 
@@ -58,10 +60,12 @@ TEST(Preference, AHookThatAddsUpCountsPairsToo) {
     *g->loss_sum *= 2, *g->target_count *= 2, *g->in_order *= 2;
     return 0;
   };
-  const World twice(tiny_llama, with_preference(STW_PREFERENCE_SIMPO), &options), once(tiny_llama, with_preference(STW_PREFERENCE_SIMPO));
+  const World twice(tiny_llama, with_preference(STW_PREFERENCE_SIMPO), &options),
+      once(tiny_llama, with_preference(STW_PREFERENCE_SIMPO));
   TokenBatch batch = pairs(7);
   for (int i = 0; i < 2; ++i) {
-    const stw_step_result a = step(twice.trainer.get(), batch.batch()), b = step(once.trainer.get(), batch.batch());
+    const stw_step_result a = step(twice.trainer.get(), batch.batch()),
+                          b = step(once.trainer.get(), batch.batch());
     EXPECT_EQ(a.accuracy, b.accuracy);
     EXPECT_EQ(a.loss, b.loss);
     EXPECT_GT(a.accuracy, 0);
@@ -76,7 +80,8 @@ TEST(Preference, LogProbabilitiesAreAtTheirTargetsOrLabels) {
   labels.second = "labels";
   labels.targets = labels.tokens;
   for (size_t i = 0; i < 64; ++i) targets.targets[i] = i % 8 == 7 ? -100 : targets.tokens[i + 1];
-  const std::vector<float> of_targets = log_probabilities(world.trainer.get(), targets.batch()), of_labels = log_probabilities(world.trainer.get(), labels.batch());
+  const std::vector<float> of_targets = log_probabilities(world.trainer.get(), targets.batch()),
+                           of_labels = log_probabilities(world.trainer.get(), labels.batch());
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(of_labels[i], i % 8 == 0 ? 0 : of_targets[i - 1]) << i;
   // Their mean is the loss of a step.
   double sum = 0;
@@ -84,13 +89,16 @@ TEST(Preference, LogProbabilitiesAreAtTheirTargetsOrLabels) {
   EXPECT_NEAR(step(world.trainer.get(), targets.batch()).loss, sum / 56, 1e-6);
   float few[63];
   stw_error error = sized<stw_error>();
-  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), few, 63, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), few, 63, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_STREQ(error.message, "log_probabilities: expected a capacity of 64, found 63");
-  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), nullptr, 64, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), nullptr, 64, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_EQ(stw_trainer_log_probabilities(nullptr, targets.batch(), few, 63, &error), STW_BAD_ARGUMENT);
   targets.weights.assign(64, 1);
   float all[64];
-  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), all, 64, &error), STW_UNSUPPORTED);
+  EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), all, 64, &error),
+            STW_UNSUPPORTED);
 }
 
 // The last of four samples fails, after three that succeeded.
@@ -99,7 +107,7 @@ TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
   plan.micro_batch = 1;
   const World world(tiny_llama, plan);
   stw_trainer* const t = world.trainer.get();
-  const auto view = view_of(t, 0);   // the embedding; its rows belong to tokens
+  const auto view = view_of(t, 0);  // the embedding; its rows belong to tokens
   static_cast<float*>(view->dl_tensor.data)[255 * 32] = NAN;
   TokenBatch batch(4, 16);
   std::vector<float> out(64, 9);
@@ -113,11 +121,13 @@ TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
 }
 
 TEST(Preference, BatchesThatLackSomethingAreRefused) {
-  const World world(tiny_llama, with_preference(STW_PREFERENCE_IPO)), free_of_reference(tiny_llama, with_preference(STW_PREFERENCE_ORPO));
+  const World world(tiny_llama, with_preference(STW_PREFERENCE_IPO)),
+      free_of_reference(tiny_llama, with_preference(STW_PREFERENCE_ORPO));
   stw_error error = sized<stw_error>();
   TokenBatch batch = pairs();
   EXPECT_EQ(stw_trainer_step(world.trainer.get(), batch.batch(), &error), STW_BAD_ARGUMENT);
-  EXPECT_STREQ(error.message, "batch: reference: it is missing; the plan is for a preference (ipo) against one");
+  EXPECT_STREQ(error.message,
+               "batch: reference: it is missing; the plan is for a preference (ipo) against one");
   batch.reference.assign(64, -1);
   batch.reference[5] = NAN;
   EXPECT_EQ(stw_trainer_step(world.trainer.get(), batch.batch(), &error), STW_BAD_ARGUMENT);
@@ -127,7 +137,9 @@ TEST(Preference, BatchesThatLackSomethingAreRefused) {
   EXPECT_GT(step(world.trainer.get(), batch.batch()).loss, 0);
   batch.positions.clear();
   EXPECT_EQ(stw_trainer_step(world.trainer.get(), batch.batch(), &error), STW_BAD_ARGUMENT);
-  EXPECT_STREQ(error.message, "batch: positions: it is missing; the plan is for a preference (ipo), whose pairs are documents of a sample");
+  EXPECT_STREQ(error.message,
+               "batch: positions: it is missing; the plan is for a preference (ipo), whose pairs are "
+               "documents of a sample");
 }
 
 TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
@@ -135,7 +147,9 @@ TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
   const auto plan = make_plan(model.get(), with_preference(STW_PREFERENCE_SIMPO));
   const std::string json = stw_plan_json(plan.get());
   EXPECT_NE(json.find("\"preference\": \"simpo\""), std::string::npos);
-  const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) { return stw_plan_load(out, model.get(), json.c_str(), json.size(), e); });
+  const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) {
+    return stw_plan_load(out, model.get(), json.c_str(), json.size(), e);
+  });
   EXPECT_EQ(json, stw_plan_json(loaded.get()));
   const auto refused = [&](const stw_plan_options& o) {
     stw_error error = sized<stw_error>();
@@ -150,12 +164,14 @@ TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
   // A plan of another preference, and a checkpoint of one.
   TemporaryDirectory folder;
   const std::string path = folder / "checkpoint";
-  const World dpo(tiny_llama, with_preference(STW_PREFERENCE_DPO)), ipo(tiny_llama, with_preference(STW_PREFERENCE_IPO)), none(tiny_llama, plan_options());
+  const World dpo(tiny_llama, with_preference(STW_PREFERENCE_DPO)),
+      ipo(tiny_llama, with_preference(STW_PREFERENCE_IPO)), none(tiny_llama, plan_options());
   stw_error error = sized<stw_error>();
   must(stw_trainer_save(dpo.trainer.get(), path.c_str(), &error), error);
   must(stw_trainer_restore(dpo.trainer.get(), path.c_str(), &error), error);
   EXPECT_EQ(stw_trainer_restore(ipo.trainer.get(), path.c_str(), &error), STW_BAD_STATE);
-  EXPECT_NE(std::string(error.message).find("preference: expected \"ipo\", found \"dpo\""), std::string::npos) << error.message;
+  EXPECT_NE(std::string(error.message).find("preference: expected \"ipo\", found \"dpo\""), std::string::npos)
+      << error.message;
   EXPECT_EQ(stw_trainer_restore(none.trainer.get(), path.c_str(), &error), STW_BAD_STATE);
 }
 
@@ -172,7 +188,12 @@ TEST(Preference, SettingsThatAreNotForItAreRefused) {
     const Handle<stw_trainer> made(out);
     return status == STW_OK ? std::string() : std::string(error.message);
   };
-  EXPECT_EQ(refused(STW_PREFERENCE_SIMPO, [](auto& o) { o.beta = 2, o.margin = 0, o.set_mask = STW_SET_MARGIN, o.answer_share = 1, o.label_smoothing = 0.1f; }), "");
+  EXPECT_EQ(refused(STW_PREFERENCE_SIMPO,
+                    [](auto& o) {
+                      o.beta = 2, o.margin = 0, o.set_mask = STW_SET_MARGIN, o.answer_share = 1,
+                      o.label_smoothing = 0.1f;
+                    }),
+            "");
   EXPECT_NE(refused(STW_PREFERENCE_NONE, [](auto& o) { o.beta = 0.1f; }), "");
   EXPECT_NE(refused(STW_PREFERENCE_NONE, [](auto& o) { o.answer_share = 0.1f; }), "");
   EXPECT_NE(refused(STW_PREFERENCE_DPO, [](auto& o) { o.set_mask = STW_SET_MARGIN; }), "");
@@ -188,7 +209,8 @@ struct PairFiles {
   std::string tokens = folder / "pairs.txt", marks = folder / "marks", reference = folder / "reference";
   explicit PairFiles(int documents = 80) {
     std::string all;
-    for (int i = 0; i < documents; ++i) all += {STW_MARK_BEGIN, 0, 0, 0, 0, STW_MARK_TARGET, STW_MARK_TARGET, STW_MARK_TARGET};
+    for (int i = 0; i < documents; ++i)
+      all += {STW_MARK_BEGIN, 0, 0, 0, 0, STW_MARK_TARGET, STW_MARK_TARGET, STW_MARK_TARGET};
     put_file(tokens, text_of(all.size()).substr(0, all.size()));
     put_file(marks, all);
   }
@@ -214,7 +236,7 @@ TEST(Preference, ARunOverPairsIsAgainstTheReferenceThatWasWrittenBefore) {
   const auto dataset = open_dataset(o);
   auto info = sized<stw_dataset_info>();
   EXPECT_EQ(stw_dataset_query(dataset.get(), &info), STW_OK);
-  EXPECT_EQ(info.training_samples + info.evaluation_samples, 40u);   // one pair each
+  EXPECT_EQ(info.training_samples + info.evaluation_samples, 40u);  // one pair each
   EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, 40u);
   EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, 40u);
   double loss = 0;

@@ -21,8 +21,11 @@ Made weights(uint32_t mask, uint64_t seed) {
   o.set_mask = mask;
   o.seed = seed;
   World w(tiny_gpt2, plan_options());
-  const auto model = make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
-  w.trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, w.device.get(), model.get(), w.plan.get(), nullptr, e); });
+  const auto model =
+      make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+  w.trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+    return stw_trainer_create(out, w.device.get(), model.get(), w.plan.get(), nullptr, e);
+  });
   return values_of(w);
 }
 
@@ -70,9 +73,14 @@ Made generated(uint32_t mask, uint64_t seed) {
 }
 
 TEST(Seeds, ZeroIsOneWhereItsBitSaysSo) {
-  const struct { const char* name; Made (*make)(uint32_t, uint64_t); uint32_t bit; } fields[] = {
-      {"model", weights, STW_SET_MODEL_SEED}, {"dataset", trained_on_windows, STW_SET_DATASET_SEED},
-      {"trainer", trained_with_dropout, STW_SET_TRAINER_SEED}, {"generate", generated, STW_SET_GENERATE_SEED}};
+  const struct {
+    const char* name;
+    Made (*make)(uint32_t, uint64_t);
+    uint32_t bit;
+  } fields[] = {{"model", weights, STW_SET_MODEL_SEED},
+                {"dataset", trained_on_windows, STW_SET_DATASET_SEED},
+                {"trainer", trained_with_dropout, STW_SET_TRAINER_SEED},
+                {"generate", generated, STW_SET_GENERATE_SEED}};
   for (const auto& [name, make, bit] : fields) {
     const Made unset = make(0, 0), zero = make(bit, 0);
     EXPECT_EQ(unset, make(0, 1337)) << name;

@@ -67,10 +67,12 @@ TEST(Step, LabelsAreShiftedByTheLibrary) {
   TokenBatch labels(4, 16), targets(4, 16);
   labels.second = "labels";
   for (size_t s = 0; s < 4; ++s)
-    for (size_t t = 0; t < 16; ++t) targets.targets[s * 16 + t] = t + 1 < 16 ? labels.targets[s * 16 + t + 1] : -100;
+    for (size_t t = 0; t < 16; ++t)
+      targets.targets[s * 16 + t] = t + 1 < 16 ? labels.targets[s * 16 + t + 1] : -100;
   EXPECT_EQ(trained(labels), trained(targets));
   World w(tiny_gpt2, plan_of());
-  EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts the targets left after the shift";
+  EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u)
+      << "N counts the targets left after the shift";
 }
 
 // A weight belongs to the label at the same index, wherever the library moves that label.
@@ -82,7 +84,7 @@ TEST(Step, WeightsAreShiftedWithTheirLabels) {
   for (size_t s = 0; s < 4; ++s)
     for (size_t t = 0; t < 16; ++t) {
       const size_t i = s * 16 + t;
-      labels.weights[i] = t < 7 ? 0 : static_cast<float>(t) / 4;   // a prompt, and an answer from token 7 on
+      labels.weights[i] = t < 7 ? 0 : static_cast<float>(t) / 4;  // a prompt, and an answer from token 7 on
       targets.targets[i] = t + 1 < 16 ? labels.targets[i + 1] : -100;
       if (t + 1 < 16) targets.weights[i] = t + 1 < 7 ? 0 : static_cast<float>(t + 1) / 4;
     }
@@ -115,7 +117,8 @@ TEST(Step, LengthsEndSamples) {
         if (t >= end) cut.tokens[i] = 0;
       }
     for (size_t s = 0; s < 4; ++s)
-      for (size_t t = static_cast<size_t>(lengths[s]); t < 16; ++t) batch.tokens[s * 16 + t] = batch.targets[s * 16 + t] = 999999;
+      for (size_t t = static_cast<size_t>(lengths[s]); t < 16; ++t)
+        batch.tokens[s * 16 + t] = batch.targets[s * 16 + t] = 999999;
     const State state = trained(cut);
     for (const uint64_t m : {1, 3, 4}) EXPECT_EQ(trained(batch, m), state) << second << ' ' << m;
     World w(tiny_gpt2, plan_of());
@@ -233,7 +236,8 @@ TEST(Step, RefusesWhatIsNoBatch) {
     b.names = both;
     b.count = 3;
   });
-  for (const auto& lengths : {std::vector<int32_t>{16, 16, 16}, {16, 16, 17, 0}, {-1, 16, 16, 16}, {1, 2, 3, 4, 5}})
+  for (const auto& lengths :
+       {std::vector<int32_t>{16, 16, 16}, {16, 16, 17, 0}, {-1, 16, 16, 16}, {1, 2, 3, 4, 5}})
     refused("lengths", STW_BAD_ARGUMENT, [&](auto& t, auto& b) {
       t.lengths = lengths;
       b = *t.batch();
@@ -241,13 +245,16 @@ TEST(Step, RefusesWhatIsNoBatch) {
   static const DLManagedTensorVersioned* const nothing[] = {nullptr, nullptr};
   refused("no tensor", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nothing; });
   refused("version", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).version.major = 2; });
-  refused("device", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.device.device_type = kDLCUDA; });
+  refused("device", STW_BAD_ARGUMENT,
+          [](auto& t, auto&) { t.managed(0).dl_tensor.device.device_type = kDLCUDA; });
   refused("int64", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.dtype.bits = 64; });
   refused("float", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.code = 2; });
   refused("lanes", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.lanes = 2; });
   refused("dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = 1; });
   refused("negative dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = -1; });
-  EXPECT_EQ(refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; }), "batch: targets: the shape is NULL");
+  EXPECT_EQ(
+      refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; }),
+      "batch: targets: the shape is NULL");
   refused("data", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.data = nullptr; });
   // Misaligned numbers, which some processors cannot read.
   refused("alignment", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.byte_offset = 2; });
@@ -255,15 +262,18 @@ TEST(Step, RefusesWhatIsNoBatch) {
     static int64_t shape[2];
     shape[0] = bad[0];
     shape[1] = bad[1];
-    const std::string said = refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
-    EXPECT_NE(said.find("expected (1 to 4, 1 to 16), found (" + std::to_string(bad[0])), std::string::npos) << said;
+    const std::string said =
+        refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
+    EXPECT_NE(said.find("expected (1 to 4, 1 to 16), found (" + std::to_string(bad[0])), std::string::npos)
+        << said;
   }
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
   // Finite, but not in fp32, or not after a multiplication.
   for (const double rate : {1e39, 1e300, 1e38, 1.0000001e6}) {
-    const std::string said = refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });
+    const std::string said =
+        refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });
     EXPECT_NE(said.find("learning_rate"), std::string::npos) << said;
   }
   EXPECT_EQ(state_of(w), before);
@@ -337,14 +347,16 @@ TEST(Step, GradientsOfTheLastStepAreThere) {
   for (uint32_t precision : {STW_PRECISION_FP32, STW_PRECISION_BF16, STW_PRECISION_FP16}) {
     auto o = plan_of();
     o.precision = precision;
-    const World w(tiny_llama, o);   // no tensor has two uses
+    const World w(tiny_llama, o);  // no tensor has two uses
     TokenBatch batch(4, 16);
     const stw_step_result result = step(w.trainer.get(), batch.batch());
     const double scale = precision == STW_PRECISION_FP16 ? result.loss_scale / (4 * 16) : 1;
     double squares = 0;
     for (const std::vector<float>& gradient : values_of(w, STW_TENSOR_GRADIENT))
       for (float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
-    EXPECT_NEAR(std::sqrt(squares) / (static_cast<double>(result.targets) * scale), result.grad_norm, 1e-6 * result.grad_norm) << precision;
+    EXPECT_NEAR(std::sqrt(squares) / (static_cast<double>(result.targets) * scale), result.grad_norm,
+                1e-6 * result.grad_norm)
+        << precision;
   }
 }
 
@@ -366,7 +378,7 @@ TEST(Step, Generates) {
   o.out = again;
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   EXPECT_EQ(std::memcmp(out, again, sizeof out), 0);
-  o.top_p = 1e-9;   // leaves one token, like temperature 0
+  o.top_p = 1e-9;  // leaves one token, like temperature 0
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   o.top_p = o.temperature = 0;
   int32_t coldest[13];
@@ -417,7 +429,7 @@ TEST(Step, Generates) {
   stw_trainer_cancel(w.trainer.get());
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_CANCELLED);
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_NON_FINITE);
-  EXPECT_EQ(count, 13u);   // from the last call that succeeded
+  EXPECT_EQ(count, 13u);  // from the last call that succeeded
 }
 
 // The largest rate and decay, times the largest factor of a group: parameters move far, but stay finite.
@@ -472,7 +484,8 @@ TEST(Step, RunsRefuseRatesThatDoNotFit) {
   o.weight_decay = 1e38f;
   stw_trainer* trainer = nullptr;
   stw_error error = sized<stw_error>();
-  EXPECT_EQ(stw_trainer_create(&trainer, w.device.get(), w.model.get(), w.plan.get(), &o, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_create(&trainer, w.device.get(), w.model.get(), w.plan.get(), &o, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("weight_decay"), std::string::npos) << error.message;
   EXPECT_EQ(state_of(w), before);
 }

@@ -29,7 +29,9 @@ struct TokenLabels {
     auto o = plan_options();
     o.inputs = inputs;
     plan = make_plan(model.get(), o);
-    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+      return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e);
+    });
   }
 };
 
@@ -44,7 +46,8 @@ struct TaggedSamples {
       labels.push_back(i % 4 == 0 ? -100 : tokens.back() % 3);
     }
   }
-  stw_status step(stw_trainer* trainer, const char* name, stw_step_result* result, stw_error* error, int label_dimensions = 2) {
+  stw_status step(stw_trainer* trainer, const char* name, stw_step_result* result, stw_error* error,
+                  int label_dimensions = 2) {
     const auto tensor = [&](std::vector<int32_t>& data, int dimensions) {
       DLManagedTensorVersioned t{};
       t.version = {1, 0};
@@ -103,25 +106,38 @@ TEST(TokenLabels, LogitsAreThoseOfEveryToken) {
   const uint64_t lengths[] = {3, 1, 9};
   std::vector<float> all(13 * 3 + 1, 7), each(13 * 3);
   for (auto* c : {&together, &alone})
-    for (int step = 0; step < 30; ++step) ASSERT_EQ(samples.step(c->trainer.get(), "labels", &result, &error), STW_OK);
-  must(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, lengths, 3, all.data(), 13 * 3, &error), error);
+    for (int step = 0; step < 30; ++step)
+      ASSERT_EQ(samples.step(c->trainer.get(), "labels", &result, &error), STW_OK);
+  must(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, lengths, 3, all.data(),
+                            13 * 3, &error),
+       error);
   EXPECT_EQ(all.back(), 7);
   all.pop_back();
-  must(stw_trainer_classify(alone.trainer.get(), samples.tokens.data(), nullptr, lengths, 3, each.data(), each.size(), &error), error);
+  must(stw_trainer_classify(alone.trainer.get(), samples.tokens.data(), nullptr, lengths, 3, each.data(),
+                            each.size(), &error),
+       error);
   EXPECT_EQ(all, each);
   for (size_t i = 0; i < 13; ++i) {
-    if (i % 4 == 0) continue;   // no label
+    if (i % 4 == 0) continue;  // no label
     const auto row = all.begin() + static_cast<std::ptrdiff_t>(3 * i);
     EXPECT_EQ(std::max_element(row, row + 3) - row, samples.labels[i]) << i;
   }
-  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, lengths, 3, all.data(), 13 * 3 - 1, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, lengths, 3,
+                                 all.data(), 13 * 3 - 1, &error),
+            STW_BAD_ARGUMENT);
   EXPECT_STREQ(error.message, "classify: expected a capacity of 39, found 38");
   const uint64_t long_one = 1000;
-  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, &long_one, 1, all.data(), 3000, &error), STW_UNSUPPORTED_SHAPE);
-  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK) << error.message;
+  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), samples.tokens.data(), nullptr, &long_one, 1,
+                                 all.data(), 3000, &error),
+            STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(stw_trainer_classify(together.trainer.get(), nullptr, nullptr, nullptr, 0, nullptr, 0, &error),
+            STW_OK)
+      << error.message;
   float logits[3];
-  EXPECT_EQ(stw_trainer_logits(together.trainer.get(), samples.tokens.data(), 3, logits, 3, &error), STW_UNSUPPORTED);
-  EXPECT_STREQ(error.message, "logits: the model gives each token a label; classify has the logits of all of them");
+  EXPECT_EQ(stw_trainer_logits(together.trainer.get(), samples.tokens.data(), 3, logits, 3, &error),
+            STW_UNSUPPORTED);
+  EXPECT_STREQ(error.message,
+               "logits: the model gives each token a label; classify has the logits of all of them");
 }
 
 TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {
@@ -137,7 +153,9 @@ TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {
   auto o = sized<stw_dataset_options>();
   o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str();
   o.label_count = 3, o.vocabulary = 256, o.sequence = 16, o.task = STW_TASK_TOKEN_LABEL;
-  const auto open = [&] { return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); }); };
+  const auto open = [&] {
+    return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
+  };
   const auto training = open();
   o.set_mask = STW_SET_HELD_OUT;
   o.held_out = 1;
@@ -153,12 +171,13 @@ TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {
   must(stw_trainer_export_model(c.trainer.get(), out.c_str(), &error), error);
   auto source = sized<stw_model_options>();
   source.source = out.c_str();
-  const auto again = make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
+  const auto again =
+      make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
   auto info = sized<stw_model_info>();
   ASSERT_EQ(stw_model_query(again.get(), &info), STW_OK);
   EXPECT_EQ(info.task, uint32_t{STW_TASK_TOKEN_LABEL});
   stw_dataset* none = nullptr;
-  o.task = STW_TASK_LABEL;   // a label for each document; there are fewer documents than labels
+  o.task = STW_TASK_LABEL;  // a label for each document; there are fewer documents than labels
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_CORRUPT);
   o.task = 7;
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);

@@ -21,7 +21,9 @@ struct ValueTrainer {
     auto o = plan_options();
     o.inputs = inputs;
     plan = make_plan(model.get(), o);
-    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+      return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e);
+    });
   }
 };
 
@@ -42,13 +44,18 @@ struct ValueSamples {
   std::vector<int64_t> shape{4, 16}, shape_of_lengths{4}, shape_of_values;
   std::vector<int32_t> tokens, lengths{16, 3, 9, 1};
   std::vector<float> values;
-  ValueSamples(std::vector<float> of_samples, int64_t width) : shape_of_values{4, width}, values(std::move(of_samples)) {
+  ValueSamples(std::vector<float> of_samples, int64_t width)
+      : shape_of_values{4, width}, values(std::move(of_samples)) {
     uint32_t seed = 9;
-    for (int i = 0; i < 64; ++i) tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
+    for (int i = 0; i < 64; ++i)
+      tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
   }
   template <class T>
-  stw_status step(stw_trainer* trainer, const char* name, std::vector<T>& given, stw_step_result* result, stw_error* error) {
-    DLManagedTensorVersioned of_tokens = host_tensor(tokens, shape), of_lengths = host_tensor(lengths, shape_of_lengths), of_values = host_tensor(given, shape_of_values);
+  stw_status step(stw_trainer* trainer, const char* name, std::vector<T>& given, stw_step_result* result,
+                  stw_error* error) {
+    DLManagedTensorVersioned of_tokens = host_tensor(tokens, shape),
+                             of_lengths = host_tensor(lengths, shape_of_lengths),
+                             of_values = host_tensor(given, shape_of_values);
     const char* const list[] = {"tokens", "lengths", name};
     const DLManagedTensorVersioned* const tensors[] = {&of_tokens, &of_lengths, &of_values};
     auto batch = sized<stw_batch>();
@@ -57,7 +64,9 @@ struct ValueSamples {
     if (status == STW_OK) must(stw_trainer_wait(trainer, result, error), *error);
     return status;
   }
-  stw_status step(stw_trainer* trainer, stw_step_result* result, stw_error* error) { return step(trainer, "labels", values, result, error); }
+  stw_status step(stw_trainer* trainer, stw_step_result* result, stw_error* error) {
+    return step(trainer, "labels", values, result, error);
+  }
   // The outputs for the samples' texts.
   std::vector<float> outputs(stw_trainer* trainer, size_t width) {
     std::vector<float> all;
@@ -65,7 +74,9 @@ struct ValueSamples {
     for (size_t s = 0; s < 4; ++s) {
       std::vector<float> out(width);
       const auto length = static_cast<uint64_t>(lengths[s]);
-      must(stw_trainer_classify(trainer, tokens.data() + 16 * s, nullptr, &length, 1, out.data(), width, &error), error);
+      must(stw_trainer_classify(trainer, tokens.data() + 16 * s, nullptr, &length, 1, out.data(), width,
+                                &error),
+           error);
       all.insert(all.end(), out.begin(), out.end());
     }
     return all;
@@ -73,9 +84,13 @@ struct ValueSamples {
 };
 
 TEST(Values, LossIsThatOfOutputsAndTextsAreLearned) {
-  const struct { uint32_t task; const std::string& config; ValueSamples samples; } cases[] = {
-      {STW_TASK_LABELS, tiny_llama, {{1, 0, 1, 0, 0, 0, 1, 1, 0.25f, none, 9, 9}, 3}}, {STW_TASK_NUMBER, tiny_llama, {{2.5f, -1, 0.5f, none}, 1}},
-      {STW_TASK_NUMBER, tiny_gpt2, {{2.5f, -1, 3, 4, -0.5f, 1, none, 5}, 2}}};
+  const struct {
+    uint32_t task;
+    const std::string& config;
+    ValueSamples samples;
+  } cases[] = {{STW_TASK_LABELS, tiny_llama, {{1, 0, 1, 0, 0, 0, 1, 1, 0.25f, none, 9, 9}, 3}},
+               {STW_TASK_NUMBER, tiny_llama, {{2.5f, -1, 0.5f, none}, 1}},
+               {STW_TASK_NUMBER, tiny_gpt2, {{2.5f, -1, 3, 4, -0.5f, 1, none, 5}, 2}}};
   for (const auto& c : cases) {
     ValueSamples samples = c.samples;
     const auto width = static_cast<size_t>(samples.shape_of_values[1]);
@@ -88,14 +103,18 @@ TEST(Values, LossIsThatOfOutputsAndTextsAreLearned) {
     double expected = 0;
     for (size_t i = 0; i < 3 * width; ++i) {
       const double x = static_cast<double>(outputs[i]), y = static_cast<double>(samples.values[i]);
-      expected += (c.task == STW_TASK_NUMBER ? (x - y) * (x - y) : y * std::log1p(std::exp(-x)) + (1 - y) * std::log1p(std::exp(x))) / static_cast<double>(3 * width);
+      expected +=
+          (c.task == STW_TASK_NUMBER ? (x - y) * (x - y)
+                                     : y * std::log1p(std::exp(-x)) + (1 - y) * std::log1p(std::exp(x))) /
+          static_cast<double>(3 * width);
     }
     stw_error error = sized<stw_error>();
     auto result = sized<stw_step_result>();
     ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
     EXPECT_EQ(result.targets, 3u);
     EXPECT_NEAR(result.loss, expected, 1e-5 * expected);
-    for (int step = 0; step < 20; ++step) ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
+    for (int step = 0; step < 20; ++step)
+      ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
     EXPECT_LT(result.loss, 0.7 * expected);
   }
 }
@@ -129,7 +148,8 @@ TEST(Values, BatchesThatMakeNoSenseAreRefused) {
   EXPECT_EQ(samples.step(labels.trainer.get(), "labels", whole, &result, &error), STW_BAD_ARGUMENT);
   EXPECT_STREQ(error.message, "batch: labels: expected float32");
   EXPECT_EQ(samples.step(labels.trainer.get(), "targets", whole, &result, &error), STW_BAD_ARGUMENT);
-  EXPECT_STREQ(error.message, "batch: targets: the model's task is labels: expected labels (samples, labels) of float32");
+  EXPECT_STREQ(error.message,
+               "batch: targets: the model's task is labels: expected labels (samples, labels) of float32");
   EXPECT_EQ(samples.step(labels.trainer.get(), nullptr, whole, &result, &error), STW_BAD_ARGUMENT);
   EXPECT_STREQ(error.message, "batch: labels: it is missing");
 }
@@ -145,7 +165,8 @@ TEST(Values, DocumentsOfAFileAreTrainedAndEvaluated) {
   }
   put_file(tokens, text_of(400).substr(0, 400)), put_file(marks, begins), put_file(labels, values);
   auto o = sized<stw_dataset_options>();
-  o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str(), o.vocabulary = 256, o.sequence = 16, o.label_count = 2;
+  o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str(), o.vocabulary = 256,
+  o.sequence = 16, o.label_count = 2;
   const auto refusal = [&] {
     stw_dataset* out = nullptr;
     stw_error error = sized<stw_error>();
@@ -159,11 +180,14 @@ TEST(Values, DocumentsOfAFileAreTrainedAndEvaluated) {
   o.labels = nullptr, o.label_count = 0;
   EXPECT_EQ(refusal(), "dataset: a task without labels");
   o.labels = labels.c_str(), o.label_count = 2;
-  auto dataset = make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
-  ValueTrainer several(STW_TASK_LABELS, 2, tiny_llama, STW_INPUT_POSITIONS), number(STW_TASK_NUMBER, 2, tiny_llama, STW_INPUT_POSITIONS);
+  auto dataset =
+      make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
+  ValueTrainer several(STW_TASK_LABELS, 2, tiny_llama, STW_INPUT_POSITIONS),
+      number(STW_TASK_NUMBER, 2, tiny_llama, STW_INPUT_POSITIONS);
   double loss = 0;
   stw_error error = sized<stw_error>();
-  ASSERT_EQ(stw_trainer_evaluate(several.trainer.get(), dataset.get(), 100, &loss, &error), STW_OK) << error.message;
+  ASSERT_EQ(stw_trainer_evaluate(several.trainer.get(), dataset.get(), 100, &loss, &error), STW_OK)
+      << error.message;
   EXPECT_NEAR(loss, std::log(2.0), 0.1);
   auto progress = sized<stw_progress>();
   ASSERT_EQ(stw_trainer_progress(several.trainer.get(), &progress), STW_OK);
@@ -172,7 +196,8 @@ TEST(Values, DocumentsOfAFileAreTrainedAndEvaluated) {
   EXPECT_STREQ(error.message, "trainer: the model's task is number, the dataset was opened for labels");
   o.task = STW_TASK_NUMBER;
   dataset = make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
-  ASSERT_EQ(stw_trainer_evaluate(number.trainer.get(), dataset.get(), 100, &loss, &error), STW_OK) << error.message;
+  ASSERT_EQ(stw_trainer_evaluate(number.trainer.get(), dataset.get(), 100, &loss, &error), STW_OK)
+      << error.message;
   ASSERT_EQ(stw_trainer_progress(number.trainer.get(), &progress), STW_OK);
   EXPECT_TRUE(std::isnan(progress.evaluation_accuracy));
   auto run = sized<stw_run_options>();
@@ -183,15 +208,18 @@ TEST(Values, DocumentsOfAFileAreTrainedAndEvaluated) {
 TEST(Values, ThereAreNoProbabilitiesOfTargets) {
   ValueTrainer trainer(STW_TASK_LABELS, 2);
   ValueSamples samples({0, 1, 0.5f, 0, 1, 1, 0, 0}, 2);
-  DLManagedTensorVersioned of_tokens = host_tensor(samples.tokens, samples.shape), of_values = host_tensor(samples.values, samples.shape_of_values);
+  DLManagedTensorVersioned of_tokens = host_tensor(samples.tokens, samples.shape),
+                           of_values = host_tensor(samples.values, samples.shape_of_values);
   const char* const list[] = {"tokens", "labels"};
   const DLManagedTensorVersioned* const tensors[] = {&of_tokens, &of_values};
   auto batch = sized<stw_batch>();
   batch.count = 2, batch.names = list, batch.tensors = tensors;
   std::vector<float> out(64);
   stw_error error = sized<stw_error>();
-  EXPECT_EQ(stw_trainer_log_probabilities(trainer.trainer.get(), &batch, out.data(), out.size(), &error), STW_UNSUPPORTED);
-  EXPECT_STREQ(error.message, "log-probabilities: the model's task is labels, of which a target has no probability");
+  EXPECT_EQ(stw_trainer_log_probabilities(trainer.trainer.get(), &batch, out.data(), out.size(), &error),
+            STW_UNSUPPORTED);
+  EXPECT_STREQ(error.message,
+               "log-probabilities: the model's task is labels, of which a target has no probability");
 }
 
 }  // namespace

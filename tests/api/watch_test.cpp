@@ -9,7 +9,7 @@
 
 #include "tests/api/harness.h"
 
-extern "C" void *stw_test_run_in_c(void *run);   // unwound.c
+extern "C" void* stw_test_run_in_c(void* run);  // unwound.c
 
 namespace stw::api_test {
 
@@ -22,8 +22,8 @@ namespace {
 // Records every notification, and cancels at one of them.
 struct Watcher {
   std::vector<stw_watch_info> told;
-  size_t cancel_at = SIZE_MAX;   // index of a notification
-  std::function<void()> then;    // called at each notification
+  size_t cancel_at = SIZE_MAX;  // index of a notification
+  std::function<void()> then;   // called at each notification
   std::unique_ptr<stw_watch, WatchCloser> watch;
 
   Watcher() {
@@ -111,7 +111,7 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
     watcher.forget(place);
     const stw_status status = stw_trainer_step(fresh.trainer.get(), batch.batch(), nullptr);
     watcher.forget();
-    if (status == STW_OK) {   // the update had begun
+    if (status == STW_OK) {  // the update had begun
       ++finished;
       EXPECT_EQ(state_of(fresh), after);
       continue;
@@ -190,19 +190,30 @@ TEST_F(Watching, PlanningCreationAndOpeningEndWithoutAnObject) {
   stw_dataset* no_dataset = nullptr;
   stw_trainer* no_trainer = nullptr;
   uint64_t longest = 0;
-  const auto create_plan = [&](stw_error* e) { return stw_plan_create(&no_plan, model.get(), &plan_options_, e); };
-  const auto find_longest = [&](stw_error* e) { return stw_plan_longest_sequence(model.get(), &plan_options_, &longest, e); };
+  const auto create_plan = [&](stw_error* e) {
+    return stw_plan_create(&no_plan, model.get(), &plan_options_, e);
+  };
+  const auto find_longest = [&](stw_error* e) {
+    return stw_plan_longest_sequence(model.get(), &plan_options_, &longest, e);
+  };
   const auto open = [&](stw_error* e) { return stw_dataset_open(&no_dataset, &data, e); };
-  const auto create_trainer = [&](stw_error* e) { return stw_trainer_create(&no_trainer, device.get(), model.get(), plan.get(), &of_trainer, e); };
-  const struct { std::function<stw_status(stw_error*)> call; uint32_t work; const char* message; } calls[] = {
-      {create_plan, STW_WORK_PLAN, "plan: cancelled"}, {find_longest, STW_WORK_PLAN, "plan: cancelled"},
-      {open, STW_WORK_OPEN_DATASET, "dataset: its opening was cancelled"}, {create_trainer, STW_WORK_CREATE_TRAINER, "trainer: its creation was cancelled"}};
+  const auto create_trainer = [&](stw_error* e) {
+    return stw_trainer_create(&no_trainer, device.get(), model.get(), plan.get(), &of_trainer, e);
+  };
+  const struct {
+    std::function<stw_status(stw_error*)> call;
+    uint32_t work;
+    const char* message;
+  } calls[] = {{create_plan, STW_WORK_PLAN, "plan: cancelled"},
+               {find_longest, STW_WORK_PLAN, "plan: cancelled"},
+               {open, STW_WORK_OPEN_DATASET, "dataset: its opening was cancelled"},
+               {create_trainer, STW_WORK_CREATE_TRAINER, "trainer: its creation was cancelled"}};
   for (const auto& [call, work, message] : calls) {
     stw_error error = sized<stw_error>();
-    stw_watch_cancel(watcher.get());   // with no call under way: stops the next one
+    stw_watch_cancel(watcher.get());  // with no call under way: stops the next one
     EXPECT_EQ(call(&error), STW_CANCELLED);
     EXPECT_STREQ(error.message, message);
-    watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);   // short searches notify rarely
+    watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);  // short searches notify rarely
     if (work != STW_WORK_PLAN) {
       EXPECT_EQ(call(&error), STW_CANCELLED);
       ASSERT_EQ(watcher.told.size(), 4u);
@@ -254,9 +265,14 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
   const std::string weights = folder / "model.safetensors";
   const std::string old_weights = file_bytes(weights), old_checkpoint = file_bytes(path);
   const auto save = [&] { return stw_trainer_save(w.trainer.get(), path.c_str(), nullptr); };
-  const auto export_model = [&] { return stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), nullptr); };
+  const auto export_model = [&] {
+    return stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), nullptr);
+  };
   const auto restore = [&] { return stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr); };
-  const struct { std::function<stw_status()> call; uint32_t work; } calls[] = {{save, STW_WORK_SAVE}, {export_model, STW_WORK_EXPORT}, {restore, STW_WORK_RESTORE}};
+  const struct {
+    std::function<stw_status()> call;
+    uint32_t work;
+  } calls[] = {{save, STW_WORK_SAVE}, {export_model, STW_WORK_EXPORT}, {restore, STW_WORK_RESTORE}};
   for (const auto& [call, work] : calls) {
     watcher.forget(5);
     EXPECT_EQ(call(), STW_CANCELLED);
@@ -264,7 +280,7 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
     EXPECT_EQ(state_of(w), later);
     EXPECT_EQ(file_bytes(path), old_checkpoint);
     EXPECT_EQ(file_bytes(weights), old_weights);
-    EXPECT_EQ(folder.entries(), 4u);   // no temporary file: text, checkpoint, weights, config
+    EXPECT_EQ(folder.entries(), 4u);  // no temporary file: text, checkpoint, weights, config
   }
   watcher.forget();
   EXPECT_EQ(restore(), STW_OK);
@@ -279,13 +295,16 @@ TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled)
   o.config_json = tiny_gpt2.c_str();
   o.config_json_size = tiny_gpt2.size();
   o.adapter_rank = 4;
-  const auto model = make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+  const auto model =
+      make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
   auto base = sized<stw_model_info>();
   ASSERT_EQ(stw_model_query(make_model(tiny_gpt2).get(), &base), STW_OK);
-  const auto export_to = [&](const std::string& to, stw_watch* watch) { return stw_model_export_watched(model.get(), to.c_str(), watch, nullptr); };
+  const auto export_to = [&](const std::string& to, stw_watch* watch) {
+    return stw_model_export_watched(model.get(), to.c_str(), watch, nullptr);
+  };
   ASSERT_EQ(export_to(tuned, nullptr), STW_OK);
 
-  stw_watch_cancel(watcher.get());   // an earlier cancel: as in a trainer's export
+  stw_watch_cancel(watcher.get());  // an earlier cancel: as in a trainer's export
   ASSERT_EQ(export_to(merged, watcher.get()), STW_OK);
   ASSERT_GT(watcher.told.size(), 4u);
   const uint64_t bytes = 4 * base.parameters;
@@ -300,7 +319,8 @@ TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled)
   EXPECT_EQ(file_bytes(merged + "/model.safetensors"), file_bytes(tuned + "/model.safetensors"));
 
   const size_t places = watcher.told.size();
-  const std::string config = file_bytes(merged + "/config.json"), weights = file_bytes(merged + "/model.safetensors");
+  const std::string config = file_bytes(merged + "/config.json"),
+                    weights = file_bytes(merged + "/model.safetensors");
   for (const std::string& to : {merged, folder / "fresh"})
     for (const size_t place : {size_t{0}, places / 2, places - 1}) {
       watcher.forget(place);
@@ -321,8 +341,11 @@ TEST_F(Watching, AFrontierAndThePageWithOneAreCancelled) {
     for (stw_frontier_point& p : points) p = {}, p.struct_size = sizeof p;
     return stw_plan_frontier_watched(plan.get(), points, 8, &count, watcher.get(), e);
   };
-  const auto page = [&](stw_error* e) { return stw_plan_picture_watched(plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, watcher.get(), e); };
-  for (const std::function<stw_status(stw_error*)>& call : {std::function<stw_status(stw_error*)>(frontier), std::function<stw_status(stw_error*)>(page)}) {
+  const auto page = [&](stw_error* e) {
+    return stw_plan_picture_watched(plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, watcher.get(), e);
+  };
+  for (const std::function<stw_status(stw_error*)>& call :
+       {std::function<stw_status(stw_error*)>(frontier), std::function<stw_status(stw_error*)>(page)}) {
     stw_error error = sized<stw_error>();
     watcher.forget(0);
     watcher.then = [&] { EXPECT_EQ(watcher.told.back().work, uint32_t{STW_WORK_PLAN}); };
@@ -330,7 +353,7 @@ TEST_F(Watching, AFrontierAndThePageWithOneAreCancelled) {
     EXPECT_STREQ(error.message, "plan: cancelled");
     EXPECT_EQ(watcher.told.size(), 1u);
     watcher.forget();
-    stw_watch_cancel(watcher.get());   // with no call under way: stops the next one
+    stw_watch_cancel(watcher.get());  // with no call under way: stops the next one
     EXPECT_EQ(call(nullptr), STW_CANCELLED);
     EXPECT_EQ(count, 77u);
     EXPECT_EQ(needed, 77u);
@@ -373,7 +396,8 @@ TEST_F(Watching, FromASignalHandler) {
   static stw_watch* watch;
   trainer = w.trainer.get();
   watch = watcher.get();
-  for (void (*const handler)(int) : {+[](int) { stw_trainer_cancel(trainer); }, +[](int) { stw_watch_cancel(watch); }}) {
+  for (void (*const handler)(int) :
+       {+[](int) { stw_trainer_cancel(trainer); }, +[](int) { stw_watch_cancel(watch); }}) {
     struct sigaction action = {}, before = {};
     action.sa_handler = handler;
     ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
@@ -395,20 +419,25 @@ TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
     stw_status status = STW_INTERNAL;
   } all{w.trainer.get(), dataset.get()};
   pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, nullptr, [](void* user) -> void* {
-    auto& run = *static_cast<Run*>(user);
-    auto o = run_options(40);
-    o.progress_user = user;
-    o.progress = [](void* self, const stw_progress*) -> int32_t {
-      static_cast<Run*>(self)->begun = true;
-      const timespec nap{0, 1000000};   // a cancellation point, if cancellation were enabled there
-      nanosleep(&nap, nullptr);
-      return 0;
-    };
-    run.status = stw_trainer_run(run.trainer, run.dataset, &o, nullptr);
-    run.returned = true;
-    for (;;) pthread_testcancel();
-  }, &all), 0);
+  ASSERT_EQ(
+      pthread_create(
+          &thread, nullptr,
+          [](void* user) -> void* {
+            auto& run = *static_cast<Run*>(user);
+            auto o = run_options(40);
+            o.progress_user = user;
+            o.progress = [](void* self, const stw_progress*) -> int32_t {
+              static_cast<Run*>(self)->begun = true;
+              const timespec nap{0, 1000000};  // a cancellation point, if cancellation were enabled there
+              nanosleep(&nap, nullptr);
+              return 0;
+            };
+            run.status = stw_trainer_run(run.trainer, run.dataset, &o, nullptr);
+            run.returned = true;
+            for (;;) pthread_testcancel();
+          },
+          &all),
+      0);
   while (!all.begun) std::this_thread::yield();
   ASSERT_EQ(pthread_cancel(thread), 0);
   void* result = nullptr;
@@ -420,9 +449,9 @@ TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
 }
 
 struct RunInC {
-  stw_trainer *trainer;
-  stw_dataset *dataset;
-  const stw_run_options *options;
+  stw_trainer* trainer;
+  stw_dataset* dataset;
+  const stw_run_options* options;
 };
 
 // As Python's interpreter ends daemon threads.
@@ -444,7 +473,7 @@ TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
   EXPECT_EQ(state_of(w), state_of(other));
 }
 
-#ifndef STW_SANITIZED   // sanitizers make frames larger
+#ifndef STW_SANITIZED  // sanitizers make frames larger
 TEST_F(Watching, AThreadWithASmallStackIsEnough) {
   struct All {
     std::string folder;
@@ -455,30 +484,36 @@ TEST_F(Watching, AThreadWithASmallStackIsEnough) {
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
 #ifdef __GLIBC__
-  pthread_attr_t before, small;   // of the library's threads
+  pthread_attr_t before, small;  // of the library's threads
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
   ASSERT_EQ(pthread_attr_init(&small), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&small, 128 << 10), 0);
   ASSERT_EQ(pthread_setattr_default_np(&small), 0);
 #endif
   pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, &attributes, [](void* user) -> void* {
-    auto& self = *static_cast<All*>(user);
-    for (const std::string& config : {tiny_gpt2, tiny_llama}) {
-      World w(config, plan_options(4));
-      run(w.trainer.get(), self.dataset, 3);
-      const std::string path = self.folder + "/checkpoint";
-      double loss = 0;
-      EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), self.dataset, 1, &loss, nullptr), STW_OK);
-      EXPECT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);
-      EXPECT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_OK);
-      EXPECT_EQ(stw_trainer_export_model(w.trainer.get(), self.folder.c_str(), nullptr), STW_OK);
-      size_t needed = 0;
-      EXPECT_EQ(stw_plan_picture(w.plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, nullptr), STW_OK);
-    }
-    self.done = true;
-    return nullptr;
-  }, &all), 0);
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* user) -> void* {
+                  auto& self = *static_cast<All*>(user);
+                  for (const std::string& config : {tiny_gpt2, tiny_llama}) {
+                    World w(config, plan_options(4));
+                    run(w.trainer.get(), self.dataset, 3);
+                    const std::string path = self.folder + "/checkpoint";
+                    double loss = 0;
+                    EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), self.dataset, 1, &loss, nullptr), STW_OK);
+                    EXPECT_EQ(stw_trainer_save(w.trainer.get(), path.c_str(), nullptr), STW_OK);
+                    EXPECT_EQ(stw_trainer_restore(w.trainer.get(), path.c_str(), nullptr), STW_OK);
+                    EXPECT_EQ(stw_trainer_export_model(w.trainer.get(), self.folder.c_str(), nullptr),
+                              STW_OK);
+                    size_t needed = 0;
+                    EXPECT_EQ(stw_plan_picture(w.plan.get(), STW_PICTURE_HTML, nullptr, 0, &needed, nullptr),
+                              STW_OK);
+                  }
+                  self.done = true;
+                  return nullptr;
+                },
+                &all),
+            0);
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
 #ifdef __GLIBC__
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);

@@ -1,5 +1,6 @@
 """Shared by the tests of bindings in compiled languages: checks that the binding covers the header, looks
 for the compiler, and runs the programs."""
+
 import os
 import pathlib
 import re
@@ -7,8 +8,8 @@ import shutil
 import subprocess
 import sys
 
-SKIPPED = 77   # Meson's exit code for a skipped test
-TEXT = "to be or not to be, that is the question. " * 400   # training data of the programs
+SKIPPED = 77  # Meson's exit code for a skipped test
+TEXT = "to be or not to be, that is the question. " * 400  # training data of the programs
 
 
 class Binding:
@@ -17,6 +18,7 @@ class Binding:
         self.folder = self.root / "bindings" / folder
         sys.path.insert(0, str(self.root / "bindings"))
         from header import Header
+
         self.header = Header((self.root / "include/stowage.h").read_text(encoding="utf-8"))
         self.failed = False
 
@@ -29,15 +31,25 @@ class Binding:
         name every constant and every option."""
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
         words = set(re.findall(r"\w+", text))
-        options = [field for name, fields in self.header.structs.items() if name.endswith("_options") for field, _, _ in fields
-                   if field not in ("struct_size", "reserved", "reserved_end")]
+        options = [
+            field
+            for name, fields in self.header.structs.items()
+            if name.endswith("_options")
+            for field, _, _ in fields
+            if field not in ("struct_size", "reserved", "reserved_end")
+        ]
         for name in [*self.header.functions, *([] if entries_alone else [*self.header.constants, *options])]:
             if name not in words and name not in but:
                 self.fail(f"{self.folder.name} lacks {name}")
 
     def is_made(self, path):
         """Checks that generate_abi.py makes the file from the header."""
-        made = subprocess.run([sys.executable, "-B", self.folder / "generate_abi.py", self.root / "include/stowage.h"], capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            [sys.executable, "-B", self.folder / "generate_abi.py", self.root / "include/stowage.h"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         if made.stdout != path.read_text(encoding="utf-8"):
             self.fail(f"{path.name} is not made of stowage.h: run {self.folder.name}/generate_abi.py")
 
@@ -53,4 +65,13 @@ class Binding:
             sys.exit(SKIPPED)
         (self.build / "text.txt").write_text(TEXT, encoding="utf-8")
         environment = os.environ | {"LD_LIBRARY_PATH": str(self.library.parent)} | environment
-        sys.exit(next((code for folder, command in commands if (code := subprocess.run(command, cwd=folder, env=environment, check=False).returncode)), 0))
+        sys.exit(
+            next(
+                (
+                    code
+                    for folder, command in commands
+                    if (code := subprocess.run(command, cwd=folder, env=environment, check=False).returncode)
+                ),
+                0,
+            )
+        )

@@ -12,7 +12,8 @@ namespace {
 
 using stowage::made;
 
-constexpr char gpt2[] = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2,
+constexpr char gpt2[] =
+    R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2,
   "n_head": 2, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0})";
 constexpr size_t length = 16;
 
@@ -21,9 +22,7 @@ template <class Do>
 stw_status status_of(Do&& act) {
   try {
     act();
-  } catch (const stowage::Error& error) {
-    return error.status();
-  }
+  } catch (const stowage::Error& error) { return error.status(); }
   return STW_OK;
 }
 
@@ -42,12 +41,14 @@ stw_model_options of_config() {
 }
 
 // A classifier with three labels and two token types.
-constexpr char bert[] = R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
+constexpr char bert[] =
+    R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
   "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}})";
 
 stw_plan_options small() {
   auto options = made<stw_plan_options>();
-  options.global_batch = 4, options.sequence = length, options.memory_bytes = 64 << 20, options.state_bits = STW_STATES_32, options.threads = 2;
+  options.global_batch = 4, options.sequence = length, options.memory_bytes = 64 << 20,
+  options.state_bits = STW_STATES_32, options.threads = 2;
   return options;
 }
 
@@ -58,13 +59,17 @@ stowage::Device two_threads() {
 }
 
 struct World {
-  explicit World(const stw_plan_options& by = small(), stowage::Trainer::Hook hook = {}, const stw_model_options& of = of_config())
-      : model(of), device(two_threads()), trainer(device, model, stowage::Plan(model, by), made<stw_trainer_options>(), std::move(hook)) {}
+  explicit World(const stw_plan_options& by = small(), stowage::Trainer::Hook hook = {},
+                 const stw_model_options& of = of_config())
+      : model(of),
+        device(two_threads()),
+        trainer(device, model, stowage::Plan(model, by), made<stw_trainer_options>(), std::move(hook)) {}
 
   stw_step_result steps(int count) {
     const std::vector<int32_t> all = tokens();
     stw_step_result last{};
-    for (int i = 0; i < count; ++i) last = trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3);
+    for (int i = 0; i < count; ++i)
+      last = trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3);
     return last;
   }
 
@@ -83,7 +88,9 @@ struct World {
 };
 
 struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / ("stowage-cpp-" + std::to_string(reinterpret_cast<uintptr_t>(this)))) {
+  Folder()
+      : path(std::filesystem::temp_directory_path() /
+             ("stowage-cpp-" + std::to_string(reinterpret_cast<uintptr_t>(this)))) {
     std::filesystem::create_directories(path);
   }
   ~Folder() { std::filesystem::remove_all(path); }
@@ -189,15 +196,22 @@ TEST(Cpp, Batches) {
   targets.push_back(0);
   for (size_t i = length - 1; i < targets.size(); i += length) targets[i] = -100;
   one.steps(1);
-  stowage::Batch batch{.tokens = stowage::rows(all, length), .targets = stowage::rows(targets, length), .lengths = stowage::one_each(lengths)};
+  stowage::Batch batch{.tokens = stowage::rows(all, length),
+                       .targets = stowage::rows(targets, length),
+                       .lengths = stowage::one_each(lengths)};
   other.trainer.step(batch, 1e-3);
   EXPECT_EQ(one.weights(), other.weights());
   const std::vector<float> weights(all.size(), 1.0f);
   batch.weights = stowage::rows(weights, length);
   EXPECT_EQ(status_of([&] { other.trainer.step(batch, 1e-3); }), STW_UNSUPPORTED);
-  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(std::span(all).first(63), length)}, 1e-3); }), STW_BAD_ARGUMENT);
-  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, length)}, 1e-3); }), STW_BAD_ARGUMENT);   // no targets
-  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, 0)}, 1e-3); }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(status_of([&] {
+              other.trainer.step({.tokens = stowage::rows(std::span(all).first(63), length)}, 1e-3);
+            }),
+            STW_BAD_ARGUMENT);
+  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, length)}, 1e-3); }),
+            STW_BAD_ARGUMENT);  // no targets
+  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, 0)}, 1e-3); }),
+            STW_BAD_ARGUMENT);
 }
 
 stw_plan_options with_preference(uint32_t preference) {
@@ -210,18 +224,23 @@ TEST(Cpp, PrefersWhatWasChosen) {
   World world(with_preference(STW_PREFERENCE_DPO));
   const std::vector<int32_t> all = tokens();
   std::vector<int32_t> targets(all.size(), -100), positions(all.size());
-  for (size_t i = 0; i < all.size(); ++i) {   // two documents of 8 tokens in each sample
+  for (size_t i = 0; i < all.size(); ++i) {  // two documents of 8 tokens in each sample
     positions[i] = static_cast<int32_t>(i % 8);
     if (i % 8 != 0 && i % 8 != 7) targets[i] = all[i + 1];
   }
-  stowage::Batch pairs{.tokens = stowage::rows(all, length), .targets = stowage::rows(targets, length), .positions = stowage::rows(positions, length)};
+  stowage::Batch pairs{.tokens = stowage::rows(all, length),
+                       .targets = stowage::rows(targets, length),
+                       .positions = stowage::rows(positions, length)};
   const std::vector<float> reference = world.trainer.log_probabilities(pairs);
   ASSERT_EQ(reference.size(), all.size());
   for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(reference[i] < 0, targets[i] >= 0) << i;
-  const auto first_of = [](const auto& values) { return stowage::rows(std::span(values).first(length), length); };
-  EXPECT_EQ(world.trainer.log_probabilities({.tokens = first_of(all), .targets = first_of(targets), .positions = first_of(positions)}),
+  const auto first_of = [](const auto& values) {
+    return stowage::rows(std::span(values).first(length), length);
+  };
+  EXPECT_EQ(world.trainer.log_probabilities(
+                {.tokens = first_of(all), .targets = first_of(targets), .positions = first_of(positions)}),
             std::vector<float>(reference.begin(), reference.begin() + length));
-  EXPECT_EQ(status_of([&] { world.trainer.step(pairs, 1e-2); }), STW_BAD_ARGUMENT);   // a reference is missing
+  EXPECT_EQ(status_of([&] { world.trainer.step(pairs, 1e-2); }), STW_BAD_ARGUMENT);  // a reference is missing
   pairs.reference = stowage::rows(reference, length);
   EXPECT_EQ(status_of([&] { world.trainer.log_probabilities(pairs); }), STW_UNSUPPORTED);
   stw_step_result done = world.trainer.step(pairs, 1e-2);
@@ -236,16 +255,18 @@ TEST(Cpp, PrefersWhatWasChosen) {
 
 TEST(Cpp, WritesReferences) {
   const Folder folder;
-  const std::string path = (folder.path / "tokens.bin").string(), marks = (folder.path / "marks").string(), reference = (folder.path / "reference").string();
+  const std::string path = (folder.path / "tokens.bin").string(), marks = (folder.path / "marks").string(),
+                    reference = (folder.path / "reference").string();
   std::ofstream ids(path, std::ios::binary), marked(marks, std::ios::binary);
-  for (uint32_t i = 0; i < 640; ++i) {   // documents of 8 tokens, alternately chosen and rejected
+  for (uint32_t i = 0; i < 640; ++i) {  // documents of 8 tokens, alternately chosen and rejected
     ids.put(static_cast<char>(i * i / 7 % 61)).put(0);
     marked.put(i % 8 == 0 ? STW_MARK_BEGIN : i % 8 > 4 ? STW_MARK_TARGET : 0);
   }
   ids.close(), marked.close();
   World world(with_preference(STW_PREFERENCE_DPO));
   auto options = made<stw_dataset_options>();
-  options.path = path.c_str(), options.marks = marks.c_str(), options.vocabulary = 64, options.sequence = length, options.pairs = 1;
+  options.path = path.c_str(), options.marks = marks.c_str(), options.vocabulary = 64,
+  options.sequence = length, options.pairs = 1;
   stowage::Dataset bare(options);
   auto steps = made<stw_run_options>();
   steps.until = 3;
@@ -253,8 +274,9 @@ TEST(Cpp, WritesReferences) {
   world.trainer.write_reference(bare, reference);
   std::vector<float> written(640);
   ASSERT_EQ(std::filesystem::file_size(reference), written.size() * sizeof(float) + 32);
-  std::ifstream(reference, std::ios::binary).read(reinterpret_cast<char*>(written.data()), 640 * sizeof(float));
-  for (size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i] < 0, i % 8 > 4) << i;
+  std::ifstream(reference, std::ios::binary)
+      .read(reinterpret_cast<char*>(written.data()), 640 * sizeof(float));
+  for (size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i]<0, i % 8> 4) << i;
   options.reference = reference.c_str();
   stowage::Dataset data(options);
   EXPECT_NEAR(world.trainer.evaluate(data, 100), std::log(2), 1e-5);
@@ -278,7 +300,9 @@ TEST(Cpp, RunsOverDatasets) {
   EXPECT_EQ(world.trainer.progress().evaluation_loss, loss);
   options.until = 20;
   EXPECT_FALSE(world.trainer.run(data, options, [](const stw_progress&) { return false; }));
-  EXPECT_THROW(world.trainer.run(data, options, [](const stw_progress&) -> bool { throw std::logic_error("of the host"); }), std::logic_error);
+  EXPECT_THROW(world.trainer.run(data, options,
+                                 [](const stw_progress&) -> bool { throw std::logic_error("of the host"); }),
+               std::logic_error);
   EXPECT_TRUE(world.trainer.run(data, options));
   options.until = 1ull << 40;
   std::thread canceller([&] {
@@ -287,7 +311,8 @@ TEST(Cpp, RunsOverDatasets) {
   });
   EXPECT_FALSE(world.trainer.run(data, options));
   canceller.join();
-  EXPECT_EQ(status_of([&] { world.trainer.generate(std::vector<int32_t>{1}, size_t{1} << 62); }), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(status_of([&] { world.trainer.generate(std::vector<int32_t>{1}, size_t{1} << 62); }),
+            STW_UNSUPPORTED_SHAPE);
 }
 
 TEST(Cpp, WatchesTellAndCancel) {
@@ -308,7 +333,9 @@ TEST(Cpp, WatchesTellAndCancel) {
   of.watch = watch.get();
   stowage::Trainer trainer(world.device, world.model, plan, of);
   const std::vector<int32_t> all = tokens();
-  const auto step = [&] { trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3); };
+  const auto step = [&] {
+    trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3);
+  };
   step();
   EXPECT_EQ(done.front(), 0u);
   EXPECT_EQ(done.back(), 2u);
@@ -389,14 +416,18 @@ TEST(Cpp, DevicesOutliveTheirName) {
   options.backend = STW_BACKEND_CPU, options.threads = 1, options.log_level = STW_LOG_INFO;
   const stowage::Model model(of_config());
   const stowage::Plan plan(model, small());
-  std::optional<stowage::Device> first(std::in_place, options, [&](int32_t, std::string_view, std::string_view message) { heard.emplace_back(message); });
+  std::optional<stowage::Device> first(
+      std::in_place, options,
+      [&](int32_t, std::string_view, std::string_view message) { heard.emplace_back(message); });
   stowage::Trainer trainer(*first, model, plan);
   EXPECT_EQ(first->next_log().has_value(), !heard.empty());
   first.reset();
   World other;
   trainer = std::move(other.trainer);
   const std::vector<int32_t> all = tokens();
-  EXPECT_EQ(trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3).step, 1u);
+  EXPECT_EQ(
+      trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3).step,
+      1u);
 }
 
 // The plan uses the device's threads, not the machine's. Moved-from objects report an error.
@@ -442,7 +473,10 @@ TEST(Cpp, LabelsOfTokens) {
   const std::vector<int32_t> all = tokens();
   std::vector<int32_t> classes = all;
   for (int32_t& token : classes) token %= 3;
-  EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(classes, length)}, 1e-3).targets, all.size());
+  EXPECT_EQ(world.trainer
+                .step({.tokens = stowage::rows(all, length), .labels = stowage::rows(classes, length)}, 1e-3)
+                .targets,
+            all.size());
   const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4}};
   const std::vector<std::vector<float>> rows = world.trainer.classify(texts);
   EXPECT_EQ(rows.size(), 4u);
@@ -457,10 +491,14 @@ TEST(Cpp, Classifiers) {
   World world(small(), {}, labels);
   EXPECT_EQ(world.model.labels(), (std::vector<std::string>{"a", "b", "c"}));
   const std::vector<int32_t> all = tokens(), classes = {0, 1, 2, 1};
-  EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::one_each(classes)}, 1e-3).targets, 4u);
+  EXPECT_EQ(
+      world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::one_each(classes)}, 1e-3)
+          .targets,
+      4u);
   EXPECT_EQ(world.trainer.logits(std::span(all).first(5)).size(), 3u);
   const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4}};
-  EXPECT_EQ(world.trainer.classify(texts), (std::vector<std::vector<float>>{world.trainer.logits(texts[0]), world.trainer.logits(texts[1])}));
+  EXPECT_EQ(world.trainer.classify(texts), (std::vector<std::vector<float>>{world.trainer.logits(texts[0]),
+                                                                            world.trainer.logits(texts[1])}));
   EXPECT_TRUE(world.trainer.classify({}).empty());
   // the model has no token types
   EXPECT_EQ(status_of([&] { world.trainer.classify(texts, texts); }), STW_BAD_ARGUMENT);
@@ -476,9 +514,16 @@ TEST(Cpp, SeveralLabelsAndNumbers) {
     EXPECT_EQ(world.model.info().task, task);
     const std::vector<int32_t> all = tokens();
     const std::vector<float> values = {0, 1, 1, 1, 0.5f, 0, 1, 0};
-    EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 2)}, 1e-3).targets, 4u);
+    EXPECT_EQ(
+        world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 2)}, 1e-3)
+            .targets,
+        4u);
     EXPECT_EQ(world.trainer.classify({{1, 2, 3}})[0].size(), 2u);
-    EXPECT_EQ(status_of([&] { world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 4)}, 1e-3); }), STW_BAD_ARGUMENT);
+    EXPECT_EQ(status_of([&] {
+                world.trainer.step({.tokens = stowage::rows(all, length), .values = stowage::rows(values, 4)},
+                                   1e-3);
+              }),
+              STW_BAD_ARGUMENT);
   }
 }
 

@@ -1,5 +1,6 @@
 """Tests bindings/python with the library: python_test.py SOURCE_ROOT LIBRARY. Also tests arrays of NumPy
 and PyTorch if they are installed."""
+
 import array
 import ast
 import copy
@@ -28,11 +29,30 @@ sys.path.insert(0, str(FOLDER))
 import stowage  # noqa: E402
 from stowage import _abi, _library, _options, _tensors  # noqa: E402
 
-GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
-        "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
-BERT = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
-        # with two token types
-        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"],
+    "model_type": "gpt2",
+    "vocab_size": 64,
+    "n_positions": 16,
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 2,
+    "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0,
+    "resid_pdrop": 0.0,
+}
+BERT = {
+    "architectures": ["BertForSequenceClassification"],
+    "model_type": "bert",
+    "vocab_size": 64,
+    "max_position_embeddings": 16,
+    "hidden_size": 32,
+    # with two token types
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "id2label": {"0": "a", "1": "b", "2": "c"},
+}
 numpy = __import__("numpy") if importlib.util.find_spec("numpy") else None
 torch = __import__("torch") if importlib.util.find_spec("torch") else None
 
@@ -51,8 +71,12 @@ class World:
     def __init__(self, model=None, hook=None, trainer=(), **plan):
         self.device = stowage.Device("cpu", threads=2)
         self.model = model or stowage.Model(GPT2)
-        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20, state_bits=32, **plan)
-        self.trainer = stowage.Trainer(self.device, self.model, self.plan, gradient_hook=hook, **dict(trainer))
+        self.plan = stowage.Plan(
+            self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20, state_bits=32, **plan
+        )
+        self.trainer = stowage.Trainer(
+            self.device, self.model, self.plan, gradient_hook=hook, **dict(trainer)
+        )
 
     def weights(self):
         return {one.name: bytes(self.trainer.tensor(i).memory) for i, one in enumerate(self.model.tensors)}
@@ -60,18 +84,31 @@ class World:
 
 def run_program(text):
     """Runs a program in a process of its own. Returns its exit code, stdout and stderr."""
-    begin = (f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\nstowage.load({LIBRARY!r})\n"
-             f"class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
-             "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20)\n"
-             "        self.trainer = stowage.Trainer(self.device, self.model, self.plan, **more)\n")
-    done = subprocess.run([sys.executable, "-B", "-c", begin + text], capture_output=True, text=True, timeout=120, check=False)
+    begin = (
+        f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\nstowage.load({LIBRARY!r})\n"
+        f"class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
+        "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20)\n"
+        "        self.trainer = stowage.Trainer(self.device, self.model, self.plan, **more)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", begin + text], capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
 class Abi(unittest.TestCase):
     def test_is_made_of_the_header(self):
-        made = subprocess.run([sys.executable, FOLDER / "generate_abi.py", ROOT / "include/stowage.h"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(made, (FOLDER / "stowage/_abi.py").read_text(encoding="utf-8"), "run bindings/python/generate_abi.py")
+        made = subprocess.run(
+            [sys.executable, FOLDER / "generate_abi.py", ROOT / "include/stowage.h"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        self.assertEqual(
+            made,
+            (FOLDER / "stowage/_abi.py").read_text(encoding="utf-8"),
+            "run bindings/python/generate_abi.py",
+        )
 
     def test_has_the_sizes_and_offsets_that_compilers_give(self):
         asserted = (ROOT / "tests/api/abi_test.c").read_text(encoding="utf-8")
@@ -83,18 +120,38 @@ class Abi(unittest.TestCase):
         for name, field, offset in offsets:
             self.assertEqual(getattr(getattr(_abi, name), field).offset, int(offset), (name, field))
         # All structs and fields of the header are there.
-        self.assertEqual({name for name, _ in sizes}, {name for name, kind in vars(_abi).items() if name.startswith("stw_") and hasattr(kind, "_fields_")})
+        self.assertEqual(
+            {name for name, _ in sizes},
+            {
+                name
+                for name, kind in vars(_abi).items()
+                if name.startswith("stw_") and hasattr(kind, "_fields_")
+            },
+        )
         for name, _ in sizes:
-            self.assertEqual([field for struct, field, _ in offsets if struct == name], [field for field, *_ in getattr(_abi, name)._fields_], name)
+            self.assertEqual(
+                [field for struct, field, _ in offsets if struct == name],
+                [field for field, *_ in getattr(_abi, name)._fields_],
+                name,
+            )
         constants = dict(re.findall(r"\bVALUE\((STW_\w+), (-?\d+)\)", asserted))
-        self.assertEqual({name: int(value) for name, value in constants.items()}, {name: value for name, value in vars(_abi).items() if name.startswith("STW_") and "_VERSION_" not in name})
+        self.assertEqual(
+            {name: int(value) for name, value in constants.items()},
+            {
+                name: value
+                for name, value in vars(_abi).items()
+                if name.startswith("STW_") and "_VERSION_" not in name
+            },
+        )
 
     def test_has_every_entry(self):
         symbols = (ROOT / "tests/api/symbols.txt").read_text(encoding="utf-8").split()
         self.assertEqual(sorted(_abi.FUNCTIONS), sorted(symbols))
 
     def test_words_and_masks_are_complete(self):
-        self.assertEqual(set(_options.MASKED.values()), {name for name in vars(_abi) if name.startswith("STW_SET_")})
+        self.assertEqual(
+            set(_options.MASKED.values()), {name for name in vars(_abi) if name.startswith("STW_SET_")}
+        )
         for kind, field in _options.MASKED:
             self.assertIn(field, dict(getattr(_abi, kind)._fields_))
         for prefix in _options.NAMED.values():
@@ -108,7 +165,11 @@ class Types(unittest.TestCase):
         stub = ast.parse((FOLDER / "stowage/__init__.pyi").read_text(encoding="utf-8"))
         self.assertTrue((FOLDER / "stowage/py.typed").exists())
         told = {one.name: one for one in stub.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
-        real = {name: getattr(stowage, name) for name in stowage.__all__} | {"View": _tensors.View, "Gradients": stowage.trainer.Gradients, "_Handle": _library.Handle}
+        real = {name: getattr(stowage, name) for name in stowage.__all__} | {
+            "View": _tensors.View,
+            "Gradients": stowage.trainer.Gradients,
+            "_Handle": _library.Handle,
+        }
         self.assertEqual({name for name in told if name not in ("_HasDlpack",)}, set(real))
         for name, one in told.items():
             if name in real:
@@ -119,24 +180,51 @@ class Types(unittest.TestCase):
             self.assertEqual(self.arguments(told), [*inspect.signature(real).parameters], name)
             return
         methods = {one.name: one for one in told.body if isinstance(one, ast.FunctionDef)}
-        public = {attribute for attribute, value in vars(real).items() if not attribute.startswith("_") and (callable(value) or isinstance(value, (property, classmethod)))}
+        public = {
+            attribute
+            for attribute, value in vars(real).items()
+            if not attribute.startswith("_")
+            and (callable(value) or isinstance(value, (property, classmethod)))
+        }
         fields = {one.target.id for one in told.body if isinstance(one, ast.AnnAssign)}
-        own = public - {"pointer", "close"}   # members of _Handle for use inside the package
+        own = public - {"pointer", "close"}  # members of _Handle for use inside the package
         self.assertLessEqual(own, set(methods) | fields, name)
         for method, one in methods.items():
-            is_property = any(getattr(decorator, "id", None) == "property" for decorator in one.decorator_list)
-            if method == "__getattr__":   # of an Info, which forwards the struct's fields
+            is_property = any(
+                getattr(decorator, "id", None) == "property" for decorator in one.decorator_list
+            )
+            if method == "__getattr__":  # of an Info, which forwards the struct's fields
                 continue
-            self.assertEqual(is_property, isinstance(inspect.getattr_static(real, method), property), (name, method))
+            self.assertEqual(
+                is_property, isinstance(inspect.getattr_static(real, method), property), (name, method)
+            )
             if not is_property:
-                found = inspect.signature(inspect.unwrap(inspect.getattr_static(real, method).__func__ if isinstance(inspect.getattr_static(real, method), classmethod) else getattr(real, method)))
+                found = inspect.signature(
+                    inspect.unwrap(
+                        inspect.getattr_static(real, method).__func__
+                        if isinstance(inspect.getattr_static(real, method), classmethod)
+                        else getattr(real, method)
+                    )
+                )
                 self.assertEqual(self.arguments(one), [*found.parameters], (name, method))
-                defaults = [bool(argument.default is not inspect.Parameter.empty) for argument in found.parameters.values() if argument.kind == argument.POSITIONAL_OR_KEYWORD]
+                defaults = [
+                    bool(argument.default is not inspect.Parameter.empty)
+                    for argument in found.parameters.values()
+                    if argument.kind == argument.POSITIONAL_OR_KEYWORD
+                ]
                 self.assertEqual(sum(defaults), len(one.args.defaults), (name, method))
 
     def arguments(self, function):
         of = function.args
-        return [one.arg for one in [*of.args, *([of.vararg] if of.vararg else []), *of.kwonlyargs, *([of.kwarg] if of.kwarg else [])]]
+        return [
+            one.arg
+            for one in [
+                *of.args,
+                *([of.vararg] if of.vararg else []),
+                *of.kwonlyargs,
+                *([of.kwarg] if of.kwarg else []),
+            ]
+        ]
 
 
 class Library(unittest.TestCase):
@@ -161,13 +249,24 @@ class Library(unittest.TestCase):
             def said(*words):
                 # Hides the installed libraries of this system.
                 hide = "import ctypes.util\nctypes.util.find_library = lambda name: None\n"
-                done = subprocess.run([sys.executable, "-B", "-c", hide + show, *words], capture_output=True, text=True, check=True, env={"LD_LIBRARY_PATH": "/no/such/folder"})
+                done = subprocess.run(
+                    [sys.executable, "-B", "-c", hide + show, *words],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    env={"LD_LIBRARY_PATH": "/no/such/folder"},
+                )
                 return done.stdout.splitlines()
 
             version, complaint = said()
             self.assertEqual(version, stowage.__version__)
             self.assertEqual(complaint.count("\n"), 0)
-            for part in (str(package / "libstowage.so.0") + " (no such file)", "LD_LIBRARY_PATH is '/no/such/folder'", "meson install", "stowage.load(path)"):
+            for part in (
+                str(package / "libstowage.so.0") + " (no such file)",
+                "LD_LIBRARY_PATH is '/no/such/folder'",
+                "meson install",
+                "stowage.load(path)",
+            ):
                 self.assertIn(part, complaint)
             self.assertRegex(said("/no/such/file.so")[1], r"looked at /no/such/file\.so \(.*No such file")
             (package / "libstowage.so.0").write_bytes(b"\x7fELF, but no more")
@@ -258,12 +357,15 @@ print(set(ends), len(ends))
         world.device.close()
         with self.assertRaisesRegex(ValueError, "this Trainer is closed"):
             world.trainer.progress
-        trainer = World().trainer   # the device is released last, whoever else dropped it
+        trainer = World().trainer  # the device is released last, whoever else dropped it
         gc.collect()
         self.assertEqual(trainer.progress.step, 0)
 
     def test_pack_with_constraints(self):
-        offsets, found = stowage.pack([(0, 10, 3), (0, 10, 8), (0, 10, 5), (4, 6, 8)], [None, {"alignment": 64, "gaps": [(4, 6)]}, {"alignment": 64}, {"offset": 0}])
+        offsets, found = stowage.pack(
+            [(0, 10, 3), (0, 10, 8), (0, 10, 5), (4, 6, 8)],
+            [None, {"alignment": 64, "gaps": [(4, 6)]}, {"alignment": 64}, {"offset": 0}],
+        )
         self.assertEqual((offsets, found.height, found.answer), ([8, 0, 64, 0], 69, "optimal"))
         for wrong in [[None], [None, {"align": 1}], [None, {"gaps": [(1,)]}]]:
             with self.assertRaises(ValueError):
@@ -281,15 +383,19 @@ print(set(ends), len(ends))
 class Lifetimes(unittest.TestCase):
     def test_callbacks_of_an_older_library_know_less(self):
         told = _abi.stw_progress(struct_size=_abi.stw_progress.loss.offset, step=3, loss=5.0)
-        self.assertEqual((_library.copied(ctypes.pointer(told)).step, _library.copied(ctypes.pointer(told)).loss), (3, 0.0))
-        told.struct_size = 2 * ctypes.sizeof(told)   # a newer library with a larger struct
+        self.assertEqual(
+            (_library.copied(ctypes.pointer(told)).step, _library.copied(ctypes.pointer(told)).loss), (3, 0.0)
+        )
+        told.struct_size = 2 * ctypes.sizeof(told)  # a newer library with a larger struct
         self.assertEqual(_library.copied(ctypes.pointer(told)).loss, 5.0)
 
     def test_callbacks_live_as_long_as_who_calls_them(self):
         told = []
         device = stowage.Device("cpu", log=lambda *message: told.append(message))
         model = stowage.Model(GPT2)
-        trainer = stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))
+        trainer = stowage.Trainer(
+            device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
+        )
         del device
         gc.collect()
         trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
@@ -298,7 +404,7 @@ class Lifetimes(unittest.TestCase):
     def test_memory_of_the_programs_own(self):
         given = []
 
-        class Block:   # reports its release
+        class Block:  # reports its release
             def __init__(self, count):
                 self.memory = (ctypes.c_uint8 * count)()
                 given.append(weakref.ref(self.memory))
@@ -334,26 +440,35 @@ class Lifetimes(unittest.TestCase):
         def fails(_):
             raise MemoryError("no more")
 
-        class OfAGpu:   # DLPack's constant for a GPU
+        class OfAGpu:  # DLPack's constant for a GPU
             def __init__(self, count):
                 self.shape = (ctypes.c_int64 * 1)(count)
 
             def __dlpack__(self, max_version=None):
                 made = _tensors.DLManagedTensorVersioned(major=1, minor=0)
-                made.dl_tensor = _tensors.DLTensor(4096, _tensors.DLDevice(2, 0), 1, _tensors.DLDataType(1, 8, 1), self.shape, None, 0)
+                made.dl_tensor = _tensors.DLTensor(
+                    4096, _tensors.DLDevice(2, 0), 1, _tensors.DLDataType(1, 8, 1), self.shape, None, 0
+                )
                 capsule = _tensors._new_capsule(ctypes.addressof(made), b"dltensor_versioned", None)
                 self.keeps = made, capsule
                 return capsule
 
         self.assertIsNone(refused(lambda _: None))
         self.assertEqual(str(refused(fails)), "no more")
-        self.assertRegex(str(refused(lambda count: bytearray(count // 2))), "bytes of memory were expected, found")
+        self.assertRegex(
+            str(refused(lambda count: bytearray(count // 2))), "bytes of memory were expected, found"
+        )
         self.assertRegex(str(refused(bytes)), "may be written to")
         self.assertRegex(str(refused(lambda count: memoryview(bytearray(2 * count))[::2])), "without holes")
         self.assertRegex(str(refused(OfAGpu)), "another device")
         self.assertRegex(str(refused(lambda count: [0])), "bytes-like")
-        self.assertEqual(run_program(f"device = stowage.Device('cpu', memory=lambda count: sys.exit(7))\nmodel = stowage.Model({GPT2!r})\n"
-                                     "stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))\n")[0], 7)
+        self.assertEqual(
+            run_program(
+                f"device = stowage.Device('cpu', memory=lambda count: sys.exit(7))\nmodel = stowage.Model({GPT2!r})\n"
+                "stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))\n"
+            )[0],
+            7,
+        )
 
     def test_a_hook_makes_no_cycle(self):
         world = World(hook=lambda _: None)
@@ -387,16 +502,28 @@ class Lifetimes(unittest.TestCase):
 
     def test_objects_are_of_their_kinds_and_have_no_copies(self):
         world = World()
-        for use in (lambda: stowage.Plan("nano", 4), lambda: stowage.Trainer(world.model, world.device, world.plan), lambda: stowage.Trainer("cpu", world.model, world.plan),
-                    lambda: world.trainer.evaluate(12345), lambda: world.trainer.run("tokens.bin", 3), lambda: stowage.Plan(world.model, 4, device=3),
-                    lambda: stowage.Plan.load("nano", "{}"), lambda: copy.copy(world.model), lambda: copy.deepcopy(world.trainer), lambda: copy.copy(world.trainer.tensor(0))):
+        for use in (
+            lambda: stowage.Plan("nano", 4),
+            lambda: stowage.Trainer(world.model, world.device, world.plan),
+            lambda: stowage.Trainer("cpu", world.model, world.plan),
+            lambda: world.trainer.evaluate(12345),
+            lambda: world.trainer.run("tokens.bin", 3),
+            lambda: stowage.Plan(world.model, 4, device=3),
+            lambda: stowage.Plan.load("nano", "{}"),
+            lambda: copy.copy(world.model),
+            lambda: copy.deepcopy(world.trainer),
+            lambda: copy.copy(world.trainer.tensor(0)),
+        ):
             with self.assertRaises(TypeError):
                 use()
         with self.assertRaises(stowage.Error) as raised:
             stowage.Model("none")
         again = pickle.loads(pickle.dumps(raised.exception))
-        self.assertEqual([again.name, again.message, str(again)], [raised.exception.name, raised.exception.message, str(raised.exception)])
-        stowage.Device.__new__(stowage.Device).__del__()   # of an object whose constructor never ran
+        self.assertEqual(
+            [again.name, again.message, str(again)],
+            [raised.exception.name, raised.exception.message, str(raised.exception)],
+        )
+        stowage.Device.__new__(stowage.Device).__del__()  # of an object whose constructor never ran
 
     def test_gradients_end_with_their_hook(self):
         kept = []
@@ -406,37 +533,48 @@ class Lifetimes(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "hook has returned"):
                 use()
         memories, arrays = [], []
-        world = World(hook=lambda gradients: (memories.append(gradients.memory), numpy is not None and arrays.append(numpy.asarray(gradients.memory))))
+        world = World(
+            hook=lambda gradients: (
+                memories.append(gradients.memory),
+                numpy is not None and arrays.append(numpy.asarray(gradients.memory)),
+            )
+        )
         own = world.trainer.tensor(0).memory
         world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
         with self.assertRaisesRegex(ValueError, "released"):
             memories[0][0]
-        self.assertTrue(math.isfinite(own[0, 0]))   # a view of the weights, which stays valid
+        self.assertTrue(math.isfinite(own[0, 0]))  # a view of the weights, which stays valid
         world.trainer.close()
         for one in arrays:
-            self.assertTrue(numpy.isfinite(one).all())   # their memory still exists
+            self.assertTrue(numpy.isfinite(one).all())  # their memory still exists
 
     def test_ctrl_c_ends_a_run(self):
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
         for progress in ("None", "lambda now: None"):
             with tempfile.TemporaryDirectory() as folder:
-                code, said, problem = run_program(f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-                                                  f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n    print('interrupted', w.trainer.progress.step > 0)\n"
-                                                  "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")
+                code, said, problem = run_program(
+                    f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+                    f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n    print('interrupted', w.trainer.progress.step > 0)\n"
+                    "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+                )
             self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
 
     def test_python_ends_while_a_thread_trains(self):
         """Python would end the thread in a callback, with the library's frames below it on the stack."""
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
-        ends = {"a run": "w.trainer.run(data, 10**9, lambda now: started.set())",
-                "a run in silence": "started.set(); w.trainer.run(data, 10**9)",
-                "steps": "[w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3) and started.set() for _ in range(10**9)]",
-                "plans": "[stowage.Plan(w.model, 4, sequence=16, memory_bytes=64 << 20, device='cpu') and started.set() for _ in range(10**9)]"}
+        ends = {
+            "a run": "w.trainer.run(data, 10**9, lambda now: started.set())",
+            "a run in silence": "started.set(); w.trainer.run(data, 10**9)",
+            "steps": "[w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3) and started.set() for _ in range(10**9)]",
+            "plans": "[stowage.Plan(w.model, 4, sequence=16, memory_bytes=64 << 20, device='cpu') and started.set() for _ in range(10**9)]",
+        }
         for how, end in ends.items():
             for hook in ("", "gradient_hook=lambda gradients: None"):
                 with tempfile.TemporaryDirectory() as folder:
-                    done = run_program(f"os.chdir({folder!r})\n{data}w = world({hook})\nstarted = threading.Event()\ndef train():\n    {end}\n"
-                                       "threading.Thread(target=train, daemon=True).start()\nstarted.wait()\nprint('end')\n")
+                    done = run_program(
+                        f"os.chdir({folder!r})\n{data}w = world({hook})\nstarted = threading.Event()\ndef train():\n    {end}\n"
+                        "threading.Thread(target=train, daemon=True).start()\nstarted.wait()\nprint('end')\n"
+                    )
                 self.assertEqual(done, (0, "end\n", ""), how)
 
     def test_watches_tell_and_cancel(self):
@@ -487,7 +625,9 @@ class Lifetimes(unittest.TestCase):
             stowage.Plan(world.model, 4, sequence=16, watch=3)
         with self.assertRaisesRegex(TypeError, "watch: expected a Watch"):
             world.plan.frontier(watch=3)
-        self.assertEqual(run_program("watch = stowage.Watch()\nw = world(watch=watch)\nprint('ends')"), (0, "ends\n", ""))
+        self.assertEqual(
+            run_program("watch = stowage.Watch()\nw = world(watch=watch)\nprint('ends')"), (0, "ends\n", "")
+        )
 
     def test_zero_is_a_seed(self):
         weights = lambda **seed: World(model=stowage.Model(GPT2, **seed)).weights()
@@ -495,24 +635,48 @@ class Lifetimes(unittest.TestCase):
         self.assertNotEqual(weights(seed=0), weights(seed=1337))
 
     def test_forks_leave_their_parents_trainers_alone(self):
-        text = "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n" \
-               "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"
-        self.assertEqual(run_program(text)[:2], (0, "0 2\n"))   # newer versions of Python warn about threads
+        text = (
+            "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n"
+            "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"
+        )
+        self.assertEqual(run_program(text)[:2], (0, "0 2\n"))  # newer versions of Python warn about threads
 
 
 class Numbers(unittest.TestCase):
     def test_that_c_does_not_hold_are_refused(self):
         world = World()
-        for use in (lambda: world.trainer.generate([2**32 + 1], 3), lambda: world.trainer.logits([-2**31 - 1]), lambda: stowage.Plan(world.model, 4, micro_batch=2**32 + 1),
-                    lambda: stowage.Plan(world.model, 4, precision=2**32 + 2), lambda: stowage.Plan(world.model, 4, memory_bytes=-1), lambda: stowage.Plan(world.model, -1),
-                    lambda: stowage.pack([(0, 1, 2**64 + 10)]), lambda: world.trainer.tensor(2**64 + 1), lambda: world.trainer.replan(-5),
-                    lambda: world.trainer.step([[2**31]], [[1]], learning_rate=1e-3), lambda: stowage.Model("nano\0junk"), lambda: world.trainer.save("a\0b"),
-                    lambda: world.trainer.tensor(0, "bogus"), lambda: stowage.Plan(world.model, 4, inputs="lengths")):
+        for use in (
+            lambda: world.trainer.generate([2**32 + 1], 3),
+            lambda: world.trainer.logits([-(2**31) - 1]),
+            lambda: stowage.Plan(world.model, 4, micro_batch=2**32 + 1),
+            lambda: stowage.Plan(world.model, 4, precision=2**32 + 2),
+            lambda: stowage.Plan(world.model, 4, memory_bytes=-1),
+            lambda: stowage.Plan(world.model, -1),
+            lambda: stowage.pack([(0, 1, 2**64 + 10)]),
+            lambda: world.trainer.tensor(2**64 + 1),
+            lambda: world.trainer.replan(-5),
+            lambda: world.trainer.step([[2**31]], [[1]], learning_rate=1e-3),
+            lambda: stowage.Model("nano\0junk"),
+            lambda: world.trainer.save("a\0b"),
+            lambda: world.trainer.tensor(0, "bogus"),
+            lambda: stowage.Plan(world.model, 4, inputs="lengths"),
+        ):
             with self.assertRaises(ValueError):
                 use()
         with self.assertRaises(TypeError):
             stowage.Model(GPT2, labels="low")
-        self.assertEqual(stowage.Plan(world.model, 4, inputs=None, groups={"pattern": "norms", "frozen": True}, state_bits="8", device="cpu", memory_bytes=1 << 28).info.state_bits, 8)
+        self.assertEqual(
+            stowage.Plan(
+                world.model,
+                4,
+                inputs=None,
+                groups={"pattern": "norms", "frozen": True},
+                state_bits="8",
+                device="cpu",
+                memory_bytes=1 << 28,
+            ).info.state_bits,
+            8,
+        )
         self.assertIsInstance(world.plan.info.gradients, int)
         if numpy is not None:
             for dtype in (">i4", "i8", "?"):
@@ -528,14 +692,26 @@ class Example(unittest.TestCase):
             shutil.copy(LIBRARY, pathlib.Path(folder, "stowage/libstowage.so.0"))
             shutil.copy(FOLDER / "train.py", folder)
             text = pathlib.Path(folder, "text.txt")
-            text.write_text("How much wood would a woodchuck chuck if a woodchuck could chuck wood?\n" * 60, encoding="utf-8")
+            text.write_text(
+                "How much wood would a woodchuck chuck if a woodchuck could chuck wood?\n" * 60,
+                encoding="utf-8",
+            )
             run = [sys.executable, "-B", folder + "/train.py"]
-            done = subprocess.run([*run, text, "nano", "5", folder], capture_output=True, text=True, check=True)
-            losses = [float(line.split("loss ")[1].split()[0]) for line in done.stdout.splitlines() if line.startswith("step ") and "loss" in line]
+            done = subprocess.run(
+                [*run, text, "nano", "5", folder], capture_output=True, text=True, check=True
+            )
+            losses = [
+                float(line.split("loss ")[1].split()[0])
+                for line in done.stdout.splitlines()
+                if line.startswith("step ") and "loss" in line
+            ]
             self.assertEqual(len(losses), 5)
             self.assertLess(losses[-1], losses[0])
             self.assertTrue(pathlib.Path(folder, "checkpoint.stw").exists())
-            self.assertEqual(json.loads(pathlib.Path(folder, "config.json").read_text(encoding="utf-8"))["model_type"], "gpt2")
+            self.assertEqual(
+                json.loads(pathlib.Path(folder, "config.json").read_text(encoding="utf-8"))["model_type"],
+                "gpt2",
+            )
             failed = subprocess.run([*run, folder + "/none"], capture_output=True, text=True, check=False)
             self.assertEqual(failed.returncode, 1)
             self.assertIn("STW_IO_ERROR", failed.stderr)
@@ -544,10 +720,30 @@ class Example(unittest.TestCase):
 class Plans(unittest.TestCase):
     def test_tell_what_they_are(self):
         model = stowage.Model("nano", dropout=0)
-        plan = stowage.Plan(model, 12, sequence=64, device="rtx4090", memory_bytes=1 << 30, precision="bf16", optimizer="lion", state_bits=8, inputs=["positions"],
-                            groups=[{"pattern": "embeddings", "frozen": True}, {"pattern": "norms", "learning_rate": 0.5, "weight_decay": 0}])
+        plan = stowage.Plan(
+            model,
+            12,
+            sequence=64,
+            device="rtx4090",
+            memory_bytes=1 << 30,
+            precision="bf16",
+            optimizer="lion",
+            state_bits=8,
+            inputs=["positions"],
+            groups=[
+                {"pattern": "embeddings", "frozen": True},
+                {"pattern": "norms", "learning_rate": 0.5, "weight_decay": 0},
+            ],
+        )
         details = plan.details
-        self.assertEqual([details["numerics"]["precision"], details["numerics"]["optimizer"], details["numerics"]["state_bits"]], ["bf16", "lion", 8])
+        self.assertEqual(
+            [
+                details["numerics"]["precision"],
+                details["numerics"]["optimizer"],
+                details["numerics"]["state_bits"],
+            ],
+            ["bf16", "lion", 8],
+        )
         self.assertEqual(details["numerics"]["inputs"], ["positions"])
         self.assertLess(details["model"]["trainable"], model.info.parameters)
         self.assertEqual(plan.info.precision, "bf16")
@@ -562,7 +758,7 @@ class Plans(unittest.TestCase):
             plan.picture("png")
         self.assertGreater(stowage.longest_sequence(model, 12, device="rtx4090", memory_bytes=1 << 30), 64)
         with self.assertRaisesRegex(stowage.Error, "STW_CORRUPT"):
-            stowage.Plan.load(model, plan.json.replace("\"micro_batch\": ", "\"micro_batch\": 1"))
+            stowage.Plan.load(model, plan.json.replace('"micro_batch": ', '"micro_batch": 1'))
 
 
 class Training(unittest.TestCase):
@@ -583,7 +779,7 @@ class Training(unittest.TestCase):
             self.assertEqual(smaller.info.budget, world.plan.info.minimum_bytes)
             for one in (world, other):
                 one.trainer.step(tokens, targets, learning_rate=1e-2)
-            self.assertEqual(other.weights(), world.weights())   # the same bits with less memory
+            self.assertEqual(other.weights(), world.weights())  # the same bits with less memory
             world.trainer.export_model(folder)
             again = stowage.Model(folder)
             self.assertEqual(again.info.has_weights, 1)
@@ -598,13 +794,23 @@ class Training(unittest.TestCase):
         matrix = memoryview(flat).cast("B").cast("i", (4, 16))
         # only the first half of every row belongs to the view
         wide = array.array("i", (token for row in tokens for token in [*row, *row]))
-        worlds, kinds = [], [(tokens, targets), (matrix, targets), (memoryview(bytes(flat)).cast("i", (4, 16)), targets)]
+        worlds, kinds = (
+            [],
+            [(tokens, targets), (matrix, targets), (memoryview(bytes(flat)).cast("i", (4, 16)), targets)],
+        )
         if numpy is not None:
             strided = numpy.frombuffer(wide, dtype="i4").reshape(4, 32)[:, :16]
             backwards = numpy.ascontiguousarray(numpy.array(tokens, "i4")[::-1])[::-1]
-            kinds += [(numpy.array(tokens, "i4"), numpy.array(targets, "i4")), (strided, targets), (backwards, targets)]
+            kinds += [
+                (numpy.array(tokens, "i4"), numpy.array(targets, "i4")),
+                (strided, targets),
+                (backwards, targets),
+            ]
         if torch is not None:
-            kinds += [(torch.tensor(tokens, dtype=torch.int32), torch.tensor(targets, dtype=torch.int32)), (torch.tensor(tokens, dtype=torch.int32).T.contiguous().T, targets)]
+            kinds += [
+                (torch.tensor(tokens, dtype=torch.int32), torch.tensor(targets, dtype=torch.int32)),
+                (torch.tensor(tokens, dtype=torch.int32).T.contiguous().T, targets),
+            ]
         for one in kinds:
             world = World()
             world.trainer.step(*one, learning_rate=1e-2)
@@ -636,8 +842,14 @@ class Training(unittest.TestCase):
     def test_lengths_weights_and_positions(self):
         world = World(inputs=["positions", "weights"])
         tokens = tokens_of(2, 8)
-        result = world.trainer.step(tokens, labels=tokens, lengths=[8, 3], weights=[[1.0] * 8, [0.5] * 8], positions=[[0, 1, 2, 0, 1, 2, 3, 4], [*range(8)]],
-                                    learning_rate=1e-3)
+        result = world.trainer.step(
+            tokens,
+            labels=tokens,
+            lengths=[8, 3],
+            weights=[[1.0] * 8, [0.5] * 8],
+            positions=[[0, 1, 2, 0, 1, 2, 3, 4], [*range(8)]],
+            learning_rate=1e-3,
+        )
         self.assertEqual(result.targets, 6 + 2)
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
             World().trainer.step(tokens, tokens, weights=[[1.0] * 8] * 2, learning_rate=1e-3)
@@ -650,7 +862,17 @@ class Training(unittest.TestCase):
                 self.assertEqual([data.info.training_tokens, data.info.evaluation_tokens], [2700, 300])
                 world = World()
                 before, seen = world.trainer.evaluate(data, 2), []
-                self.assertTrue(world.trainer.run(data, 30, seen.append, learning_rate=1e-2, schedule="linear", min_rate=0, progress_every=10))
+                self.assertTrue(
+                    world.trainer.run(
+                        data,
+                        30,
+                        seen.append,
+                        learning_rate=1e-2,
+                        schedule="linear",
+                        min_rate=0,
+                        progress_every=10,
+                    )
+                )
                 self.assertEqual([now.step for now in seen], [10, 20, 30])
                 self.assertTrue(World().trainer.run(data, 25, seen.append, progress_every=10))
                 self.assertEqual([now.step for now in seen[3:]], [10, 20, 25])
@@ -684,7 +906,12 @@ class Training(unittest.TestCase):
         self.assertEqual([len(row) for row in reference], [16] * 4)
         for row, of in zip(reference, targets):
             self.assertEqual([value < 0 for value in row], [target >= 0 for target in of])
-        self.assertEqual(world.trainer.log_probabilities(*(rows[:1] for rows in (tokens, targets)), positions=[[i % 8 for i in range(16)]]), reference[:1])
+        self.assertEqual(
+            world.trainer.log_probabilities(
+                *(rows[:1] for rows in (tokens, targets)), positions=[[i % 8 for i in range(16)]]
+            ),
+            reference[:1],
+        )
         first = world.trainer.step(**pairs, reference=reference, learning_rate=1e-2)
         self.assertAlmostEqual(first.loss, math.log(2), delta=1e-5)
         self.assertEqual([first.targets, first.accuracy], [4, 0])
@@ -696,17 +923,25 @@ class Training(unittest.TestCase):
             world.trainer.step(**pairs, learning_rate=1e-2)
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
             World().trainer.step(tokens, tokens, reference=reference, learning_rate=1e-2)
-        for use in (lambda: world.trainer.log_probabilities([1, 2, 3], [2, 3, 4]), lambda: world.trainer.log_probabilities(None, targets),
-                    lambda: World(preference="dpo", trainer={"margin": 0}), lambda: World(trainer={"beta": 0.1})):
+        for use in (
+            lambda: world.trainer.log_probabilities([1, 2, 3], [2, 3, 4]),
+            lambda: world.trainer.log_probabilities(None, targets),
+            lambda: World(preference="dpo", trainer={"margin": 0}),
+            lambda: World(trainer={"beta": 0.1}),
+        ):
             with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT"):
                 use()
         World(preference="simpo", trainer={"margin": 0, "answer_share": 1, "label_smoothing": 0.1})
-        with self.assertRaisesRegex(ValueError, 'preference "ppo": expected one of none, dpo, ipo, simpo, orpo'):
+        with self.assertRaisesRegex(
+            ValueError, 'preference "ppo": expected one of none, dpo, ipo, simpo, orpo'
+        ):
             World(preference="ppo")
 
     def test_writes_references(self):
         with tempfile.TemporaryDirectory() as folder:
-            tokens, marks, reference = (pathlib.Path(folder, name) for name in ("tokens.bin", "marks", "reference"))
+            tokens, marks, reference = (
+                pathlib.Path(folder, name) for name in ("tokens.bin", "marks", "reference")
+            )
             tokens.write_bytes(array.array("H", [i * i // 7 % 61 for i in range(640)]).tobytes())
             # documents, alternately chosen and rejected
             marks.write_bytes(bytes([_abi.STW_MARK_BEGIN, 0, 0, 0, 0] + [_abi.STW_MARK_TARGET] * 3) * 80)
@@ -718,7 +953,7 @@ class Training(unittest.TestCase):
                 with self.assertRaisesRegex(stowage.Error, "STW_BAD_STATE"):
                     World().trainer.write_reference(bare, reference)
             self.assertEqual(reference.stat().st_size, 640 * 4 + 32)
-            written = array.array("f", reference.read_bytes()[:640 * 4])
+            written = array.array("f", reference.read_bytes()[: 640 * 4])
             self.assertEqual([value < 0 for value in written], [i % 8 > 4 for i in range(640)])
             with stowage.Dataset(tokens, 64, 16, marks=marks, pairs=True, reference=reference) as data:
                 self.assertAlmostEqual(world.trainer.evaluate(data, 100), math.log(2), delta=1e-5)
@@ -774,7 +1009,9 @@ class Training(unittest.TestCase):
         self.assertIn("calibration", plan.details["device"])
         with tempfile.TemporaryDirectory() as folder:
             world.trainer.timeline(folder + "/step.json")
-            self.assertIn("traceEvents", json.loads(pathlib.Path(folder, "step.json").read_text(encoding="utf-8")))
+            self.assertIn(
+                "traceEvents", json.loads(pathlib.Path(folder, "step.json").read_text(encoding="utf-8"))
+            )
 
     def test_classifies(self):
         model = stowage.Model(GPT2, labels=["low", "high"])
@@ -790,8 +1027,11 @@ class Training(unittest.TestCase):
         self.assertEqual(world.trainer.classify(asked), [world.trainer.logits(text) for text in asked])
         self.assertEqual(world.trainer.classify(iter([(1, 2, 3)])), [world.trainer.logits([1, 2, 3])])
         self.assertEqual(world.trainer.classify([]), [])
-        for use, expected in ((lambda: world.trainer.classify(asked, asked), "STW_BAD_ARGUMENT: .* no types of tokens"), (lambda: world.trainer.classify([[]]), "STW_UNSUPPORTED_SHAPE"),
-                              (lambda: World().trainer.classify(asked), "STW_UNSUPPORTED: .* no classifier")):
+        for use, expected in (
+            (lambda: world.trainer.classify(asked, asked), "STW_BAD_ARGUMENT: .* no types of tokens"),
+            (lambda: world.trainer.classify([[]]), "STW_UNSUPPORTED_SHAPE"),
+            (lambda: World().trainer.classify(asked), "STW_UNSUPPORTED: .* no classifier"),
+        ):
             with self.assertRaisesRegex(stowage.Error, expected):
                 use()
 
@@ -800,7 +1040,9 @@ class Training(unittest.TestCase):
         self.assertEqual([model.info.task, stowage.Model(GPT2).info.task], ["token_label", "language_model"])
         world = World(model)
         tokens = tokens_of()
-        done = world.trainer.step(tokens, labels=[[-100, *(token % 3 for token in row[1:])] for row in tokens], learning_rate=1e-3)
+        done = world.trainer.step(
+            tokens, labels=[[-100, *(token % 3 for token in row[1:])] for row in tokens], learning_rate=1e-3
+        )
         self.assertEqual(done.targets, 60)
         asked = [[1, 2, 3], [4]]
         said = world.trainer.classify(asked)
@@ -813,15 +1055,22 @@ class Training(unittest.TestCase):
             stowage.Model(GPT2, labels=3, task="words")
 
     def test_learns_several_labels_and_numbers(self):
-        for task, values in (("labels", [[0, 1], [1, 1], [0.5, 0], [float("nan")] * 2]), ("number", [[2.5, -1], [0, 0], [3, 4], [float("nan")] * 2])):
+        for task, values in (
+            ("labels", [[0, 1], [1, 1], [0.5, 0], [float("nan")] * 2]),
+            ("number", [[2.5, -1], [0, 0], [3, 4], [float("nan")] * 2]),
+        ):
             model = stowage.Model(GPT2, labels=2, task=task)
             self.assertEqual([model.info.task, model.info.labels], [task, 2])
             world = World(model)
             self.assertEqual(world.trainer.step(tokens_of(), labels=values, learning_rate=1e-3).targets, 3)
             self.assertEqual(len(world.trainer.classify([[1, 2, 3]])[0]), 2)
-            with self.assertRaisesRegex(stowage.Error, f"STW_BAD_ARGUMENT: batch: targets: the model's task is {task}"):
+            with self.assertRaisesRegex(
+                stowage.Error, f"STW_BAD_ARGUMENT: batch: targets: the model's task is {task}"
+            ):
                 world.trainer.step(tokens_of(), tokens_of(), learning_rate=1e-3)
-            with self.assertRaisesRegex(stowage.Error, f"STW_UNSUPPORTED: log-probabilities: the model's task is {task}"):
+            with self.assertRaisesRegex(
+                stowage.Error, f"STW_UNSUPPORTED: log-probabilities: the model's task is {task}"
+            ):
                 world.trainer.log_probabilities(tokens_of(), labels=values)
 
     def test_tells_types_of_tokens_apart(self):
@@ -839,27 +1088,47 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT: classify: text 0: token type 2"):
             world.trainer.classify(texts, [[0, 1, 2], [0, 0]])
         given = {"tokens": tokens_of(), "labels": [0, 1, 2, 1]}
-        self.assertNotEqual(world.trainer.log_probabilities(**given, token_types=[[1] * 16] * 4), world.trainer.log_probabilities(**given))
-        self.assertEqual(world.trainer.step(**given, token_types=[[0] * 8 + [1] * 8] * 4, learning_rate=1e-3).targets, 4)
+        self.assertNotEqual(
+            world.trainer.log_probabilities(**given, token_types=[[1] * 16] * 4),
+            world.trainer.log_probabilities(**given),
+        )
+        self.assertEqual(
+            world.trainer.step(**given, token_types=[[0] * 8 + [1] * 8] * 4, learning_rate=1e-3).targets, 4
+        )
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: batch: token_types"):
-            World().trainer.step(tokens_of(), labels=tokens_of(), token_types=[[0] * 16] * 4, learning_rate=1e-3)
+            World().trainer.step(
+                tokens_of(), labels=tokens_of(), token_types=[[0] * 16] * 4, learning_rate=1e-3
+            )
 
     def test_learns_hidden_tokens(self):
         model = stowage.Model(BERT | {"architectures": ["BertForMaskedLM"]})
-        self.assertEqual([model.info.task, model.info.head_is_new, model.info.labels], ["masked_language_model", 0, 0])
+        self.assertEqual(
+            [model.info.task, model.info.head_is_new, model.info.labels], ["masked_language_model", 0, 0]
+        )
         body = BERT | {"architectures": ["BertModel"]}
-        self.assertEqual([stowage.Model(body).info.task, stowage.Model(body, task="masked_language_model").info.task], ["language_model", "masked_language_model"])
+        self.assertEqual(
+            [stowage.Model(body).info.task, stowage.Model(body, task="masked_language_model").info.task],
+            ["language_model", "masked_language_model"],
+        )
         world, vocabulary = World(model), model.info.vocabulary
         # As in transformers: a label belongs to the token at its own position, without a shift.
         tokens = [[3 if i % 5 == 2 else 4 + (s + i) % (vocabulary - 4) for i in range(16)] for s in range(4)]
-        labels = [[4 + (s + i) % (vocabulary - 4) if i % 5 == 2 else -100 for i in range(16)] for s in range(4)]
+        labels = [
+            [4 + (s + i) % (vocabulary - 4) if i % 5 == 2 else -100 for i in range(16)] for s in range(4)
+        ]
         told = world.trainer.log_probabilities(tokens, labels=labels)
         self.assertEqual(told, world.trainer.log_probabilities(tokens, targets=labels))
-        self.assertEqual([[value < 0 for value in row] for row in told], [[label >= 0 for label in row] for row in labels])
+        self.assertEqual(
+            [[value < 0 for value in row] for row in told], [[label >= 0 for label in row] for row in labels]
+        )
         self.assertEqual(world.trainer.step(tokens, labels=labels, learning_rate=1e-3).targets, 12)
         with tempfile.TemporaryDirectory() as folder:
             path, marks = pathlib.Path(folder, "tokens.bin"), pathlib.Path(folder, "marks")
-            path.write_bytes(array.array("H", [1 if i % 8 == 0 else 4 + i * i // 7 % (vocabulary - 4) for i in range(640)]).tobytes())
+            path.write_bytes(
+                array.array(
+                    "H", [1 if i % 8 == 0 else 4 + i * i // 7 % (vocabulary - 4) for i in range(640)]
+                ).tobytes()
+            )
             marks.write_bytes(bytes([_abi.STW_MARK_BEGIN] + [_abi.STW_MARK_TARGET] * 7) * 80)
             kinds = bytes([_abi.STW_TOKEN_SPECIAL] * 4 + [0] * (vocabulary - 4))
             hidden = {"mask_rate": 0.3, "mask_token": 3, "token_kinds": kinds}
@@ -873,16 +1142,28 @@ class Training(unittest.TestCase):
                     World(inputs="positions").trainer.evaluate(data, 1)
             with self.assertRaisesRegex(ValueError, "token_kinds: expected"):
                 stowage.Dataset(path, vocabulary, 16, **hidden | {"token_kinds": kinds[1:]})
-            for wrong, expected in (({"mask_rate": 1.5}, "mask rate: expected"), ({"mask_rate": 0}, "are for a mask_rate"), ({"mask_token": vocabulary}, "mask token: expected"),
-                                    ({"token_kinds": b"\4" * vocabulary}, "expected at most 3"), ({"token_kinds": None, "mask_whole_words": 1}, "whole words: expected token kinds")):
+            for wrong, expected in (
+                ({"mask_rate": 1.5}, "mask rate: expected"),
+                ({"mask_rate": 0}, "are for a mask_rate"),
+                ({"mask_token": vocabulary}, "mask token: expected"),
+                ({"token_kinds": b"\4" * vocabulary}, "expected at most 3"),
+                ({"token_kinds": None, "mask_whole_words": 1}, "whole words: expected token kinds"),
+            ):
                 with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT: .*" + expected):
                     stowage.Dataset(path, vocabulary, 16, marks=marks, **hidden | wrong)
-        for use in (lambda: world.trainer.logits([1, 2]), lambda: world.trainer.classify([[1, 2]]), lambda: world.trainer.generate([1, 2], 3)):
+        for use in (
+            lambda: world.trainer.logits([1, 2]),
+            lambda: world.trainer.classify([[1, 2]]),
+            lambda: world.trainer.generate([1, 2], 3),
+        ):
             with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
                 use()
 
     def test_tunes_an_encoder_whole_and_with_adapters(self):
-        texts, labels = [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]], {"labels": [0, 1, 0, 2], "lengths": [3, 3, 4, 2]}
+        texts, labels = (
+            [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]],
+            {"labels": [0, 1, 0, 2], "lengths": [3, 3, 4, 2]},
+        )
         asked = [text[:length] for text, length in zip(texts, labels["lengths"])]
         world = World(stowage.Model(BERT))
         for _ in range(40):
@@ -896,7 +1177,10 @@ class Training(unittest.TestCase):
             adapted.trainer.step(texts, **labels, learning_rate=1e-2)
             adapted.trainer.export_model(folder + "/adapters")
             self.assertNotEqual(adapted.trainer.classify(asked), answers)
-            self.assertEqual(World(stowage.Model(folder + "/adapters")).trainer.classify(asked), adapted.trainer.classify(asked))
+            self.assertEqual(
+                World(stowage.Model(folder + "/adapters")).trainer.classify(asked),
+                adapted.trainer.classify(asked),
+            )
 
     def test_messages_of_a_device(self):
         told = []
@@ -962,8 +1246,17 @@ class Tensors(unittest.TestCase):
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch_brings_memory(self):
         made = []
-        device, model = stowage.Device("cpu", threads=2, memory=lambda count: made.append(torch.zeros(count, dtype=torch.uint8)) or made[-1]), stowage.Model(GPT2)
-        trainer = stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))
+        device, model = (
+            stowage.Device(
+                "cpu",
+                threads=2,
+                memory=lambda count: made.append(torch.zeros(count, dtype=torch.uint8)) or made[-1],
+            ),
+            stowage.Model(GPT2),
+        )
+        trainer = stowage.Trainer(
+            device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
+        )
         trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
         self.assertEqual(len(made), 1)
         self.assertTrue(made[0].any())
@@ -982,16 +1275,33 @@ class Tensors(unittest.TestCase):
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch_may_hold_one_to_the_end(self):
-        self.assertEqual(run_program("import torch\nx = torch.from_dlpack(world().trainer.tensor(0))\nx.me = x\nprint('end')"), (0, "end\n", ""))
+        self.assertEqual(
+            run_program(
+                "import torch\nx = torch.from_dlpack(world().trainer.tensor(0))\nx.me = x\nprint('end')"
+            ),
+            (0, "end\n", ""),
+        )
 
     def test_arrays_keep_the_memory_of_a_closed_trainer(self):
         """The memory is allocated by Python here, so its release can be observed."""
-        takes = [lambda view: ctypes.c_float.from_buffer(view.memory), lambda view: view.__dlpack__(max_version=(1, 0))]
+        takes = [
+            lambda view: ctypes.c_float.from_buffer(view.memory),
+            lambda view: view.__dlpack__(max_version=(1, 0)),
+        ]
         if numpy is not None:
-            takes += [numpy.asarray, numpy.from_dlpack, lambda view: numpy.asarray(view.memory), lambda view: numpy.asarray(view)[3:]]
+            takes += [
+                numpy.asarray,
+                numpy.from_dlpack,
+                lambda view: numpy.asarray(view.memory),
+                lambda view: numpy.asarray(view)[3:],
+            ]
         if torch is not None:
             takes += [torch.from_dlpack]
-        ends = {"closed": lambda trainer, device: trainer.close(), "forgotten": lambda trainer, device: None, "with its device": lambda trainer, device: device.close()}
+        ends = {
+            "closed": lambda trainer, device: trainer.close(),
+            "forgotten": lambda trainer, device: None,
+            "with its device": lambda trainer, device: device.close(),
+        }
         for how, end in ends.items():
             for take in takes:
                 given = []
@@ -1002,7 +1312,9 @@ class Tensors(unittest.TestCase):
                     return block
 
                 device, model = stowage.Device("cpu", threads=2, memory=memory), stowage.Model(GPT2)
-                plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20, state_bits=32)
+                plan = stowage.Plan(
+                    model, 4, device=device, sequence=16, memory_bytes=64 << 20, state_bits=32
+                )
                 trainer = stowage.Trainer(device, model, plan)
                 taken = take(trainer.tensor(0))
                 with self.assertRaisesRegex(BufferError, "1 arrays or tensors made of this trainer's views"):
@@ -1024,7 +1336,7 @@ class Tensors(unittest.TestCase):
         memory = view.memory
         if numpy is not None:
             numpy.asarray(view)[:] = 2
-            loop = [numpy.asarray(view)]   # and one in a reference cycle
+            loop = [numpy.asarray(view)]  # and one in a reference cycle
             loop.append(loop)
             del loop
         world.trainer.replan(world.plan.info.minimum_bytes)
@@ -1038,7 +1350,11 @@ class Tensors(unittest.TestCase):
         memory = view.memory
         world.trainer.replan(32 << 20)
         del memory
-        for use in (lambda: view.memory, lambda: view.__dlpack__(max_version=(1, 0)), lambda: view.__array_interface__):
+        for use in (
+            lambda: view.memory,
+            lambda: view.__dlpack__(max_version=(1, 0)),
+            lambda: view.__array_interface__,
+        ):
             with self.assertRaisesRegex(ValueError, "closed or planned again"):
                 use()
         again = world.trainer.tensor(0)

@@ -18,20 +18,37 @@ const LENGTH: usize = 16;
 
 fn tokens() -> Vec<i32> {
     let mut seed = 1u32;
-    (0..4 * LENGTH).map(|_| { seed = seed.wrapping_mul(1664525).wrapping_add(1013904223); (seed >> 26) as i32 }).collect()
+    (0..4 * LENGTH)
+        .map(|_| {
+            seed = seed.wrapping_mul(1664525).wrapping_add(1013904223);
+            (seed >> 26) as i32
+        })
+        .collect()
 }
 
 struct World {
-    trainer: Trainer,   // dropped before or after its device; both orders are correct
+    trainer: Trainer, // dropped before or after its device; both orders are correct
     model: Model,
     device: Device,
 }
 
 fn small() -> PlanOptions<'static> {
-    PlanOptions { global_batch: 4, sequence: LENGTH as u64, memory_bytes: 64 << 20, states: States::Bits32, threads: 2, ..Default::default() }
+    PlanOptions {
+        global_batch: 4,
+        sequence: LENGTH as u64,
+        memory_bytes: 64 << 20,
+        states: States::Bits32,
+        threads: 2,
+        ..Default::default()
+    }
 }
 
-fn world_of(model: Model, plan: PlanOptions, options: TrainerOptions, device: DeviceOptions) -> Result<World> {
+fn world_of(
+    model: Model,
+    plan: PlanOptions,
+    options: TrainerOptions,
+    device: DeviceOptions,
+) -> Result<World> {
     let mut device = Device::open(DeviceOptions { backend: Backend::Cpu, threads: 2, ..device })?;
     let plan = Plan::new(&model, &plan)?;
     let trainer = Trainer::new(&mut device, &model, &plan, options)?;
@@ -49,12 +66,26 @@ fn gpt2() -> Model {
 impl World {
     fn steps(&mut self, count: usize) -> StepResult {
         let tokens = tokens();
-        (0..count).map(|_| self.trainer.step(&Batch::of_tokens(&tokens, LENGTH), 1e-3).unwrap()).last().unwrap()
+        (0..count)
+            .map(|_| self.trainer.step(&Batch::of_tokens(&tokens, LENGTH), 1e-3).unwrap())
+            .last()
+            .unwrap()
     }
 
     fn weights(&mut self) -> Vec<Vec<u32>> {
         let count = self.model.tensors().len();
-        (0..count).map(|index| self.trainer.tensor(index, TensorKind::Parameter).unwrap().as_f32().unwrap().iter().map(|x| x.to_bits()).collect()).collect()
+        (0..count)
+            .map(|index| {
+                self.trainer
+                    .tensor(index, TensorKind::Parameter)
+                    .unwrap()
+                    .as_f32()
+                    .unwrap()
+                    .iter()
+                    .map(|x| x.to_bits())
+                    .collect()
+            })
+            .collect()
     }
 }
 
@@ -68,13 +99,16 @@ fn data(folder: &Path) -> Dataset {
     let bytes: Vec<u8> = (0..4000u32).flat_map(|i| ((i * i / 7 % 64) as u16).to_le_bytes()).collect();
     let path = folder.join("data.bin");
     std::fs::write(&path, bytes).unwrap();
-    Dataset::open(&path, &DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, ..Default::default() }).unwrap()
+    Dataset::open(&path, &DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, ..Default::default() })
+        .unwrap()
 }
 
 // / Checks the layout that abi_test.c asserts for C.
 #[test]
 fn layout_is_that_of_c() {
-    let asserted = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/api/abi_test.c")).unwrap();
+    let asserted =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/api/abi_test.c"))
+            .unwrap();
     let here = stowage::abi::layout();
     let mut compared = 0;
     for (macro_name, with_field) in [("SIZE(", false), ("AT(", true)] {
@@ -85,7 +119,10 @@ fn layout_is_that_of_c() {
             }
             let (field, number) = if with_field { (words[1], words[2]) } else { ("", words[1]) };
             if let Ok(number) = number.parse::<usize>() {
-                let mine = here.iter().find(|(kind, name, _)| *kind == words[0] && *name == field).unwrap_or_else(|| panic!("no {words:?}"));
+                let mine = here
+                    .iter()
+                    .find(|(kind, name, _)| *kind == words[0] && *name == field)
+                    .unwrap_or_else(|| panic!("no {words:?}"));
                 assert_eq!(mine.2, number, "{words:?}");
                 compared += 1;
             }
@@ -115,7 +152,7 @@ fn failures_are_errors() {
     assert_eq!(Model::open("na\0no").unwrap_err().status, Status::BAD_ARGUMENT);
     let rate = ModelOptions { source: Some(Path::new("nano")), dropout: Some(7.0), ..Default::default() };
     assert_eq!(Model::new(&rate).unwrap_err().status, Status::BAD_ARGUMENT);
-    let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error);   // as hosts pass errors on
+    let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error); // as hosts pass errors on
     assert!(free.source().is_none());
 }
 
@@ -124,13 +161,17 @@ fn models_tell_their_tensors() {
     let model = gpt2();
     assert_eq!((model.info().layers, model.info().architecture.as_str()), (2, "gpt2"));
     let tensors = model.tensors();
-    let index = model.tensor_index("transformer.wte.weight").or_else(|| model.tensor_index("wte.weight")).unwrap();
+    let index =
+        model.tensor_index("transformer.wte.weight").or_else(|| model.tensor_index("wte.weight")).unwrap();
     assert_eq!((tensors[index].shape.as_slice(), tensors[index].elements), (&[64, 32][..], 2048));
     assert_eq!(model.tensor_index("no such tensor"), None);
     assert!(model.labels().is_empty());
     let labels = ModelOptions { config_json: Some(GPT2), label_names: &["no", "yes"], ..Default::default() };
     assert_eq!(Model::new(&labels).unwrap().labels(), ["no", "yes"]);
-    assert_eq!(Model::new(&ModelOptions { label_count: 3, ..labels }).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert_eq!(
+        Model::new(&ModelOptions { label_count: 3, ..labels }).unwrap_err().status,
+        Status::BAD_ARGUMENT
+    );
 }
 
 #[test]
@@ -156,18 +197,28 @@ fn plans_tell_all() {
     let all = Plan::new(&model, &small()).unwrap();
     assert!(plan.info().gradients < all.info().gradients);
     plan.verify().unwrap();
-    assert_eq!(Plan::load(&model, plan.json()).unwrap().info().fingerprint.as_str(), plan.info().fingerprint.as_str());
+    assert_eq!(
+        Plan::load(&model, plan.json()).unwrap().info().fingerprint.as_str(),
+        plan.info().fingerprint.as_str()
+    );
     assert_eq!(Plan::load(&model, &plan.json().replace("64", "65")).unwrap_err().status, Status::CORRUPT);
     assert!(plan.picture(Picture::Svg).unwrap().ends_with("</svg>\n"));
     let buffers = plan.buffers();
     assert!(buffers.iter().any(|buffer| buffer.lifetime.is_none() && buffer.owner == "parameters"));
     assert!(buffers.iter().any(|buffer| buffer.lifetime.is_some()));
     assert!(buffers.iter().all(|buffer| buffer.offset + buffer.bytes <= plan.info().arena));
-    let device = Device::open(DeviceOptions { backend: Backend::Cpu, threads: 1, ..Default::default() }).unwrap().info();
+    let device = Device::open(DeviceOptions { backend: Backend::Cpu, threads: 1, ..Default::default() })
+        .unwrap()
+        .info();
     let on_one = Plan::new(&model, &PlanOptions { threads: 0, ..small() }.on(&device)).unwrap();
-    assert_eq!(on_one.info().arena, Plan::new(&model, &PlanOptions { threads: 1, ..small() }).unwrap().info().arena);
+    assert_eq!(
+        on_one.info().arena,
+        Plan::new(&model, &PlanOptions { threads: 1, ..small() }).unwrap().info().arena
+    );
     let points = plan.frontier().unwrap();
-    assert!(points.windows(2).all(|two| two[0].peak < two[1].peak && two[0].step_seconds > two[1].step_seconds));
+    assert!(points
+        .windows(2)
+        .all(|two| two[0].peak < two[1].peak && two[0].step_seconds > two[1].step_seconds));
     assert_eq!(Plan::longest_sequence(&model, &small()).unwrap(), 16);
     let offloaded = PlanOptions { host_bytes: 1 << 30, memory_bytes: points[0].peak / 2, ..small() };
     if let Ok(plan) = Plan::new(&model, &offloaded) {
@@ -177,14 +228,27 @@ fn plans_tell_all() {
 
 #[test]
 fn packs() {
-    let lifetimes = [(0, 2, 10), (1, 3, 5), (2, 4, 10)].map(|(lower, upper, size)| Lifetime { lower, upper, size });
+    let lifetimes =
+        [(0, 2, 10), (1, 3, 5), (2, 4, 10)].map(|(lower, upper, size)| Lifetime { lower, upper, size });
     let found = pack(&lifetimes, 0, 0).unwrap();
     assert_eq!((found.answer, found.height, found.offsets.unwrap().len()), (PackAnswer::Optimal, 15, 3));
     let found = pack(&lifetimes, 14, 0).unwrap();
     assert_eq!((found.answer, found.offsets), (PackAnswer::Impossible, None));
     let wrong = [Lifetime { lower: 2, upper: 1, size: 3 }];
-    let held = [Constraint { alignment: 64, gaps: &[Gap { lower: 4, upper: 6, first: 0, end: 0 }], ..Default::default() }, Constraint { alignment: 64, ..Default::default() }, Constraint { offset: Some(0), ..Default::default() }];
-    let buffers = [Lifetime { lower: 0, upper: 10, size: 8 }, Lifetime { lower: 0, upper: 10, size: 5 }, Lifetime { lower: 4, upper: 6, size: 8 }];
+    let held = [
+        Constraint {
+            alignment: 64,
+            gaps: &[Gap { lower: 4, upper: 6, first: 0, end: 0 }],
+            ..Default::default()
+        },
+        Constraint { alignment: 64, ..Default::default() },
+        Constraint { offset: Some(0), ..Default::default() },
+    ];
+    let buffers = [
+        Lifetime { lower: 0, upper: 10, size: 8 },
+        Lifetime { lower: 0, upper: 10, size: 5 },
+        Lifetime { lower: 4, upper: 6, size: 8 },
+    ];
     assert_eq!(pack_constrained(&buffers, &held, 0, 0).unwrap().offsets, Some(vec![0, 64, 0]));
     assert_eq!(pack_constrained(&buffers, &held[..1], 0, 0).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(pack(&wrong, 0, 0).unwrap_err().status, Status::BAD_ARGUMENT);
@@ -215,18 +279,28 @@ fn targets_are_labels_one_further() {
     let tokens = tokens();
     let mut targets: Vec<i32> = tokens.iter().skip(1).copied().chain([0]).collect();
     targets.iter_mut().skip(LENGTH - 1).step_by(LENGTH).for_each(|last| *last = -100);
-    let (mut one, mut other) = (world(small(), TrainerOptions::default()), world(small(), TrainerOptions::default()));
+    let (mut one, mut other) =
+        (world(small(), TrainerOptions::default()), world(small(), TrainerOptions::default()));
     one.steps(1);
     let lengths = [LENGTH as i32; 4];
-    let batch = Batch { lengths: Some(&lengths), ..Batch::with_targets(Rows::new(&tokens, LENGTH), Rows::new(&targets, LENGTH)) };
+    let batch = Batch {
+        lengths: Some(&lengths),
+        ..Batch::with_targets(Rows::new(&tokens, LENGTH), Rows::new(&targets, LENGTH))
+    };
     other.trainer.step(&batch, 1e-3).unwrap();
     assert!(one.weights() == other.weights());
     let weights = vec![1.0; 64];
     let refused = Batch { weights: Some(Rows::new(&weights, LENGTH)), ..batch };
     assert_eq!(other.trainer.step(&refused, 1e-3).unwrap_err().status, Status::UNSUPPORTED);
     let ragged = other.trainer.step(&Batch::of_tokens(&tokens[1..], LENGTH), 1e-3).unwrap_err();
-    assert_eq!((ragged.status, ragged.message.as_str()), (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers cannot form rows of 16"));
-    assert_eq!(other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert_eq!(
+        (ragged.status, ragged.message.as_str()),
+        (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers cannot form rows of 16")
+    );
+    assert_eq!(
+        other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).unwrap_err().status,
+        Status::BAD_ARGUMENT
+    );
 }
 
 #[test]
@@ -236,25 +310,52 @@ fn runs_over_datasets() {
     assert_eq!(data.info().training_tokens, 3600);
     let mut seen = Vec::new();
     let options = RunOptions { until: 6, learning_rate: 1e-2, progress_every: 2, ..Default::default() };
-    let ended = world.trainer.run(&mut data, &options, |between, now| {
-        seen.push((now.step, now.loss, between.generate(&[1, 2], 3, &GenerateOptions::default()).unwrap().len()));
-        ControlFlow::Continue(())
-    }).unwrap();
+    let ended = world
+        .trainer
+        .run(&mut data, &options, |between, now| {
+            seen.push((
+                now.step,
+                now.loss,
+                between.generate(&[1, 2], 3, &GenerateOptions::default()).unwrap().len(),
+            ));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     assert_eq!((ended, seen.iter().map(|one| one.0).collect::<Vec<_>>()), (Ended::Finished, vec![2, 4, 6]));
     assert!(seen.iter().all(|one| one.1 > 0.0 && one.2 == 3));
     let loss = world.trainer.evaluate(&mut data, 2).unwrap();
     assert!(loss.is_finite() && world.trainer.progress().evaluation_loss == loss);
     assert_eq!(world.trainer.progress().phase(), Some(Phase::Idle));
-    let stopped = world.trainer.run(&mut data, &RunOptions { until: 20, ..options.clone() }, |_, _| ControlFlow::Break(())).unwrap();
+    let stopped = world
+        .trainer
+        .run(&mut data, &RunOptions { until: 20, ..options.clone() }, |_, _| ControlFlow::Break(()))
+        .unwrap();
     assert_eq!((stopped, world.trainer.progress().step), (Ended::Stopped, 8));
     let mut losses = Vec::new();
-    world.trainer.run(&mut data, &options_until(10), |between, _| { losses.push(between.evaluate(2).unwrap()); ControlFlow::Continue(()) }).unwrap();
+    world
+        .trainer
+        .run(&mut data, &options_until(10), |between, _| {
+            losses.push(between.evaluate(2).unwrap());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     assert!(losses.len() == 2 && losses[1] != losses[0]);
-    let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.run(&mut data, &options_until(20), |_, _| panic!("of the host"))));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        world.trainer.run(&mut data, &options_until(20), |_, _| panic!("of the host"))
+    }));
     assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"of the host"));
-    assert_eq!(world.trainer.run(&mut data, &options_until(12), |_, _| ControlFlow::Continue(())).unwrap(), Ended::Finished);
-    assert_eq!(world.trainer.generate(&[1], usize::MAX, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
-    assert_eq!(world.trainer.generate(&[1], 16, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
+    assert_eq!(
+        world.trainer.run(&mut data, &options_until(12), |_, _| ControlFlow::Continue(())).unwrap(),
+        Ended::Finished
+    );
+    assert_eq!(
+        world.trainer.generate(&[1], usize::MAX, &GenerateOptions::default()).unwrap_err().status,
+        Status::UNSUPPORTED_SHAPE
+    );
+    assert_eq!(
+        world.trainer.generate(&[1], 16, &GenerateOptions::default()).unwrap_err().status,
+        Status::UNSUPPORTED_SHAPE
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -300,10 +401,23 @@ fn tensors_are_views_and_can_be_set() {
     assert_eq!((view.shape(), view.dtype(), view.as_bits16()), (&[count as i64][..], DType::F32, None));
     assert!(view.as_f32().unwrap().iter().all(|&x| x == 0.5));
     drop(view);
-    assert!(world.trainer.tensor(index, TensorKind::FirstMoment).unwrap().as_f32().unwrap().iter().any(|&x| x != 0.0));
+    assert!(world
+        .trainer
+        .tensor(index, TensorKind::FirstMoment)
+        .unwrap()
+        .as_f32()
+        .unwrap()
+        .iter()
+        .any(|&x| x != 0.0));
     assert_eq!(world.trainer.set_tensor(index, &[1.0]).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(world.trainer.set_tensor(1000, &[1.0]).unwrap_err().status, Status::BAD_ARGUMENT);
-    let mut half = world_of(gpt2(), PlanOptions { precision: Precision::Bf16, ..small() }, TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let mut half = world_of(
+        gpt2(),
+        PlanOptions { precision: Precision::Bf16, ..small() },
+        TrainerOptions::default(),
+        DeviceOptions::default(),
+    )
+    .unwrap();
     let view = half.trainer.tensor(0, TensorKind::Parameter).unwrap();
     assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
 }
@@ -318,13 +432,17 @@ struct Pairs {
 impl Pairs {
     fn new() -> Pairs {
         let tokens = tokens();
-        let targets = (0..tokens.len()).map(|i| if matches!(i % 8, 0 | 7) { -100 } else { tokens[i + 1] }).collect();
+        let targets =
+            (0..tokens.len()).map(|i| if matches!(i % 8, 0 | 7) { -100 } else { tokens[i + 1] }).collect();
         Pairs { positions: (0..tokens.len() as i32).map(|i| i % 8).collect(), tokens, targets }
     }
 
     fn batch(&self) -> Batch<'_> {
         let rows = |values| Rows::new(values, LENGTH);
-        Batch { positions: Some(rows(&self.positions)), ..Batch::with_targets(rows(&self.tokens), rows(&self.targets)) }
+        Batch {
+            positions: Some(rows(&self.positions)),
+            ..Batch::with_targets(rows(&self.tokens), rows(&self.targets))
+        }
     }
 }
 
@@ -336,7 +454,11 @@ fn prefers_what_was_chosen() {
     let reference = world.trainer.log_probabilities(&pairs.batch()).unwrap();
     assert_eq!(reference.len(), pairs.targets.len());
     assert!(reference.iter().zip(&pairs.targets).all(|(&value, &target)| (value < 0.0) == (target >= 0)));
-    let first = Pairs { tokens: pairs.tokens[..LENGTH].to_vec(), targets: pairs.targets[..LENGTH].to_vec(), positions: pairs.positions[..LENGTH].to_vec() };
+    let first = Pairs {
+        tokens: pairs.tokens[..LENGTH].to_vec(),
+        targets: pairs.targets[..LENGTH].to_vec(),
+        positions: pairs.positions[..LENGTH].to_vec(),
+    };
     assert_eq!(world.trainer.log_probabilities(&first.batch()).unwrap(), reference[..LENGTH]);
     let batch = Batch { reference: Some(Rows::new(&reference, LENGTH)), ..pairs.batch() };
     let done = world.trainer.step(&batch, 1e-2).unwrap();
@@ -347,7 +469,9 @@ fn prefers_what_was_chosen() {
     assert_eq!((last.accuracy, world.trainer.progress().accuracy), (1.0, 1.0));
     assert_eq!(world.trainer.step(&pairs.batch(), 1e-2).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(world.trainer.log_probabilities(&batch).unwrap_err().status, Status::UNSUPPORTED);
-    let of = |preference, options| world_of(gpt2(), PlanOptions { preference, ..small() }, options, DeviceOptions::default()).map(|_| ());
+    let of = |preference, options| {
+        world_of(gpt2(), PlanOptions { preference, ..small() }, options, DeviceOptions::default()).map(|_| ())
+    };
     let margin = || TrainerOptions { margin: Some(0.0), ..Default::default() };
     assert_eq!(of(Preference::Dpo, margin()).unwrap_err().status, Status::BAD_ARGUMENT);
     assert!(of(Preference::Simpo, TrainerOptions { answer_share: 1.0, ..margin() }).is_ok());
@@ -356,29 +480,49 @@ fn prefers_what_was_chosen() {
 #[test]
 fn writes_references() {
     let folder = folder("reference");
-    let (tokens, marks, reference) = (folder.join("tokens.bin"), folder.join("marks"), folder.join("reference"));
-    std::fs::write(&tokens, (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+    let (tokens, marks, reference) =
+        (folder.join("tokens.bin"), folder.join("marks"), folder.join("reference"));
+    std::fs::write(
+        &tokens,
+        (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>(),
+    )
+    .unwrap();
     // documents, alternately chosen and rejected
     std::fs::write(&marks, [2u8, 0, 0, 0, 0, 1, 1, 1].repeat(80)).unwrap();
     let mut world = world(PlanOptions { preference: Preference::Dpo, ..small() }, TrainerOptions::default());
-    let asked = DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, marks: Some(&marks), pairs: true, ..Default::default() };
+    let asked = DatasetOptions {
+        vocabulary: 64,
+        sequence: LENGTH as u64,
+        marks: Some(&marks),
+        pairs: true,
+        ..Default::default()
+    };
     let mut bare = Dataset::open(&tokens, &asked).unwrap();
-    let refused = world.trainer.run(&mut bare, &options_until(1), |_, _| ControlFlow::Continue(())).unwrap_err();
+    let refused =
+        world.trainer.run(&mut bare, &options_until(1), |_, _| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(refused.status, Status::BAD_STATE);
     world.trainer.write_reference(&mut bare, &reference).unwrap();
     let written = std::fs::read(&reference).unwrap();
     assert_eq!(written.len(), 640 * 4 + 32);
-    assert!(written[..640 * 4].chunks_exact(4).enumerate().all(|(i, bytes)| (f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) < 0.0) == (i % 8 > 4)));
+    assert!(written[..640 * 4]
+        .chunks_exact(4)
+        .enumerate()
+        .all(
+            |(i, bytes)| (f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) < 0.0) == (i % 8 > 4)
+        ));
     let mut data = Dataset::open(&tokens, &DatasetOptions { reference: Some(&reference), ..asked }).unwrap();
     let loss = world.trainer.evaluate(&mut data, 100).unwrap();
     assert!((loss - 2f64.ln()).abs() < 1e-5, "{loss}");
     let again = folder.join("again");
-    world.trainer.run(&mut data, &options_until(1), |between, now| {
-        assert!((now.loss - 2f64.ln()).abs() < 1e-5, "{}", now.loss);
-        between.write_reference(&again).unwrap();
-        ControlFlow::Continue(())
-    }).unwrap();
-    assert!(std::fs::read(&again).unwrap() != written);   // after a further step of the model
+    world
+        .trainer
+        .run(&mut data, &options_until(1), |between, now| {
+            assert!((now.loss - 2f64.ln()).abs() < 1e-5, "{}", now.loss);
+            between.write_reference(&again).unwrap();
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(std::fs::read(&again).unwrap() != written); // after a further step of the model
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -396,7 +540,10 @@ fn hooks_change_gradients() {
         *all.target_count *= 2;
         Ok(())
     });
-    let (mut one, mut other) = (world(small(), TrainerOptions { gradient_hook: Some(hook), ..Default::default() }), world(small(), TrainerOptions::default()));
+    let (mut one, mut other) = (
+        world(small(), TrainerOptions { gradient_hook: Some(hook), ..Default::default() }),
+        world(small(), TrainerOptions::default()),
+    );
     assert_eq!(one.steps(3).targets, 2 * other.steps(3).targets);
     assert!(one.weights() == other.weights());
     assert_eq!(calls.load(Ordering::Relaxed), 3);
@@ -435,18 +582,26 @@ fn others_may_stop_it() {
             }
             remote.cancel();
         });
-        let ended = one.trainer.run(&mut data, &options_until(1_000_000_000), |_, _| ControlFlow::Continue(())).unwrap();
+        let ended = one
+            .trainer
+            .run(&mut data, &options_until(1_000_000_000), |_, _| ControlFlow::Continue(()))
+            .unwrap();
         canceller.join().unwrap();
         ended
     });
     assert_eq!(told, Ended::Stopped);
     // a trainer can move to another thread
-    let mut moved = std::thread::spawn(move || { one.steps(1); one }).join().unwrap();
+    let mut moved = std::thread::spawn(move || {
+        one.steps(1);
+        one
+    })
+    .join()
+    .unwrap();
     let step = moved.trainer.progress().step;
     assert!(step >= 4, "{step}");
     moved.steps(1);
     drop(moved);
-    remote.cancel();   // its trainer is gone
+    remote.cancel(); // its trainer is gone
     assert!(remote.progress().is_none());
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -469,7 +624,8 @@ fn watches_tell_and_cancel() {
                 _ => panic!("of the watch"),
             }
         })),
-    }).unwrap();
+    })
+    .unwrap();
     let plan = PlanOptions { micro_batch: 2, watch: Some(&watch), ..small() };
     let mut world = world(plan.clone(), TrainerOptions { watch: Some(watch.clone()), ..Default::default() });
     world.steps(1);
@@ -492,20 +648,32 @@ fn watches_tell_and_cancel() {
     assert_eq!(plan.frontier_watched(Some(&watch)).unwrap_err().status, Status::CANCELLED);
     watch.cancel();
     assert_eq!(plan.picture_watched(Picture::Html, Some(&watch)).unwrap_err().status, Status::CANCELLED);
-    assert_eq!(plan.picture_watched(Picture::Html, Some(&watch)).unwrap(), plan.picture(Picture::Html).unwrap());
+    assert_eq!(
+        plan.picture_watched(Picture::Html, Some(&watch)).unwrap(),
+        plan.picture(Picture::Html).unwrap()
+    );
     let folder = folder("watched");
     world.model.export_watched(&folder, Some(&watch)).unwrap();
     assert_eq!(watch.state().total, 4 * world.model.info().parameters);
     goes_on.store(0, Ordering::Relaxed);
     assert_eq!(world.model.export_watched(&folder, Some(&watch)).unwrap_err().status, Status::CANCELLED);
     goes_on.store(1, Ordering::Relaxed);
-    drop(watch);   // its trainer keeps it
+    drop(watch); // its trainer keeps it
     world.steps(1);
 }
 
 #[test]
 fn zero_is_a_seed() {
-    let weights = |seed| world_of(Model::new(&ModelOptions { config_json: Some(GPT2), seed, ..Default::default() }).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap().weights();
+    let weights = |seed| {
+        world_of(
+            Model::new(&ModelOptions { config_json: Some(GPT2), seed, ..Default::default() }).unwrap(),
+            small(),
+            TrainerOptions::default(),
+            DeviceOptions::default(),
+        )
+        .unwrap()
+        .weights()
+    };
     assert!(weights(None) == weights(Some(1337)));
     assert!(weights(Some(0)) != weights(Some(1337)));
 }
@@ -519,7 +687,10 @@ unsafe impl Memory for Counted {
     fn allocate(&self, bytes: usize, alignment: usize, _: *mut c_void) -> *mut c_void {
         let held = self.held.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         self.most.fetch_max(held, Ordering::Relaxed);
-        unsafe { std::alloc::alloc(std::alloc::Layout::from_size_align(bytes, alignment.max(256)).unwrap()) as *mut c_void }
+        unsafe {
+            std::alloc::alloc(std::alloc::Layout::from_size_align(bytes, alignment.max(256)).unwrap())
+                as *mut c_void
+        }
     }
     unsafe fn release(&self, memory: *mut c_void, bytes: usize, _: *mut c_void) {
         self.held.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -551,7 +722,9 @@ fn the_host_brings_memory_threads_and_ears() {
         memory: Some(Box::new(Counted { held: Arc::clone(&held), most: Arc::clone(&most) })),
         executor: Some(Box::new(Backwards(Arc::clone(&threads)))),
         log_level: LogLevel::Info,
-        log: Some(Box::new(move |level, component, message| told.lock().unwrap().push(format!("{level:?} {component} {message}")))),
+        log: Some(Box::new(move |level, component, message| {
+            told.lock().unwrap().push(format!("{level:?} {component} {message}"))
+        })),
         ..Default::default()
     };
     let mut hosted = world_of(gpt2(), small(), TrainerOptions::default(), device).unwrap();
@@ -564,7 +737,7 @@ fn the_host_brings_memory_threads_and_ears() {
     assert!(threads.lock().unwrap().len() > 1);
     let World { trainer, device, .. } = hosted;
     let first = device.next_log(0);
-    drop(device);   // it stays open until its trainer is gone
+    drop(device); // it stays open until its trainer is gone
     assert_eq!(held.load(Ordering::Relaxed), arena);
     drop(trainer);
     assert_eq!(held.load(Ordering::Relaxed), 0);
@@ -573,8 +746,15 @@ fn the_host_brings_memory_threads_and_ears() {
 
 #[test]
 fn labels_of_tokens() {
-    let labels = ModelOptions { config_json: Some(GPT2), label_count: 3, task: Task::TokenLabel, ..Default::default() };
-    let mut world = world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let labels = ModelOptions {
+        config_json: Some(GPT2),
+        label_count: 3,
+        task: Task::TokenLabel,
+        ..Default::default()
+    };
+    let mut world =
+        world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default())
+            .unwrap();
     let tokens = tokens();
     let classes: Vec<i32> = tokens.iter().map(|token| token % 3).collect();
     let batch = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::new(&classes, LENGTH));
@@ -587,13 +767,19 @@ fn labels_of_tokens() {
 
 #[test]
 fn classifiers() {
-    let labels = ModelOptions { config_json: Some(GPT2), label_names: &["a", "b", "c"], ..Default::default() };
-    let mut world = world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let labels =
+        ModelOptions { config_json: Some(GPT2), label_names: &["a", "b", "c"], ..Default::default() };
+    let mut world =
+        world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default())
+            .unwrap();
     let (tokens, classes) = (tokens(), [0, 1, 2, 1]);
     let batch = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::one_each(&classes));
     assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().targets, 4);
     assert_eq!(world.trainer.logits(&tokens[..5]).unwrap().len(), 3);
-    assert_eq!(world.trainer.generate(&tokens[..5], 1, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED);
+    assert_eq!(
+        world.trainer.generate(&tokens[..5], 1, &GenerateOptions::default()).unwrap_err().status,
+        Status::UNSUPPORTED
+    );
     let texts: [&[i32]; 2] = [&[1, 2, 3], &[4]];
     let expected = texts.map(|text| world.trainer.logits(text).unwrap());
     assert_eq!(world.trainer.classify(&texts, None).unwrap(), expected);
@@ -601,27 +787,52 @@ fn classifiers() {
     // the model has no token types
     assert_eq!(world.trainer.classify(&texts, Some(&texts)).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(world.trainer.classify(&[&[]], None).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
-    assert_eq!(self::world(small(), TrainerOptions::default()).trainer.classify(&texts, None).unwrap_err().status, Status::UNSUPPORTED);
+    assert_eq!(
+        self::world(small(), TrainerOptions::default()).trainer.classify(&texts, None).unwrap_err().status,
+        Status::UNSUPPORTED
+    );
 }
 
 #[test]
 fn hidden_tokens() {
     let folder = folder("hidden");
     let tokens = folder.join("tokens.bin");
-    std::fs::write(&tokens, (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+    std::fs::write(
+        &tokens,
+        (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>(),
+    )
+    .unwrap();
     let body = BERT.replace("BertForSequenceClassification", "BertModel");
-    let model = Model::new(&ModelOptions { config_json: Some(&body), task: Task::MaskedLanguageModel, ..Default::default() }).unwrap();
+    let model = Model::new(&ModelOptions {
+        config_json: Some(&body),
+        task: Task::MaskedLanguageModel,
+        ..Default::default()
+    })
+    .unwrap();
     assert_eq!((model.info().task, model.info().head_is_new), (Task::MaskedLanguageModel as u32, 0));
     let mut world = world_of(model, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
     let mut kinds = [0u8; 64];
     kinds[63] = 1;
-    let asked = DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, mask_rate: 0.3, mask_token: 63, token_kinds: Some(&kinds), mask_whole_words: true, ..Default::default() };
+    let asked = DatasetOptions {
+        vocabulary: 64,
+        sequence: LENGTH as u64,
+        mask_rate: 0.3,
+        mask_token: 63,
+        token_kinds: Some(&kinds),
+        mask_whole_words: true,
+        ..Default::default()
+    };
     let mut data = Dataset::open(&tokens, &asked).unwrap();
     let before = world.trainer.evaluate(&mut data, 3).unwrap();
     world.trainer.run(&mut data, &options_until(3), |_, _| ControlFlow::Continue(())).unwrap();
     assert_ne!(world.trainer.evaluate(&mut data, 3).unwrap(), before);
     for wrong in [&kinds[1..], &[4u8; 64]] {
-        assert_eq!(Dataset::open(&tokens, &DatasetOptions { token_kinds: Some(wrong), ..asked.clone() }).unwrap_err().status, Status::BAD_ARGUMENT);
+        assert_eq!(
+            Dataset::open(&tokens, &DatasetOptions { token_kinds: Some(wrong), ..asked.clone() })
+                .unwrap_err()
+                .status,
+            Status::BAD_ARGUMENT
+        );
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -630,9 +841,22 @@ fn hidden_tokens() {
 fn several_labels_and_numbers() {
     for task in [Task::Labels, Task::Number] {
         let options = ModelOptions { config_json: Some(GPT2), label_count: 2, task, ..Default::default() };
-        let mut world = world_of(Model::new(&options).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+        let mut world = world_of(
+            Model::new(&options).unwrap(),
+            small(),
+            TrainerOptions::default(),
+            DeviceOptions::default(),
+        )
+        .unwrap();
         let (tokens, values) = (tokens(), [0.0, 1.0, 1.0, 1.0, 0.5, 0.0, 1.0, 0.0]);
-        assert_eq!(world.trainer.step(&Batch::with_values(Rows::new(&tokens, LENGTH), Rows::new(&values, 2)), 1e-3).unwrap().targets, 4);
+        assert_eq!(
+            world
+                .trainer
+                .step(&Batch::with_values(Rows::new(&tokens, LENGTH), Rows::new(&values, 2)), 1e-3)
+                .unwrap()
+                .targets,
+            4
+        );
         assert_eq!(world.trainer.classify(&[&[1, 2, 3]], None).unwrap()[0].len(), 2);
         let wrong = Batch::with_values(Rows::new(&tokens, LENGTH), Rows::new(&values, 4));
         assert_eq!(world.trainer.step(&wrong, 1e-3).unwrap_err().status, Status::BAD_ARGUMENT);
@@ -645,35 +869,59 @@ fn encoders() {
     assert_eq!((model.info().generates, model.info().token_types), (0, 2));
     let mut world = world_of(model, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
     let texts: [&[i32]; 2] = [&[1, 2, 3], &[4, 5]];
-    let (without, with) = (world.trainer.classify(&texts, None).unwrap(), world.trainer.classify(&texts, Some(&[&[0, 1, 1], &[0, 0]])).unwrap());
+    let (without, with) = (
+        world.trainer.classify(&texts, None).unwrap(),
+        world.trainer.classify(&texts, Some(&[&[0, 1, 1], &[0, 0]])).unwrap(),
+    );
     assert_ne!(with[0], without[0]);
     assert_eq!((&with[1], with[1].len()), (&without[1], 3));
     for wrong in [&[&[0, 1, 1] as &[i32]] as &[&[i32]], &[&[0, 1], &[0, 0]], &[&[0, 1, 2], &[0, 0]]] {
-        assert_eq!(world.trainer.classify(&texts, Some(wrong)).unwrap_err().status, Status::BAD_ARGUMENT, "{wrong:?}");
+        assert_eq!(
+            world.trainer.classify(&texts, Some(wrong)).unwrap_err().status,
+            Status::BAD_ARGUMENT,
+            "{wrong:?}"
+        );
     }
     let (tokens, classes, types) = (tokens(), [0, 1, 2, 1], [1; 4 * LENGTH]);
     let plain = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::one_each(&classes));
     let typed = Batch { token_types: Some(Rows::new(&types, LENGTH)), ..plain };
-    assert_ne!(world.trainer.log_probabilities(&typed).unwrap(), world.trainer.log_probabilities(&plain).unwrap());
+    assert_ne!(
+        world.trainer.log_probabilities(&typed).unwrap(),
+        world.trainer.log_probabilities(&plain).unwrap()
+    );
     assert_eq!(world.trainer.step(&typed, 1e-3).unwrap().targets, 4);
     let refused = Batch { labels: Some(Rows::new(&tokens, LENGTH)), ..typed };
-    assert_eq!(self::world(small(), TrainerOptions::default()).trainer.step(&refused, 1e-3).unwrap_err().status, Status::UNSUPPORTED);
+    assert_eq!(
+        self::world(small(), TrainerOptions::default()).trainer.step(&refused, 1e-3).unwrap_err().status,
+        Status::UNSUPPORTED
+    );
 }
 
 #[test]
 fn adapters() {
     let (base, tuned, merged) = (folder("base"), folder("tuned"), folder("merged"));
     world(small(), TrainerOptions::default()).trainer.export_model(&base).unwrap();
-    let asked = ModelOptions { source: Some(&base), adapter_rank: 4, adapter_targets: Some("c_attn"), ..Default::default() };
+    let asked = ModelOptions {
+        source: Some(&base),
+        adapter_rank: 4,
+        adapter_targets: Some("c_attn"),
+        ..Default::default()
+    };
     let plan = PlanOptions { quantize: Quantize::Nf4, ..small() };
-    let mut world = world_of(Model::new(&asked).unwrap(), plan.clone(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let mut world = world_of(
+        Model::new(&asked).unwrap(),
+        plan.clone(),
+        TrainerOptions::default(),
+        DeviceOptions::default(),
+    )
+    .unwrap();
     assert_eq!((world.model.info().adapter_rank, world.model.info().trainable), (4, 2 * 4 * (32 + 96)));
     let before = world.trainer.logits(&tokens()[..8]).unwrap();
     world.steps(3);
     let after = world.trainer.logits(&tokens()[..8]).unwrap();
     assert!(before != after);
     world.trainer.export_model(&tuned).unwrap();
-    let read = Model::open(&tuned).unwrap();   // its adapter_config.json names the base model
+    let read = Model::open(&tuned).unwrap(); // its adapter_config.json names the base model
     read.export(&merged).unwrap();
     assert_eq!(Model::open(&merged).unwrap().info().adapter_rank, 0);
     let mut again = world_of(read, plan, TrainerOptions::default(), DeviceOptions::default()).unwrap();
@@ -691,7 +939,12 @@ fn calibrates() {
     assert!(plan.info().step_seconds > 0.0);
     assert!(plan.json().contains("\"profile\""), "a plan holds its figures");
     let read = Profile::read(&profile).unwrap();
-    assert!(read.name == "cpu" && read.figures.threads == 2 && read.ops.iter().any(|op| op.name == "linear" && op.nanoseconds > 0), "{read:?}");
+    assert!(
+        read.name == "cpu"
+            && read.figures.threads == 2
+            && read.ops.iter().any(|op| op.name == "linear" && op.nanoseconds > 0),
+        "{read:?}"
+    );
     assert_eq!(Profile::read("{}").unwrap_err().status, Status::CORRUPT);
     let folder = folder("timeline");
     world.trainer.timeline(folder.join("step.json")).unwrap();

@@ -15,13 +15,14 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = device_batch, sequence = device_sequence;
-#ifdef STW_SANITIZED   // every kernel and every copy, but not the bits of every split, which other builds compare
+#ifdef STW_SANITIZED  // every kernel and every copy, but not the bits of every split, which other builds
+                      // compare
 constexpr bool is_sanitized = true;
 #else
 constexpr bool is_sanitized = false;
 #endif
 
-struct Outcome : Trained {         // figures: also the loss of an evaluation
+struct Outcome : Trained {  // figures: also the loss of an evaluation
   std::vector<int32_t> generated;
 };
 
@@ -58,7 +59,8 @@ class DeviceTraining : public testing::TestWithParam<Case> {
   std::shared_ptr<const Model> model_ = model_of(GetParam().config);
   TemporaryDirectory folder_;
 
-  Outcome train(const Device& device, std::shared_ptr<const Planned> planned, const std::string& restored = {}, const std::string& saved = {}) {
+  Outcome train(const Device& device, std::shared_ptr<const Planned> planned,
+                const std::string& restored = {}, const std::string& saved = {}) {
     Outcome outcome;
     TrainerOptions options;
     if (GetParam().fused_update) options.clip_norm = 0;
@@ -73,16 +75,15 @@ class DeviceTraining : public testing::TestWithParam<Case> {
     }
     evaluate(*trainer, folder_, outcome.figures);
     outcome.generated = generated(*trainer);
-    if (!saved.empty()) {
-      EXPECT_TRUE(trainer->save(saved));
-    }
+    if (!saved.empty()) { EXPECT_TRUE(trainer->save(saved)); }
     outcome.state = trainer.state();
     return outcome;
   }
 };
 
 TEST_P(DeviceTraining, GivesTheBitsOfTheCpu) {
-  expect_same(train(best_device(), plan_for(*model_, request("cpu"))), train(cuda_device(), plan_for(*model_, request("rtx4090"))));
+  expect_same(train(best_device(), plan_for(*model_, request("cpu"))),
+              train(cuda_device(), plan_for(*model_, request("rtx4090"))));
 }
 
 class DeviceCheckpoints : public DeviceTraining {};
@@ -91,11 +92,13 @@ TEST_P(DeviceCheckpoints, GoFromOneDeviceToTheOther) {
   const auto on_cpu = plan_for(*model_, request("cpu")), on_gpu = plan_for(*model_, request("rtx4090"));
   train(cuda_device(), on_gpu, "", folder_ / "gpu.stw");
   train(best_device(), on_cpu, "", folder_ / "cpu.stw");
-  expect_same(train(best_device(), on_cpu, folder_ / "gpu.stw"), train(cuda_device(), on_gpu, folder_ / "cpu.stw"));
+  expect_same(train(best_device(), on_cpu, folder_ / "gpu.stw"),
+              train(cuda_device(), on_gpu, folder_ / "cpu.stw"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DeviceCheckpoints,
-                         testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8}, Case{"llama", small_llama(), Precision::fp16, 32}),
+                         testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8},
+                                         Case{"llama", small_llama(), Precision::fp16, 32}),
                          case_name);
 
 std::vector<Case> training_cases() {
@@ -117,15 +120,63 @@ std::vector<Case> training_cases() {
       Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
       Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
       Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
-      Case{"llama_short_gradients", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
-      Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
+      Case{"llama_short_gradients",
+           small_llama(),
+           Precision::bf16,
+           8,
+           Optimizer::adamw,
+           {},
+           Master::short_remainder,
+           Gradients::bf16},
+      Case{"gpt2_fused",
+           small_gpt2("0.1"),
+           Precision::bf16,
+           8,
+           Optimizer::adamw,
+           {},
+           Master::exact,
+           Gradients::fp32,
+           true},
       Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
       Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
-      Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
-      Case{"llama_nf4", {small_llama(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
-      Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8, Quantize::int8},
-      Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
-       {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
+      Case{"qwen3_nf4",
+           {small_qwen3(), adapters_of_all()},
+           Precision::bf16,
+           8,
+           Optimizer::adamw,
+           {},
+           Master::exact,
+           Gradients::fp32,
+           false,
+           Quantize::nf4,
+           Quantize::int8},
+      Case{"llama_nf4",
+           {small_llama(), adapters_of_all()},
+           Precision::bf16,
+           8,
+           Optimizer::adamw,
+           {},
+           Master::exact,
+           Gradients::fp32,
+           false,
+           Quantize::nf4},
+      Case{"gpt2_int8",
+           {small_gpt2(), adapters_of_some_of_gpt2()},
+           Precision::fp32,
+           32,
+           Optimizer::adamw,
+           {},
+           Master::exact,
+           Gradients::fp32,
+           false,
+           Quantize::int8,
+           Quantize::int8},
+      Case{"gpt2_frozen",
+           small_gpt2("0.1"),
+           Precision::fp32,
+           32,
+           Optimizer::adamw,
+           {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
   };
 }
 
@@ -139,11 +190,17 @@ TEST(DeviceTrainingCases, HaveEveryOptimizer) {
 
 // ---- the ways of the device ------------------------------------------------------------------------------
 
-bool has_wgmma() { return cuda_device().info().compute_major == 9 && cuda_device().info().compute_minor == 0 && kernels::has_warpgroup_kernels(); }
+bool has_wgmma() {
+  return cuda_device().info().compute_major == 9 && cuda_device().info().compute_minor == 0 &&
+         kernels::has_warpgroup_kernels();
+}
 
 // The order of additions is the tensor cores' own, and the split into micro-batches changes no bit.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
-  for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}, {Kernels::wgmma, Gradients::bf16}}) {
+  for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32},
+                                           {Kernels::tensor, Gradients::bf16},
+                                           {Kernels::wgmma, Gradients::fp32},
+                                           {Kernels::wgmma, Gradients::bf16}}) {
     if (is_sanitized && gradients == Gradients::fp32) continue;
     if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     Request r = request();
@@ -155,22 +212,28 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
     for (const int64_t micro_batch : {1, 5}) {
       r.micro_batch = micro_batch;
       r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes)
+          << micro_batch;
       if (is_sanitized) break;
     }
     if (is_sanitized) continue;
     r.micro_batch = 2;
     const State on_tensor_cores = state_after(plan_for(*model_, r), 2);
     r.kernels = Kernels::portable;
-    EXPECT_NE(differences(state_after(plan_for(*model_, r), 2), on_tensor_cores), "") << "the tensor cores were not used";
+    EXPECT_NE(differences(state_after(plan_for(*model_, r), 2), on_tensor_cores), "")
+        << "the tensor cores were not used";
   }
 }
 
 // Ops in one kernel have the bits of separate ops, for every recompute choice and micro-batch.
 TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
-  std::string encoder = classifier_of(small_bert());   // its norms follow the residuals
-  encoder.replace(encoder.find("\"hidden_size\": 40"), 17, "\"hidden_act\": \"gelu_new\", \"hidden_size\": 40");
-  for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor}, {small_gpt2(), Kernels::wgmma}, {encoder, Kernels::tensor}, {classifier_of(small_albert()), Kernels::tensor}}) {
+  std::string encoder = classifier_of(small_bert());  // its norms follow the residuals
+  encoder.replace(encoder.find("\"hidden_size\": 40"), 17,
+                  "\"hidden_act\": \"gelu_new\", \"hidden_size\": 40");
+  for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor},
+                                        {small_gpt2(), Kernels::wgmma},
+                                        {encoder, Kernels::tensor},
+                                        {classifier_of(small_albert()), Kernels::tensor}}) {
     if (kernels == Kernels::wgmma && (is_sanitized || !has_wgmma())) continue;
     model_ = model_of(config);
     const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
@@ -188,10 +251,12 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
     r.device = "h100", r.kernels = kernels;
     auto alone = std::make_shared<Planned>(*plan_for(*model_, r));
     int fused = 0;
-    for (std::vector<Op>* list : {&alone->graph.ops, &alone->graph.gradient_ops, &alone->graph.evaluate_ops, &alone->graph.generate_ops})
+    for (std::vector<Op>* list : {&alone->graph.ops, &alone->graph.gradient_ops, &alone->graph.evaluate_ops,
+                                  &alone->graph.generate_ops})
       for (Op& op : *list) fused += op.fused, op.fused = false;
     EXPECT_GT(fused, 0);
-    alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch, alone->plan.request.threads, find_device(r.device)->alignment);
+    alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch,
+                                    alone->plan.request.threads, find_device(r.device)->alignment);
     alone->plan.bytes.arena = alone->programs.arena_bytes;
     const std::string bytes = trained(alone);
     for (const int64_t micro_batch : {1, 2}) {
@@ -207,7 +272,8 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
 // tiles; also with tiles of the feed-forward part.
 TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   constexpr int64_t batch_size = 8, sequence = 64;
-  model_ = model_of(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
+  model_ = model_of(
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
   Request r = request_for(batch_size, sequence, 1);
   r.device = "rtx4090", r.reserve_bytes = 0, r.precision = Precision::bf16, r.micro_batch = batch_size;
   const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
@@ -232,14 +298,16 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   }
   EXPECT_EQ(sums, alone->graph.blocks());
   for (Op& op : alone->graph.ops) op.fused = false;
-  alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch, alone->plan.request.threads, find_device(r.device)->alignment);
+  alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch,
+                                  alone->plan.request.threads, find_device(r.device)->alignment);
   alone->plan.bytes.arena = alone->programs.arena_bytes;
   const std::string bytes = trained(alone);
   EXPECT_TRUE(trained(fused) == bytes);
   Decisions in_tiles = fused->plan.decisions;
   in_tiles.tile_rows.assign(in_tiles.saved.size(), 0);
   for (size_t s = 0; s < in_tiles.saved.size(); ++s)
-    if (fused->graph.segments[s].kind == SegmentKind::block) in_tiles.saved[s] = 0, in_tiles.tile_rows[s] = fused->graph.tile_rows[0];
+    if (fused->graph.segments[s].kind == SegmentKind::block)
+      in_tiles.saved[s] = 0, in_tiles.tile_rows[s] = fused->graph.tile_rows[0];
   EXPECT_TRUE(trained(plan_with(*model_, r, in_tiles)) == bytes);
   r.micro_batch = 1;
   EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes);
@@ -250,10 +318,16 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
-      {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())}, {classifier_of(small_electra()), adapters_of_some_of_encoders()},
+      {classifier_of(small_qwen3())},
+      {classifier_of(small_distilbert())},
+      {classifier_of(small_roberta())},
+      {classifier_of(small_electra()), adapters_of_some_of_encoders()},
       {classifier_of(small_bert("0.1"))},
 #endif
-      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_modernbert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
+      {classifier_of(small_qwen3()), adapters_of_all()},
+      {classifier_of(small_albert("0.1"))},
+      {classifier_of(small_modernbert("0.1"))},
+      {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
   for (const SmallModel& small : models) {
     model_ = model_of(small);
     const bool has_types = model_->config().token_types > 1;
@@ -265,7 +339,8 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
       for (uint64_t step = 0; step < 2; ++step) {
         GlobalBatch batch = random_batch(step, device_batch, device_sequence);
         for (size_t i = 0; i < batch.targets.size(); ++i) {
-          batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+          batch.targets[i] =
+              i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
           batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
           if (has_types) batch.token_types.push_back(i % 3 == 0);
         }
@@ -274,20 +349,25 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
       std::string tokens, marks, labels;
       for (int i = 0; i < 300; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
-        marks += static_cast<char>((i % 10 == 0 ? mark_begin : 0) | (has_types && i % 10 > 6 ? mark_second : 0));
-        if (i % 10 == 9) labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
+        marks +=
+            static_cast<char>((i % 10 == 0 ? mark_begin : 0) | (has_types && i % 10 > 6 ? mark_second : 0));
+        if (i % 10 == 9)
+          labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
       }
-      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks),
+          put_file(folder_ / "labels", labels);
       DatasetOptions o;
       o.path = folder_ / "labelled.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels";
-      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence,
+      o.evaluation_fraction = 1;
       auto dataset = Dataset::open(o);
       EXPECT_TRUE(dataset);
       const auto loss = trainer->evaluate(*dataset, 100);
       EXPECT_TRUE(loss);
       const auto logits = trainer->logits(random_batch(3, 1, 9).tokens.data(), 9);
       EXPECT_TRUE(logits);
-      trained.figures.insert(trained.figures.end(), {*loss, trainer->progress().evaluation_accuracy, static_cast<double>((*logits)[5])});
+      trained.figures.insert(trained.figures.end(), {*loss, trainer->progress().evaluation_accuracy,
+                                                     static_cast<double>((*logits)[5])});
       trained.state = trainer.state();
       return trained;
     };
@@ -316,7 +396,8 @@ TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
       for (uint64_t step = 0; step < 2; ++step) {
         GlobalBatch batch = random_batch(step, device_batch, device_sequence);
         for (size_t i = 0; i < batch.targets.size(); ++i) {
-          batch.targets[i] = i % 3 == 0 ? kernels::ignored_target : batch.tokens[i] % static_cast<int32_t>(small_labels);
+          batch.targets[i] =
+              i % 3 == 0 ? kernels::ignored_target : batch.tokens[i] % static_cast<int32_t>(small_labels);
           batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
         }
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
@@ -325,12 +406,17 @@ TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
       for (int i = 0; i < 300; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
         marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
-        labels += i % 4 == 0 ? std::string(4, '\xff') : std::string{static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
+        labels += i % 4 == 0 ? std::string(4, '\xff')
+                             : std::string{static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0',
+                                           '\0', '\0'};
       }
-      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks),
+          put_file(folder_ / "labels", labels);
       DatasetOptions o;
-      o.path = folder_ / "labelled.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels", o.task = Task::token_label;
-      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      o.path = folder_ / "labelled.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels",
+      o.task = Task::token_label;
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence,
+      o.evaluation_fraction = 1;
       auto dataset = Dataset::open(o);
       EXPECT_TRUE(dataset);
       const auto loss = trainer->evaluate(*dataset, 100);
@@ -367,7 +453,8 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   }
   put_file(folder_ / "hidden.bin", tokens), put_file(folder_ / "marks", marks);
   DatasetOptions o;
-  o.path = folder_ / "hidden.bin", o.marks_path = folder_ / "marks", o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 0.3;
+  o.path = folder_ / "hidden.bin", o.marks_path = folder_ / "marks", o.vocabulary = small_vocabulary,
+  o.sequence = device_sequence, o.evaluation_fraction = 0.3;
   o.masking = {0.15, 0, std::vector<uint8_t>(small_vocabulary), false};
   o.masking.kinds[1] = token_special;
   const auto dataset = Dataset::open(o);
@@ -381,10 +468,11 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
       Trained trained;
       Schedule schedule;
       schedule.kind = ScheduleKind::constant, schedule.rate = 1e-3;
-      const Status ran = trainer->run(*dataset, 3, 2, schedule, [&](const StepResult& result, const Progress&) {
-        trained.figures.insert(trained.figures.end(), {result.loss, result.grad_norm});
-        return true;
-      });
+      const Status ran =
+          trainer->run(*dataset, 3, 2, schedule, [&](const StepResult& result, const Progress&) {
+            trained.figures.insert(trained.figures.end(), {result.loss, result.grad_norm});
+            return true;
+          });
       EXPECT_TRUE(ran) << ran.error().message;
       const auto loss = trainer->evaluate(*dataset, 100);
       EXPECT_TRUE(loss);
@@ -402,14 +490,19 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
 
 // Several labels, and numbers: the same, in fp32, and in 16 bits at every split.
 TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
-  for (const auto& tried : {std::pair{of_labels(small_bert("0.1")), Precision::fp32}, {of_numbers(small_llama()), Precision::fp16}}) {
+  for (const auto& tried : {std::pair{of_labels(small_bert("0.1")), Precision::fp32},
+                            {of_numbers(small_llama()), Precision::fp16}}) {
     model_ = model_of(tried.first);
     const Precision precision = tried.second;
-    const bool has_types = model_->config().token_types > 1, is_number = model_->config().task == Task::number;
-    const auto value_of = [&](size_t i) { return is_number ? static_cast<float>(i % 13) / 4 - 1 : static_cast<float>(i % 3 == 0); };
+    const bool has_types = model_->config().token_types > 1,
+               is_number = model_->config().task == Task::number;
+    const auto value_of = [&](size_t i) {
+      return is_number ? static_cast<float>(i % 13) / 4 - 1 : static_cast<float>(i % 3 == 0);
+    };
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
-      r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true, r.precision = precision;
+      r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true,
+      r.precision = precision;
       OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {
@@ -418,7 +511,8 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
           batch.targets[i] = i % 11 == 3 ? 0 : kernels::ignored_target;
           batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
           if (has_types) batch.token_types.push_back(i % 3 == 0);
-          for (size_t k = 0; k < static_cast<size_t>(small_labels); ++k) batch.values.push_back(value_of(i * 7 + k * 5));
+          for (size_t k = 0; k < static_cast<size_t>(small_labels); ++k)
+            batch.values.push_back(value_of(i * 7 + k * 5));
         }
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       }
@@ -431,19 +525,24 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
         const float value = value_of(i);
         labels.append(reinterpret_cast<const char*>(&value), sizeof value);
       }
-      put_file(folder_ / "valued.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      put_file(folder_ / "valued.bin", tokens), put_file(folder_ / "marks", marks),
+          put_file(folder_ / "labels", labels);
       DatasetOptions o;
-      o.path = folder_ / "valued.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels", o.task = model_->config().task;
-      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      o.path = folder_ / "valued.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels",
+      o.task = model_->config().task;
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence,
+      o.evaluation_fraction = 1;
       auto dataset = Dataset::open(o);
       EXPECT_TRUE(dataset);
       const auto loss = trainer->evaluate(*dataset, 100);
       EXPECT_TRUE(loss);
-      trained.figures.insert(trained.figures.end(), {*loss, is_number ? 0 : trainer->progress().evaluation_accuracy});
+      trained.figures.insert(trained.figures.end(),
+                             {*loss, is_number ? 0 : trainer->progress().evaluation_accuracy});
       trained.state = trainer.state();
       return trained;
     };
-    expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), outcome(best_device(), "cpu", Kernels::portable, 2));
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5),
+                outcome(best_device(), "cpu", Kernels::portable, 2));
     if (precision == Precision::fp32) continue;
     const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
     if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
@@ -453,9 +552,11 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
 // Pairs, whose logits are computed twice: the CPU's bits, or on tensor cores the same at every split.
 TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});
-  const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch, int64_t chunks) {
+  const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch,
+                           int64_t chunks) {
     Request r = request();
-    r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs = {true, false, Preference::dpo};
+    r.device = name, r.kernels = kernels, r.micro_batch = micro_batch,
+    r.inputs = {true, false, Preference::dpo};
     Decisions decisions = plan_for(*model_, r)->plan.decisions;
     decisions.loss_chunks = chunks;
     TrainerOptions options;
@@ -471,10 +572,12 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
       }
       if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       trained.figures.push_back(trainer->progress().accuracy);
-      const Status status = trainer->log_probabilities(batch.source(), device_batch, [&](uint64_t, const float* losses) {
-        for (int64_t i = 0; i < device_sequence; ++i) trained.figures.push_back(static_cast<double>(losses[i]));
-        return ok();
-      });
+      const Status status =
+          trainer->log_probabilities(batch.source(), device_batch, [&](uint64_t, const float* losses) {
+            for (int64_t i = 0; i < device_sequence; ++i)
+              trained.figures.push_back(static_cast<double>(losses[i]));
+            return ok();
+          });
       EXPECT_TRUE(status);
     }
     trained.state = trainer.state();
@@ -490,8 +593,10 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
 // bits at every split.
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
-  for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt, Kernels::cublaslt_wgmma}) {
-    if (is_sanitized && kernels != Kernels::tensor) continue;   // other tests run the kernels that use the values
+  for (const Kernels kernels :
+       {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt, Kernels::cublaslt_wgmma}) {
+    if (is_sanitized && kernels != Kernels::tensor)
+      continue;  // other tests run the kernels that use the values
     if (uses_wgmma(kernels) && !has_wgmma()) continue;
     if (uses_cublaslt(kernels) && !cuda::cublaslt::load("")) continue;
     Request r = request();
@@ -502,7 +607,8 @@ TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
     for (const int64_t micro_batch : {1, 5}) {
       r.micro_batch = micro_batch;
       r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << kernels_names[static_cast<size_t>(kernels)] << " " << micro_batch;
+      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes)
+          << kernels_names[static_cast<size_t>(kernels)] << " " << micro_batch;
       if (is_sanitized) break;
     }
   }
@@ -514,14 +620,17 @@ TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
 #endif
   if (!has_wgmma()) GTEST_SKIP() << "no wgmma";
-  for (const char* config : {R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
+  for (
+      const char* config :
+      {R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
                                  "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})",
-                             R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 128, "n_layer": 1, "n_head": 1})"}) {
+       R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 128, "n_layer": 1, "n_head": 1})"}) {
     const auto model = model_of(config);
     Request r = request();
     r.device = "h100", r.kernels = Kernels::wgmma;
     std::string whole;
-    for (const auto& [micro_batch, recompute] : {std::pair{2, Recompute::choose}, {1, Recompute::full}, {5, Recompute::none}}) {
+    for (const auto& [micro_batch, recompute] :
+         {std::pair{2, Recompute::choose}, {1, Recompute::full}, {5, Recompute::none}}) {
       r.micro_batch = micro_batch, r.recompute = recompute;
       const std::string bytes = run(*trainer_for(model, plan_for(*model, r), {}, cuda_device()), 0, 2);
       if (whole.empty()) whole = bytes;
@@ -552,7 +661,7 @@ TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {
   const auto planned = plan_for(*model_, r);
   ASSERT_EQ(planned->plan.numerics.kernels, Kernels::tensor);
   const std::vector<double> found = losses(planned);
-  r.kernels = Kernels::portable;   // the CPU's bits
+  r.kernels = Kernels::portable;  // the CPU's bits
   const std::vector<double> expected = losses(plan_for(*model_, r));
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 0.01) << i;
   EXPECT_LT(found.back(), found.front() - 1);
@@ -560,7 +669,8 @@ TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 2);
   for (const int64_t micro_batch : {1, 5}) {
     r.micro_batch = micro_batch;
-    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes)
+        << micro_batch;
   }
 }
 
@@ -574,7 +684,8 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   for (const int64_t micro_batch : {1, 5}) {
     r.micro_batch = micro_batch;
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes)
+        << micro_batch;
   }
   r.micro_batch = 2;
   r.recompute = Recompute::choose;
@@ -608,7 +719,8 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   for (const int64_t micro_batch : {1, 5}) {
     r.micro_batch = micro_batch;
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes)
+        << micro_batch;
   }
   const auto loaded = Planned::load(*model_, planned->json);
   ASSERT_TRUE(loaded) << loaded.error().message;
@@ -616,7 +728,8 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   const auto trainer = trainer_for(model_, planned, {}, cuda_device());
   ASSERT_TRUE(trainer->save(folder_ / "cudnn.stw"));
   r.attention = Attention::own;
-  const Status restored = trainer_for(model_, plan_for(*model_, r), {}, cuda_device())->restore(folder_ / "cudnn.stw");
+  const Status restored =
+      trainer_for(model_, plan_for(*model_, r), {}, cuda_device())->restore(folder_ / "cudnn.stw");
   ASSERT_FALSE(restored);
   EXPECT_NE(restored.error().message.find("attention"), std::string::npos) << restored.error().message;
 }
@@ -639,7 +752,8 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
       r.kernels = kernels;
       const auto planned = plan_for(*model, r);
       std::string whole;
-      for (const auto& [micro_batch, chunks] : {std::pair<int64_t, int64_t>{device_batch, 1}, {device_batch, 4}, {3, 8}, {2, 2}, {1, 1}}) {
+      for (const auto& [micro_batch, chunks] :
+           {std::pair<int64_t, int64_t>{device_batch, 1}, {device_batch, 4}, {3, 8}, {2, 2}, {1, 1}}) {
         Decisions d = planned->plan.decisions;
         d.micro_batch = micro_batch;
         d.loss_chunks = chunks;
@@ -649,7 +763,8 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
         EXPECT_TRUE(trainer->step(batch.source(), device_batch, 3e-3));
         const std::string bytes = saved(*trainer);
         if (whole.empty()) whole = bytes;
-        EXPECT_TRUE(bytes == whole) << kernels_name(trainer->plan().numerics) << ", " << length << " tokens, micro-batch " << micro_batch << ", " << chunks
+        EXPECT_TRUE(bytes == whole) << kernels_name(trainer->plan().numerics) << ", " << length
+                                    << " tokens, micro-batch " << micro_batch << ", " << chunks
                                     << " loss chunks";
       }
     }
@@ -658,8 +773,13 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
 // Loaded plans are re-planned with the numerics that they were made with. In fast mode the bits depend on the
 // micro-batch.
 TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
-  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::wgmma, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true},
-                                        {Kernels::cublaslt_wgmma, false}, {Kernels::cublaslt_wgmma, true}}) {
+  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false},
+                                      {Kernels::tensor, false},
+                                      {Kernels::wgmma, false},
+                                      {Kernels::cublaslt, false},
+                                      {Kernels::cublaslt, true},
+                                      {Kernels::cublaslt_wgmma, false},
+                                      {Kernels::cublaslt_wgmma, true}}) {
     if (uses_wgmma(kernels) && !has_wgmma()) continue;
     Request r = request();
     r.device = "h100";
@@ -719,7 +839,8 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   if (!has_wgmma()) GTEST_SKIP() << "no wgmma";
   if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
   constexpr int64_t samples = 2;
-  const std::string config = R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
+  const std::string config =
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
                                  "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})";
   const auto model = model_of(with_positions(config, least_library_sample));
   Request r = request();
@@ -740,11 +861,15 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   EXPECT_NE(differences(trained(Kernels::wgmma, 1), both), "") << "nothing is computed by the library";
 }
 
-// Samples are longer than a tile. Tiles consist of one or two whole chains, or of whole samples, forward and backward.
+// Samples are longer than a tile. Tiles consist of one or two whole chains, or of whole samples, forward and
+// backward.
 TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
   constexpr int64_t samples = 2;
-  const struct { std::string config; int64_t length; std::vector<std::pair<int64_t, int64_t>> tiles; } cases[] = {
-      {small_gpt2("0.1"), 530, {{2, 256}, {1, 512}}}, {small_llama(), 290, {{1, 256}, {2, 290}}}};
+  const struct {
+    std::string config;
+    int64_t length;
+    std::vector<std::pair<int64_t, int64_t>> tiles;
+  } cases[] = {{small_gpt2("0.1"), 530, {{2, 256}, {1, 512}}}, {small_llama(), 290, {{1, 256}, {2, 290}}}};
   for (const auto& c : cases) {
     const auto model = model_of(with_positions(c.config, c.length));
     Request r = request();
@@ -763,7 +888,8 @@ TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
       d.micro_batch = micro_batch;
       for (uint32_t& saved : d.saved) saved = 0;
       d.tile_rows.assign(d.saved.size(), rows);
-      EXPECT_TRUE(trained(plan_with(*model, r, d)) == expected) << micro_batch << " samples, tiles of " << rows;
+      EXPECT_TRUE(trained(plan_with(*model, r, d)) == expected)
+          << micro_batch << " samples, tiles of " << rows;
     }
   }
 }
@@ -771,7 +897,8 @@ TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
 TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);
-  const auto straight = trainer_for(model_, roomy, {}, cuda_device()), trainer = trainer_for(model_, roomy, {}, cuda_device());
+  const auto straight = trainer_for(model_, roomy, {}, cuda_device()),
+             trainer = trainer_for(model_, roomy, {}, cuda_device());
   run(*straight, 0, 1);
   const std::string bytes = run(*straight, 1, 2);
   run(*trainer, 0, 1);
@@ -831,10 +958,12 @@ TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
   auto stream = cuda_device().make_stream(0);
   ASSERT_TRUE(stream);
   std::vector<std::byte> numbers(whole), found(whole);
-  for (size_t i = 0; i < whole; ++i) numbers[i] = static_cast<std::byte>(static_cast<uint32_t>(i) * 2654435761u >> 24);
+  for (size_t i = 0; i < whole; ++i)
+    numbers[i] = static_cast<std::byte>(static_cast<uint32_t>(i) * 2654435761u >> 24);
   auto* const memory = static_cast<std::byte*>(cuda_device().allocate(whole, 256));
   ASSERT_NE(memory, nullptr);
-  for (const uint64_t apart : {uint64_t{256}, uint64_t{64} << 10, (uint64_t{1} << 20) + 256, uint64_t{4} << 20})
+  for (const uint64_t apart :
+       {uint64_t{256}, uint64_t{64} << 10, (uint64_t{1} << 20) + 256, uint64_t{4} << 20})
     for (const bool down : {false, true}) {
       const uint64_t from = down ? apart : 0, to = down ? 0 : apart;
       (*stream)->upload(memory, numbers.data(), whole);
@@ -860,9 +989,10 @@ TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
       Decisions d = plain->plan.decisions;
       d.offload[Offloaded::weights] = weights;
       d.offload.overlap = overlap;
-      const auto trainer = trainer_for(model_, weights > 0 ? plan_with(*model_, request(), d) : plain, {}, cuda_device());
+      const auto trainer =
+          trainer_for(model_, weights > 0 ? plan_with(*model_, request(), d) : plain, {}, cuda_device());
       std::vector<double> seen;
-      for (uint64_t step = 0; step < 2; ++step) {   // the weights change in between
+      for (uint64_t step = 0; step < 2; ++step) {  // the weights change in between
         ASSERT_TRUE(take_step(*trainer, random_batch(step, batch_size, sequence), batch_size, seen));
         evaluate(*trainer, folder_, seen);
       }

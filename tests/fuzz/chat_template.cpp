@@ -3,8 +3,8 @@
 // escape, the ranges of the assistant lie inside of the text, and a second rendering gives the same result.
 #include "chat/chat_template.h"
 #include "base/failure.h"
-#include "input.h"
 #include "base/utf8.h"
+#include "input.h"
 
 using namespace command;
 
@@ -23,17 +23,19 @@ void carry_out(const chat::ChatTemplate& how, const std::string& line) {
     for (const JsonMember& member : object.members) {
       if (member.key != "messages") continue;
       how.prompt(member.value, object, "line");
-      const chat::ChatTemplate::Text text = how.conversation(member.value, object, "line"), again = how.conversation(member.value, object, "line");
-      fuzz::require(text.text == again.text && text.said == again.said, "a conversation is written alike twice");
+      const chat::ChatTemplate::Text text = how.conversation(member.value, object, "line"),
+                                     again = how.conversation(member.value, object, "line");
+      fuzz::require(text.text == again.text && text.said == again.said,
+                    "a conversation is written alike twice");
       fuzz::require(valid_utf8(text.text) == text.text, "what is written is UTF-8");
       size_t behind = 0;
       for (const auto& [begin, end] : text.said) {
-        fuzz::require(begin >= behind && begin <= end && end <= text.text.size(), "what is said lies in the text, in order");
+        fuzz::require(begin >= behind && begin <= end && end <= text.text.size(),
+                      "what is said lies in the text, in order");
         behind = end;
       }
     }
-  } catch (const Failure&) {
-  }
+  } catch (const Failure&) {}
 }
 
 }  // namespace
@@ -47,7 +49,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     else
       for (const char* line : lines) carry_out(*how, line);
     how->end_of_answer("answer");
-  } catch (const Failure&) {
-  }
+  } catch (const Failure&) {}
   return 0;
 }

@@ -21,13 +21,16 @@ struct Setting {
   std::shared_ptr<const Planned> planned;
   Dataset dataset;
 
-  std::unique_ptr<Trainer> trainer() const { return std::move(*Trainer::create(*device, model, planned, {})); }
+  std::unique_ptr<Trainer> trainer() const {
+    return std::move(*Trainer::create(*device, model, planned, {}));
+  }
   // Trains on that many more batches. Returns whether it succeeded.
   bool train(Trainer& trainer, uint64_t batches) const {
     Schedule schedule;
     schedule.rate = 1e-3;
     const uint64_t until = trainer.progress().batches + batches;
-    return bool(trainer.run(dataset, 1, until, schedule, [](const StepResult&, const Progress&) { return true; }));
+    return bool(
+        trainer.run(dataset, 1, until, schedule, [](const StepResult&, const Progress&) { return true; }));
   }
 };
 
@@ -40,12 +43,13 @@ Setting make_setting(const fuzz::Folder& folder) {
   request.global_batch = 2;
   request.sequence = 8;
   request.threads = 1;
-  request.precision = Precision::fp16;   // its loss scale is part of the checkpoint
+  request.precision = Precision::fp16;  // its loss scale is part of the checkpoint
   DatasetOptions data;
   data.path = folder.write("tokens", std::string(400, '\3'));
   data.vocabulary = testing_tools::small_vocabulary;
   data.format = TokenFormat::bytes;
-  return {std::move(*Device::open(device_options)), model, *Planned::make(*model, request), std::move(*Dataset::open(data))};
+  return {std::move(*Device::open(device_options)), model, *Planned::make(*model, request),
+          std::move(*Dataset::open(data))};
 }
 
 // Copies a checkpoint with changed fields.
@@ -60,8 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
   static const Setting setting = make_setting(folder);
   static const std::unique_ptr<Trainer> trainer = setting.trainer(), other = setting.trainer();
-  static const std::string path = folder.path() + "/checkpoint", changed = folder.path() + "/changed", next = folder.path() + "/next";
-  if (static bool is_new = true; std::exchange(is_new, false)) fuzz::require(setting.train(*trainer, 2) && bool(trainer->save(path)), "a checkpoint is written");
+  static const std::string path = folder.path() + "/checkpoint", changed = folder.path() + "/changed",
+                           next = folder.path() + "/next";
+  if (static bool is_new = true; std::exchange(is_new, false))
+    fuzz::require(setting.train(*trainer, 2) && bool(trainer->save(path)), "a checkpoint is written");
   const auto changes = parse_json({reinterpret_cast<const char*>(data), size});
   if (!changes || !changes->is_object()) return 0;
   fuzz::require(bool(rewrite(path, *changes, changed)), "a checkpoint is written with other fields");
@@ -70,7 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const bool went_well = setting.train(*trainer, 1);
-  fuzz::require(bool(trainer->save(next)) && bool(other->restore(next)), "a checkpoint that was taken is written again");
+  fuzz::require(bool(trainer->save(next)) && bool(other->restore(next)),
+                "a checkpoint that was taken is written again");
   fuzz::require(setting.train(*other, 1) == setting.train(*trainer, 1) || !went_well, "a run goes on alike");
   const auto bits_of = [](const Trainer& t) { return std::bit_cast<uint64_t>(t.progress().loss); };
   fuzz::require(bits_of(*trainer) == bits_of(*other) || !went_well, "a run goes on to the same bits");

@@ -16,7 +16,8 @@ std::string word(uint64_t value) {
 }
 
 std::string framed(const std::string& header, const std::string& data) {
-  std::string file = std::string("\x89STW\r\n\x1a\n", 8) + word(stw::checkpoint_version) + word(header.size()) + header;
+  std::string file =
+      std::string("\x89STW\r\n\x1a\n", 8) + word(stw::checkpoint_version) + word(header.size()) + header;
   const uint64_t header_hash = stw::hash64(file.data(), file.size());
   file += word(header_hash) + data;
   std::string table;
@@ -48,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const stw::CheckpointSection& section : reader->sections()) {
     fuzz::require(section.bytes <= file.size() - bytes, "sections lie in the file, one after the other");
     bytes += section.bytes;
-    if (reader->find(section.name) != &section) continue;   // another section has the same name
+    if (reader->find(section.name) != &section) continue;  // another section has the same name
     auto in = reader->section(section.name, section.bytes);
     std::vector<std::byte> out(section.bytes);
     all_read = in && bool(in->read(out)) && all_read;

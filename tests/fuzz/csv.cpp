@@ -24,12 +24,16 @@ Records records_of(std::string_view text) {
 }
 
 // The address range [first, end) that a buffer occupies at a moment.
-struct Taken { uint64_t first, end; };
+struct Taken {
+  uint64_t first, end;
+};
 
-Taken taken_at(const stw_buffer_lifetime& life, const stw_buffer_constraint& constraint, uint64_t offset, int64_t moment) {
+Taken taken_at(const stw_buffer_lifetime& life, const stw_buffer_constraint& constraint, uint64_t offset,
+               int64_t moment) {
   if (moment < life.lower || moment >= life.upper) return {};
   for (uint32_t g = 0; g < constraint.gap_count; ++g)
-    if (const stw_buffer_gap& gap = constraint.gaps[g]; gap.lower <= moment && moment < gap.upper) return {offset + gap.first, offset + gap.end};
+    if (const stw_buffer_gap& gap = constraint.gaps[g]; gap.lower <= moment && moment < gap.upper)
+      return {offset + gap.first, offset + gap.end};
   return {offset, offset + life.size};
 }
 
@@ -45,7 +49,7 @@ void pack(std::string_view text) {
   std::vector<uint64_t> offsets(buffers.size());
   if (stw_pack(offsets.data(), buffers.data(), buffers.size(), &options, &result, nullptr) != STW_OK) return;
   fuzz::require(result.height >= result.bound, "nothing is packed below its bound");
-  std::vector<int64_t> moments;   // moments at which the set of live buffers changes
+  std::vector<int64_t> moments;  // moments at which the set of live buffers changes
   for (size_t i = 0; i < buffers.size(); ++i) {
     moments.push_back(buffers[i].lower);
     for (const stw_buffer_gap& gap : table.gaps[i])
@@ -61,7 +65,8 @@ void pack(std::string_view text) {
       fuzz::require(rule.alignment < 2 || offsets[i] % rule.alignment == 0, "offsets are aligned");
       for (size_t k = 0; k < i; ++k) {
         const Taken b = taken_at(buffers[k], table.constraints[k], offsets[k], moment);
-        fuzz::require(b.first >= b.end || a.end <= b.first || b.end <= a.first, "buffers that are alive together lie apart");
+        fuzz::require(b.first >= b.end || a.end <= b.first || b.end <= a.first,
+                      "buffers that are alive together lie apart");
       }
     }
   }
@@ -78,11 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::string written;
     for (const auto& record : all) written += csv_line(record);
     fuzz::require(records_of(written) == all, "records that are written are read alike");
-  } catch (const Failure&) {
-  }
+  } catch (const Failure&) {}
   try {
     pack(text);
-  } catch (const Failure&) {
-  }
+  } catch (const Failure&) {}
   return 0;
 }

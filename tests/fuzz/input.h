@@ -47,7 +47,8 @@ class Folder {
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::string path = path_ + "/" + name;
     std::FILE* const file = std::fopen(path.c_str(), "wb");
-    if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || std::fclose(file) != 0) std::abort();
+    if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || std::fclose(file) != 0)
+      std::abort();
     return path;
   }
 

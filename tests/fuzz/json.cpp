@@ -3,8 +3,8 @@
 #include "planner/base/json.h"
 
 #include "base/failure.h"
-#include "input.h"
 #include "base/json_value.h"
+#include "input.h"
 
 namespace {
 
@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const std::string canonical = stw::to_string(stw::canonical(*json), 0);
     const auto same = stw::parse_json(canonical);
-    fuzz::require(same && stw::to_string(stw::canonical(*same), 0) == canonical, "what is canonical stays so");
+    fuzz::require(same && stw::to_string(stw::canonical(*same), 0) == canonical,
+                  "what is canonical stays so");
   }
   try {
     command::read_json(text, "text");

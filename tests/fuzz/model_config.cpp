@@ -14,8 +14,9 @@ void make_graphs(const ModelConfig& config) {
   const std::string described = describe(build_model(config, sequence, {}));
   const auto again = parse_model(to_string(config.json, 2), "again");
   fuzz::require(bool(again), "a config that is written is read");
-  fuzz::require(describe(build_model(*again, sequence, {})) == described, "a config that is written makes the same graph");
-  if (architecture_of(config).is_encoder) return;   // it does not take adapters
+  fuzz::require(describe(build_model(*again, sequence, {})) == described,
+                "a config that is written makes the same graph");
+  if (architecture_of(config).is_encoder) return;  // it does not take adapters
   ModelConfig adapted = config;
   adapted.adapters.rank = 4;
   adapted.adapters.alpha = 8;
@@ -44,9 +45,10 @@ void make_plan(const std::string& text, int64_t positions) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   auto config = parse_model(text, "config.json");
-  if (!config || config->layers > 8) return 0;   // deeper models take longer and are built in the same way
+  if (!config || config->layers > 8) return 0;  // deeper models take longer and are built in the same way
   // An encoder without a head has no graph to train.
-  if (architecture_of(*config).is_encoder && config->task == Task::language_model) fuzz::require(bool(set_labels(*config, Task::label, {"a", "b"})), "an encoder takes labels");
+  if (architecture_of(*config).is_encoder && config->task == Task::language_model)
+    fuzz::require(bool(set_labels(*config, Task::label, {"a", "b"})), "an encoder takes labels");
   make_graphs(*config);
   // The search tries all save-sets of a block; blocks with four norms have too many.
   if (config->layers <= 3 && !config->norms_after) make_plan(text, config->positions);

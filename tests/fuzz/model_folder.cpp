@@ -17,10 +17,12 @@ void read_all(const stw::Model& model) {
     if (model.holds_codes(parameter)) {
       std::vector<uint8_t> codes(count);
       std::vector<float> scales(count);
-      fuzz::require(bool(model.read_codes(parameter, 0, count, codes.data(), scales.data())), "codes can be read");
+      fuzz::require(bool(model.read_codes(parameter, 0, count, codes.data(), scales.data())),
+                    "codes can be read");
     }
     fuzz::require(bool(model.read(parameter, 0, count, values.data())), "a parameter can be read");
-    fuzz::require(bool(model.read(parameter, parameter.shape.elements() - count, count, values.data())), "a parameter can be read to its end");
+    fuzz::require(bool(model.read(parameter, parameter.shape.elements() - count, count, values.data())),
+                  "a parameter can be read to its end");
   }
 }
 

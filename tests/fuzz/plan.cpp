@@ -29,7 +29,8 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
     auto loaded = Planned::load(model, testing_tools::with_fingerprint(plan));
     if (loaded || tries == 3) return loaded;
     const std::string& said = loaded.error().message;
-    const bool arena = said.find("its arena has") != std::string::npos, host = said.find("in host memory, its programs") != std::string::npos;
+    const bool arena = said.find("its arena has") != std::string::npos,
+               host = said.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
     const size_t end = std::min(said.find(": it was made"), said.size());
     const auto bytes = static_cast<int64_t>(std::stoull(said.substr(said.find_last_of(' ', end) + 1)));

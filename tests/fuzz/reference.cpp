@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!reference) return 0;
   for (uint64_t i = 0; i < count; ++i) {
     float value = 1;
-    fuzz::require(bool(reference->read(i * sizeof value, &value, sizeof value)), "log-probabilities can be read");
+    fuzz::require(bool(reference->read(i * sizeof value, &value, sizeof value)),
+                  "log-probabilities can be read");
     fuzz::require(std::isfinite(value) && value <= 0, "log-probabilities are finite and at most 0");
   }
   return 0;

@@ -18,7 +18,8 @@ int main(int count, char** words) {
   }
   std::vector<std::filesystem::path> paths;
   std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(words[1], failed)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(words[1], failed))
+    paths.push_back(entry.path());
   if (failed || paths.empty()) {
     std::fprintf(stderr, "%s: expected a folder of inputs, found none\n", words[1]);
     return 1;

@@ -2,12 +2,12 @@
 // checkpoint.stw, whose header `inspect` shows. Only a Failure may escape.
 #include <optional>
 
-#include "run/checkpoint_header.h"
 #include "base/failure.h"
-#include "input.h"
-#include "run/run_folder.h"
 #include "base/kept_options.h"
 #include "base/utf8.h"
+#include "input.h"
+#include "run/checkpoint_header.h"
+#include "run/run_folder.h"
 
 using namespace command;
 
@@ -18,9 +18,7 @@ bool or_failure_of(const Read& read) {
   try {
     read();
     return true;
-  } catch (const Failure&) {
-    return false;
-  }
+  } catch (const Failure&) { return false; }
 }
 
 }  // namespace
@@ -32,9 +30,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   folder.write("settings.json", parts[0]);
   std::vector<std::string> options;
   const bool whole = or_failure_of([&] { options = options_in(parts[0], run.settings()); });
-  for (const std::string& option : options) fuzz::require(option.starts_with("--") && valid_utf8(option) == option, "an option is a word to print");
-  fuzz::require(or_failure_of([&] { data_of_run(folder.path()); }) == whole, "all readers of settings take the same");
-  fuzz::require(or_failure_of([&] { setting_of_run(folder.path(), "data"); }) == whole, "all readers of settings take the same");
+  for (const std::string& option : options)
+    fuzz::require(option.starts_with("--") && valid_utf8(option) == option, "an option is a word to print");
+  fuzz::require(or_failure_of([&] { data_of_run(folder.path()); }) == whole,
+                "all readers of settings take the same");
+  fuzz::require(or_failure_of([&] { setting_of_run(folder.path(), "data"); }) == whole,
+                "all readers of settings take the same");
   const std::string checkpoint = folder.write("checkpoint.stw", parts[1]);
   const auto header = checkpoint_header(checkpoint);
   fuzz::require(!header || header->size() + 24 <= parts[1].size(), "a header lies in its file");

@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto reader = stw::SafetensorsReader::open(folder.write("model.safetensors", file));
   if (!reader) return 0;
   for (const stw::SafetensorsInfo& tensor : reader->tensors()) {
-    fuzz::require(tensor.offset <= file.size() && tensor.bytes <= file.size() - tensor.offset, "a tensor lies in its file");
+    fuzz::require(tensor.offset <= file.size() && tensor.bytes <= file.size() - tensor.offset,
+                  "a tensor lies in its file");
     if (tensor.dtype) {
       uint64_t bytes = stw::dtype_bytes(*tensor.dtype);
       for (const int64_t extent : tensor.shape) bytes *= static_cast<uint64_t>(extent);

@@ -1,5 +1,6 @@
 """Writes the initial inputs of a fuzzed program, taken from test data, and the words of its dictionary,
 taken from the sources: `seeds.py TARGET FOLDER` makes FOLDER, and FOLDER.dict if there are such words."""
+
 import json
 import pathlib
 import re
@@ -8,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-CUT = b"\xff"   # separates the parts of an input: input.h
+CUT = b"\xff"  # separates the parts of an input: input.h
 
 
 def chat_template():
@@ -21,9 +22,12 @@ def tokenizer():
     for case in json.loads((GOLDEN / "tokenizers.json").read_text()).values():
         description, texts = case["tokenizer"], [text.encode() for text, *_ in case["cases"]]
         yield json.dumps(description).encode() + CUT + CUT.join(texts[:2])
-        model = description["model"]   # and a model that is small enough to be combined with others
+        model = description["model"]  # and a model that is small enough to be combined with others
         model["merges"] = model["merges"][:4]
-        kept = {a + b for a, b in (merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"])}
+        kept = {
+            a + b
+            for a, b in (merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"])
+        }
         kept |= {model.get("unk_token")} | {character for pair in kept for character in pair}
         model["vocab"] = {token: number for token, number in model["vocab"].items() if token in kept}
         yield json.dumps(description).encode() + CUT + CUT.join(texts[:2])
@@ -35,7 +39,11 @@ def tokenizer():
         # empty rules
         description = json.loads(json.dumps(case["tokenizer"]).replace("CHARSMAP", "BAAAAAAAAAA="))
         model = description["model"]
-        model["vocab"] = model["vocab"][:40] if isinstance(model["vocab"], list) else {token: number for token, number in model["vocab"].items() if number < 300}
+        model["vocab"] = (
+            model["vocab"][:40]
+            if isinstance(model["vocab"], list)
+            else {token: number for token, number in model["vocab"].items() if number < 300}
+        )
         model.update({"merges": []} if "merges" in model else {})
         yield json.dumps(description).encode() + CUT + CUT.join(texts)
 
@@ -52,8 +60,10 @@ def examples():
     yield b'{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "tools": []}'
     yield b'{"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}], "system": "s"}'
     yield b'{"prompt": "q", "chosen": "a", "rejected": "b"}\n{"chosen": "qa", "rejected": "qb"}'
-    yield (b'{"chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], '
-           b'"rejected": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}]}')
+    yield (
+        b'{"chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], '
+        b'"rejected": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}]}'
+    )
     yield b'{"text": "a", "label": 1}\n{"text": "b", "label": "0"}\n{"text": "c", "label": null}'
     yield b'{"prompt": [1, 2], "completion": [3]}\n{"chosen": [1, 2], "rejected": [1, 3]}'
     yield b'text,label\n"Hello, you",1\nno, 2\n'
@@ -67,7 +77,7 @@ def model_config():
 def header_of(path):
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
-    return data[8:8 + length], data[8 + length:]
+    return data[8 : 8 + length], data[8 + length :]
 
 
 def model_folder():
@@ -75,7 +85,15 @@ def model_folder():
         config, header = path.read_bytes(), header_of(path.parent / "model.safetensors")[0]
         yield config + CUT + header
         for adapter in sorted(GOLDEN.glob("adapter_*" + path.parent.name)):
-            yield config + CUT + header + CUT + (adapter / "adapter_config.json").read_bytes() + CUT + header_of(adapter / "adapter_model.safetensors")[0]
+            yield (
+                config
+                + CUT
+                + header
+                + CUT
+                + (adapter / "adapter_config.json").read_bytes()
+                + CUT
+                + header_of(adapter / "adapter_model.safetensors")[0]
+            )
 
 
 def json_texts():
@@ -86,8 +104,10 @@ def json_texts():
 def safetensors():
     for path in sorted(GOLDEN.glob("*/*.safetensors")):
         yield CUT.join(header_of(path))
-    yield (b'{"a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}, "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]}, '
-           b'"__metadata__": {"format": "pt"}}' + CUT + b"012345678")
+    yield (
+        b'{"a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}, "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]}, '
+        b'"__metadata__": {"format": "pt"}}' + CUT + b"012345678"
+    )
 
 
 # Members that replace those of the original: changes.h.
@@ -98,8 +118,10 @@ def plan():
     yield b'{"offload": [{"tensors": "optimizer", "blocks": [0, 2], "outside_blocks": true}], "fits": false}'
     yield b'{"request": {"global_batch": 7, "threads": 2, "micro_batch": 1, "recompute": "full", "state_bits": 8, "host_bytes": 100000, "reserve_bytes": 5}}'
     yield b'{"numerics": {"precision": "bf16", "optimizer": "muon", "master": "split", "gradients": "bf16", "fused_update": true, "exact": false}}'
-    yield (b'{"numerics": {"groups": [{"pattern": "*norm*", "weight_decay": 0.1, "learning_rate_factor": 0.5, "frozen": true}], '
-           b'"inputs": {"positions": true, "weights": true}}}')
+    yield (
+        b'{"numerics": {"groups": [{"pattern": "*norm*", "weight_decay": 0.1, "learning_rate_factor": 0.5, "frozen": true}], '
+        b'"inputs": {"positions": true, "weights": true}}}'
+    )
     yield b'{"device": {"name": "h100-sxm", "memory_bytes": 80000000000, "source": "probe"}, "bytes": {"peak": 1, "budget": 18446744073709551615}}'
     yield b'{"predicted": {"step_seconds": 1e-9, "recompute_fraction": 0.5}, "search": {"bound_seconds": 1e-9}, "minimum_vram_bytes": 7}'
 
@@ -118,8 +140,16 @@ def checkpoint():
 
 
 def checkpoint_file():
-    yield b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4},{"name":"","bytes":0},{"name":"b","bytes":3}]}' + CUT + b"0123456"
-    yield b'{"fields":{},"sections":[{"name":"a","bytes":2},{"name":"a","bytes":18446744073709551615}]}' + CUT + b"01"
+    yield (
+        b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4},{"name":"","bytes":0},{"name":"b","bytes":3}]}'
+        + CUT
+        + b"0123456"
+    )
+    yield (
+        b'{"fields":{},"sections":[{"name":"a","bytes":2},{"name":"a","bytes":18446744073709551615}]}'
+        + CUT
+        + b"01"
+    )
     header = b'{"fields":{},"sections":[]}'
     yield b"raw\x89STW\r\n\x1a\n" + struct.pack("<IIQ", 2, 0, len(header)) + header + bytes(16)
 
@@ -131,7 +161,13 @@ def reference():
 
 def shards():
     header = b'{"%s":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
-    yield b'{"metadata":{"total_size":8},"weight_map":{"x":"a.safetensors","y":"b.safetensors"}}' + CUT + header % b"x" + CUT + header % b"y"
+    yield (
+        b'{"metadata":{"total_size":8},"weight_map":{"x":"a.safetensors","y":"b.safetensors"}}'
+        + CUT
+        + header % b"x"
+        + CUT
+        + header % b"y"
+    )
     yield b'{"weight_map":{"x":"a.safetensors","y":"../b"}}' + CUT + header % b"x"
     yield b'{"weight_map":{"x":"b.safetensors"}}' + CUT + header % b"x" + CUT + header % b"x"
 
@@ -144,21 +180,57 @@ def run_folder():
 
 # Target: the function that makes its seeds, and the sources whose quoted strings form its dictionary.
 TARGETS = {
-    "chat_template": (chat_template, []),   # chat_template.dict is written by hand
+    "chat_template": (chat_template, []),  # chat_template.dict is written by hand
     "checkpoint": (checkpoint, ["src/trainer/checkpoint.cpp", "planner/plan/numerics_file.cpp"]),
     "checkpoint_file": (checkpoint_file, ["src/files/checkpoint_file.cpp"]),
     "csv": (csv, ["tools/stowage/plans/lifetimes.cpp"]),
     "examples": (examples, ["tools/stowage/data/example_reader.cpp", "tools/stowage/data/labelled.cpp"]),
     "json": (json_texts, []),
     "model_config": (model_config, ["src/models/**/*.cpp"]),
-    "model_folder": (model_folder, ["src/models/**/*.cpp", "src/weights/adapter_files.cpp", "src/weights/nf4_weights.cpp", "src/weights/safetensors.cpp"]),
-    "plan": (plan, ["planner/plan/plan_file.cpp", "planner/plan/numerics_file.cpp", "planner/device/profile_file.cpp", "planner/graph/optimizer.cpp"]),
-    "profile": (profile, ["planner/device/profile_file.cpp", "planner/graph/op_table.cpp", "planner/graph/ops/*.cpp", "planner/device/device.cpp"]),
+    "model_folder": (
+        model_folder,
+        [
+            "src/models/**/*.cpp",
+            "src/weights/adapter_files.cpp",
+            "src/weights/nf4_weights.cpp",
+            "src/weights/safetensors.cpp",
+        ],
+    ),
+    "plan": (
+        plan,
+        [
+            "planner/plan/plan_file.cpp",
+            "planner/plan/numerics_file.cpp",
+            "planner/device/profile_file.cpp",
+            "planner/graph/optimizer.cpp",
+        ],
+    ),
+    "profile": (
+        profile,
+        [
+            "planner/device/profile_file.cpp",
+            "planner/graph/op_table.cpp",
+            "planner/graph/ops/*.cpp",
+            "planner/device/device.cpp",
+        ],
+    ),
     "reference": (reference, []),
     "run_folder": (run_folder, ["tools/stowage/run/run_settings.cpp"]),
     "safetensors": (safetensors, ["src/weights/safetensors.cpp"]),
     "shards": (shards, ["src/weights/safetensors.cpp"]),
-    "tokenizer": (tokenizer, [f"tools/stowage/tokenizer/{name}.cpp" for name in ("description", "description_model", "description_steps", "description_templates", "vocabulary_file")]),
+    "tokenizer": (
+        tokenizer,
+        [
+            f"tools/stowage/tokenizer/{name}.cpp"
+            for name in (
+                "description",
+                "description_model",
+                "description_steps",
+                "description_templates",
+                "vocabulary_file",
+            )
+        ],
+    ),
 }
 
 if __name__ == "__main__":
@@ -167,6 +239,13 @@ if __name__ == "__main__":
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds()):
         (folder / f"seed-{number:03}").write_bytes(seed)
-    words = {word for pattern in sources for path in ROOT.glob(pattern) for word in re.findall(r'"([\w.-]{2,40})"', path.read_text())}
+    words = {
+        word
+        for pattern in sources
+        for path in ROOT.glob(pattern)
+        for word in re.findall(r'"([\w.-]{2,40})"', path.read_text())
+    }
     if words:
-        folder.with_name(folder.name + ".dict").write_text("".join(f'"\\"{word}\\""\n' for word in sorted(words)))
+        folder.with_name(folder.name + ".dict").write_text(
+            "".join(f'"\\"{word}\\""\n' for word in sorted(words))
+        )

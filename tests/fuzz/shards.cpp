@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!reader) return 0;
   for (const stw::SafetensorsInfo& tensor : reader->tensors()) {
     const std::string& path = reader->path_of(tensor);
-    fuzz::require(path == folder.path() + "/a.safetensors" || path == folder.path() + "/b.safetensors", "a shard lies in the index's folder");
+    fuzz::require(path == folder.path() + "/a.safetensors" || path == folder.path() + "/b.safetensors",
+                  "a shard lies in the index's folder");
     fuzz::require(reader->find(tensor.name) == &tensor, "a tensor is found by its name, once");
     std::vector<std::byte> bytes(tensor.bytes);
     fuzz::require(bool(reader->read(tensor, 0, bytes)), "a tensor can be read");

@@ -2,6 +2,7 @@
 
 Initial weights and gradients come from an integer formula that the test repeats, so the file holds only
 hyperparameters and results."""
+
 import torch
 
 COUNT, STEPS = 12, 100
@@ -21,15 +22,18 @@ def number(step, element):
 def trained(case):
     rate, beta1, beta2, epsilon, decay = case
     weight = torch.tensor([number(0, i) for i in range(COUNT)], dtype=torch.float32, requires_grad=True)
-    optimizer = torch.optim.AdamW([weight], lr=rate, betas=(beta1, beta2), eps=epsilon, weight_decay=decay,
-                                  foreach=False)
+    optimizer = torch.optim.AdamW(
+        [weight], lr=rate, betas=(beta1, beta2), eps=epsilon, weight_decay=decay, foreach=False
+    )
     for step in range(1, STEPS + 1):
         weight.grad = torch.tensor([number(step, i) for i in range(COUNT)], dtype=torch.float32)
         optimizer.step()
     return weight.detach().tolist()
 
 
-print("// Made by adamw.py with torch", torch.__version__.split("+")[0] + ": weights after 100 steps of AdamW.")
+print(
+    "// Made by adamw.py with torch", torch.__version__.split("+")[0] + ": weights after 100 steps of AdamW."
+)
 print("#pragma once\n")
 print("namespace stw::golden {\n")
 print(f"inline constexpr int adamw_count = {COUNT}, adamw_steps = {STEPS};")

@@ -3,6 +3,7 @@ models.py.
 
 Run once by a person (see README.md); the tests read only the files. Tokens and targets are those of the
 model's folder."""
+
 import json
 import pathlib
 import sys
@@ -20,7 +21,9 @@ MERGED_LAYER = ".0."  # the layer whose merged matrices are stored
 def configurations():
     shared = {"task_type": "CAUSAL_LM", "lora_dropout": 0.0}
     return {
-        "gpt2": LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True),
+        "gpt2": LoraConfig(
+            **shared, r=4, lora_alpha=8, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True
+        ),
         "llama": LoraConfig(**shared, r=8, lora_alpha=8, target_modules=["q_proj", "v_proj"]),
         "qwen3": LoraConfig(**shared, r=4, lora_alpha=16, use_rslora=True, target_modules="all-linear"),
         "bloom": LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["query_key_value", "dense_4h_to_h"]),
@@ -79,7 +82,9 @@ def check(folder, base, expected):
     tokens = expected["tokens"].long()
     actual = evaluate(model, tokens, expected["targets"].long())
     actual |= merged_weights(model)
-    assert set(actual) | {"tokens", "targets"} == {name for name in expected if not name.startswith("bf16_error.")}
+    assert set(actual) | {"tokens", "targets"} == {
+        name for name in expected if not name.startswith("bf16_error.")
+    }
     worst = max((relative(value, expected[name]), name) for name, value in actual.items())
     assert worst[0] < TOLERANCE, worst
     with torch.no_grad():
@@ -95,14 +100,18 @@ def reference_errors(folder, base, expected):
         actual = evaluate(model, expected["tokens"].long(), expected["targets"].long())
         for name, value in actual.items():
             errors[name] = max(errors.get(name, 0), relative(value, expected[name]))
-    return {f"bf16_error.{name}": torch.tensor([error], dtype=torch.float64) for name, error in errors.items()}
+    return {
+        f"bf16_error.{name}": torch.tensor([error], dtype=torch.float64) for name, error in errors.items()
+    }
 
 
 def generate(name, config, seed, root):
     base, folder = root / name, root / f"adapter_{name}"
     batch = load_file(base / "expected.safetensors")
     tokens, targets = batch["tokens"], batch["targets"]
-    model = AutoModelForCausalLM.from_pretrained(base, attn_implementation=attentions(name)[0], dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(
+        base, attn_implementation=attentions(name)[0], dtype=torch.float32
+    )
     model = Adapters(get_peft_model(model, config))
     randomise(model, torch.Generator().manual_seed(seed))
     model.model.save_pretrained(folder)
@@ -118,9 +127,11 @@ def generate(name, config, seed, root):
     for file in folder.iterdir():
         file.chmod(0o644)
     gradients = [value.abs().max().item() for key, value in expected.items() if key.startswith("grad.")]
-    print(f"{folder.name}: loss {expected['loss'].item():.9f} (of the model alone {batch['loss'].item():.9f}), "
-          f"logits std {expected['logits'].std().item():.3f}, max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, "
-          f"worst fp32 error {error:.1e} ({tensor}), {sum(file.stat().st_size for file in folder.iterdir())} bytes")
+    print(
+        f"{folder.name}: loss {expected['loss'].item():.9f} (of the model alone {batch['loss'].item():.9f}), "
+        f"logits std {expected['logits'].std().item():.3f}, max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, "
+        f"worst fp32 error {error:.1e} ({tensor}), {sum(file.stat().st_size for file in folder.iterdir())} bytes"
+    )
 
 
 def main():
@@ -128,7 +139,7 @@ def main():
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, config) in enumerate(configurations().items(), start=20250):
-        if not sys.argv[2:] or name in sys.argv[2:]:   # the given names, or all
+        if not sys.argv[2:] or name in sys.argv[2:]:  # the given names, or all
             generate(name, config, seed, root)
 
 

@@ -1,5 +1,6 @@
 """Makes chat_templates.json: conversations as Jinja2 writes them, set up as transformers does for chat templates (trim_blocks,
 lstrip_blocks, loop controls, its tojson, raise_exception, {% generation %}). Needs jinja2: python3 chat_templates.py > chat_templates.json"""
+
 import json
 import sys
 
@@ -8,7 +9,7 @@ import jinja2.ext
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-BEGIN, END = "\ue000", "\ue001"   # marks around the assistant's text; no conversation contains them
+BEGIN, END = "\ue000", "\ue001"  # marks around the assistant's text; no conversation contains them
 
 
 class Generation(jinja2.ext.Extension):
@@ -29,11 +30,15 @@ def raise_exception(message):
 
 
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
 
 
 def environment():
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+    )
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
     return made
@@ -167,7 +172,19 @@ nobody
 """,
 }
 
-TOOLS = [{"type": "function", "function": {"name": "weather", "description": "Of a city, “now”.", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "Of a city, “now”.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            },
+        },
+    }
+]
 
 
 def user(text):
@@ -187,17 +204,52 @@ LINES = [
     {"messages": [system(" Be brief. "), user("Grüß Gott \n"), assistant(" Hello,\nyou. ")]},
     {"messages": [user("1"), assistant("one"), user("2"), assistant("two"), user("3"), assistant("three")]},
     {"messages": [user("same"), assistant("same"), user("same"), assistant("same")]},
-    {"messages": [user("q"), assistant("<think>\nfirst\n</think>\n\nr1"), user("q2"), assistant("<think>\nsecond\n</think>\n\nr2")]},
-    {"messages": [user("q"), assistant("r1", thought="so"), user("q2"), assistant("r2", thought="and so")], "chat_template_kwargs": {"enable_thinking": False, "day": "1 Jan 2026"}},
-    {"messages": [system("S"), user("weather?"), assistant("", tool_calls=[{"type": "function", "function": {"name": "weather", "arguments": {"city": "Köln", "days": 2}}}]),
-                  {"role": "tool", "content": {"t": 3.5, "wind": None}}, assistant("It is cold.")], "tools": TOOLS},
+    {
+        "messages": [
+            user("q"),
+            assistant("<think>\nfirst\n</think>\n\nr1"),
+            user("q2"),
+            assistant("<think>\nsecond\n</think>\n\nr2"),
+        ]
+    },
+    {
+        "messages": [user("q"), assistant("r1", thought="so"), user("q2"), assistant("r2", thought="and so")],
+        "chat_template_kwargs": {"enable_thinking": False, "day": "1 Jan 2026"},
+    },
+    {
+        "messages": [
+            system("S"),
+            user("weather?"),
+            assistant(
+                "",
+                tool_calls=[
+                    {
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": {"city": "Köln", "days": 2}},
+                    }
+                ],
+            ),
+            {"role": "tool", "content": {"t": 3.5, "wind": None}},
+            assistant("It is cold."),
+        ],
+        "tools": TOOLS,
+    },
     {"messages": [user("x"), user("y"), assistant("z")]},
 ]
 
 
 def written(template, line, asks):
-    variables = {**TOKENS, "tools": line.get("tools"), "documents": None, **line.get("chat_template_kwargs", {})}
-    return environment().from_string(template).render(messages=line["messages"], add_generation_prompt=asks, **variables)
+    variables = {
+        **TOKENS,
+        "tools": line.get("tools"),
+        "documents": None,
+        **line.get("chat_template_kwargs", {}),
+    }
+    return (
+        environment()
+        .from_string(template)
+        .render(messages=line["messages"], add_generation_prompt=asks, **variables)
+    )
 
 
 def main():
@@ -208,11 +260,23 @@ def main():
             try:
                 text, prompt = written(template, line, False), written(template, line, True)
             except (jinja2.exceptions.TemplateError, TypeError) as error:
-                lines.append({"line": line, "error": str(error) if isinstance(error, jinja2.exceptions.TemplateError) else ""})
+                lines.append(
+                    {
+                        "line": line,
+                        "error": str(error) if isinstance(error, jinja2.exceptions.TemplateError) else "",
+                    }
+                )
                 continue
             said = [part.split(END)[0] for part in text.split(BEGIN)[1:]]
             clean = text.translate({ord(BEGIN): None, ord(END): None})
-            lines.append({"line": line, "text": clean, "prompt": prompt.translate({ord(BEGIN): None, ord(END): None}), **({"said": said} if said else {})})
+            lines.append(
+                {
+                    "line": line,
+                    "text": clean,
+                    "prompt": prompt.translate({ord(BEGIN): None, ord(END): None}),
+                    **({"said": said} if said else {}),
+                }
+            )
         cases.append({"name": name, "template": template, "lines": lines})
     json.dump({"tokens": TOKENS, "cases": cases}, sys.stdout, ensure_ascii=False, indent=1)
     print()

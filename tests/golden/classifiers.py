@@ -3,13 +3,23 @@ PEFT saves them.
 
 Run once by a person (see README.md); the tests read only the files. Texts have different lengths and are
 padded at their end. In `tokens_…` most tokens have a label."""
+
 import json
 import pathlib
 import sys
 
 import torch
 from adapters import Adapters, merged_weights
-from models import IGNORED, TOLERANCE, VOCABULARY, attentions, configurations, evaluate_double, randomise, relative
+from models import (
+    IGNORED,
+    TOLERANCE,
+    VOCABULARY,
+    attentions,
+    configurations,
+    evaluate_double,
+    randomise,
+    relative,
+)
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoModelForTokenClassification
@@ -35,10 +45,14 @@ def token_labels(generator, tokens):
 
 def evaluate(model, tokens, labels):
     model.zero_grad(set_to_none=True)
-    output = model(input_ids=tokens, attention_mask=(tokens != PADDING).long(), labels=labels, use_cache=False)
+    output = model(
+        input_ids=tokens, attention_mask=(tokens != PADDING).long(), labels=labels, use_cache=False
+    )
     output.loss.backward()
     values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
-    values |= {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+    values |= {
+        f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()
+    }
     return values
 
 
@@ -53,7 +67,12 @@ def check(model, expected):
 
 def write(folder, values, tokens, labels, **inputs):
     expected = {key: value.float().contiguous() for key, value in values.items() if key != "loss"}
-    expected |= {"loss": values["loss"].double(), "tokens": tokens.int(), "labels": labels.int(), "lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
+    expected |= {
+        "loss": values["loss"].double(),
+        "tokens": tokens.int(),
+        "labels": labels.int(),
+        "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
+    }
     expected |= {key: value.int() for key, value in inputs.items()}
     save_file(expected, folder / "expected.safetensors")
     for file in folder.iterdir():
@@ -63,9 +82,11 @@ def write(folder, values, tokens, labels, **inputs):
 
 def tell(folder, expected, worst):
     gradients = [value.abs().max().item() for key, value in expected.items() if key.startswith("grad.")]
-    print(f"{folder.name}: loss {expected['loss'].item():.9f}, logits std {expected['logits'].std().item():.3f}, "
-          f"max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {worst[0]:.1e} ({worst[1]}), "
-          f"{sum(file.stat().st_size for file in folder.iterdir())} bytes")
+    print(
+        f"{folder.name}: loss {expected['loss'].item():.9f}, logits std {expected['logits'].std().item():.3f}, "
+        f"max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {worst[0]:.1e} ({worst[1]}), "
+        f"{sum(file.stat().st_size for file in folder.iterdir())} bytes"
+    )
 
 
 def generate(name, seed, root, of_tokens=False):
@@ -83,7 +104,11 @@ def generate(name, seed, root, of_tokens=False):
     if of_tokens:
         labels = token_labels(generator, tokens)
     expected = write(folder, evaluate_double(model, tokens, labels, evaluate), tokens, labels)
-    tell(folder, expected, check(kind.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected))
+    tell(
+        folder,
+        expected,
+        check(kind.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected),
+    )
 
 
 def base_model(base, kind):
@@ -95,7 +120,13 @@ def generate_adapters(name, seed, root, of_tokens=False):
     base, folder = root / name, root / f"adapter_{'tokens' if of_tokens else 'classifier'}_{name}"
     kind = AutoModelForTokenClassification if of_tokens else AutoModelForSequenceClassification
     generator = torch.Generator().manual_seed(seed)
-    config = LoraConfig(task_type="TOKEN_CLS" if of_tokens else "SEQ_CLS", lora_dropout=0.0, r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"])
+    config = LoraConfig(
+        task_type="TOKEN_CLS" if of_tokens else "SEQ_CLS",
+        lora_dropout=0.0,
+        r=4,
+        lora_alpha=8,
+        target_modules=["q_proj", "v_proj", "down_proj"],
+    )
     model = Adapters(get_peft_model(base_model(base, kind), config))
     with torch.no_grad():
         for _, parameter in model.named_parameters():
@@ -109,15 +140,23 @@ def generate_adapters(name, seed, root, of_tokens=False):
     tokens, labels = batch(generator)
     if of_tokens:
         labels = token_labels(generator, tokens)
-    values = {key.replace(".modules_to_save.", "."): value for key, value in evaluate_double(model, tokens, labels, evaluate).items()}
+    values = {
+        key.replace(".modules_to_save.", "."): value
+        for key, value in evaluate_double(model, tokens, labels, evaluate).items()
+    }
     if of_tokens:
         values |= merged_weights(model)
     expected = write(folder, values, tokens, labels)
     stranger = Adapters(PeftModel.from_pretrained(base_model(base, kind), folder, is_trainable=True))
     actual = evaluate(stranger, tokens, labels)
-    worst = max((relative(value, expected[key.replace(".modules_to_save.", ".")]), key) for key, value in actual.items())
+    worst = max(
+        (relative(value, expected[key.replace(".modules_to_save.", ".")]), key)
+        for key, value in actual.items()
+    )
     assert worst[0] < TOLERANCE, worst
-    assert {f"base_model.model.{key[5:]}" for key in expected if key.startswith("grad.")} == set(load_file(folder / "adapter_model.safetensors"))
+    assert {f"base_model.model.{key[5:]}" for key in expected if key.startswith("grad.")} == set(
+        load_file(folder / "adapter_model.safetensors")
+    )
     tell(folder, expected, worst)
 
 
@@ -125,7 +164,7 @@ def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]   # the given names, or all
+    wanted = sys.argv[2:]  # the given names, or all
     for seed, name in enumerate(("gpt2", "llama", "qwen3", "bloom"), start=20260):
         if not wanted or name in wanted:
             generate(name, seed, root)

@@ -4,6 +4,7 @@ saves them.
 Run once by a person (see README.md); the tests read only the files. Texts have different lengths and are
 padded at their end. If a family has two token types, each text is a run of type 0 followed by a run of
 type 1."""
+
 import json
 import pathlib
 import sys
@@ -12,8 +13,20 @@ import torch
 from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
-from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
-                          DistilBertConfig, ElectraConfig, ModernBertConfig, ModernBertForMaskedLM, RobertaConfig, XLMRobertaConfig)
+from transformers import (
+    AlbertConfig,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    BertConfig,
+    BertForPreTraining,
+    DistilBertConfig,
+    ElectraConfig,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
 from transformers.models.modernbert import modeling_modernbert
 from transformers.utils import logging
 
@@ -23,19 +36,55 @@ TYPES = "token_types"
 
 def configurations():
     """Folder name: a seed, the class and the configuration."""
-    shared = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS,
-              "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    shared = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": WIDTH,
+        "intermediate_size": INNER,
+        "num_attention_heads": HEADS,
+        "num_hidden_layers": LAYERS,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
     bert = {**shared, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
     # Positions begin after the number of the padding token.
-    roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
-               "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    roberta = {
+        **shared,
+        "max_position_embeddings": POSITIONS + 2,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "bos_token_id": 0,
+        "pad_token_id": 1,
+        "eos_token_id": 2,
+    }
     fewer_layers = {**bert, "num_hidden_layers": 2}
     one_layer = {key: value for key, value in bert.items() if key != "hidden_act"} | {"num_hidden_layers": 1}
-    distilbert = {"vocab_size": VOCABULARY, "dim": WIDTH, "hidden_dim": INNER, "n_heads": HEADS, "activation": "gelu", "max_position_embeddings": POSITIONS,
-                  "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "pad_token_id": 0}
-    modernbert = {"vocab_size": VOCABULARY, "hidden_size": 36, "intermediate_size": 44, "num_attention_heads": 3, "max_position_embeddings": POSITIONS,
-                  "local_attention": 6, "pad_token_id": 0}
-    texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
+    distilbert = {
+        "vocab_size": VOCABULARY,
+        "dim": WIDTH,
+        "hidden_dim": INNER,
+        "n_heads": HEADS,
+        "activation": "gelu",
+        "max_position_embeddings": POSITIONS,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "seq_classif_dropout": 0.0,
+        "pad_token_id": 0,
+    }
+    modernbert = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 36,
+        "intermediate_size": 44,
+        "num_attention_heads": 3,
+        "max_position_embeddings": POSITIONS,
+        "local_attention": 6,
+        "pad_token_id": 0,
+    }
+    texts, tokens, masked = (
+        AutoModelForSequenceClassification,
+        AutoModelForTokenClassification,
+        AutoModelForMaskedLM,
+    )
     return {
         "bert": (20280, texts, BertConfig(**bert)),
         "roberta": (20281, texts, RobertaConfig(**roberta)),
@@ -46,35 +95,115 @@ def configurations():
         "bert_tokens": (20285, tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (20286, masked, BertConfig(**fewer_layers)),
         # All layers share the parameters of one.
-        "albert": (20287, texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
+        "albert": (
+            20287,
+            texts,
+            AlbertConfig(
+                **{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0
+            ),
+        ),
         "roberta_tokens": (20291, tokens, RobertaConfig(**{**roberta, "num_hidden_layers": 1})),
         "distilbert_tokens": (20292, tokens, DistilBertConfig(**distilbert, n_layers=1)),
-        "electra_tokens": (20293, tokens, ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24)),
+        "electra_tokens": (
+            20293,
+            tokens,
+            ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24),
+        ),
         # Masked models of one layer. In the first, the output matrix is not tied to the word embeddings,
         # which also changes the name of its bias.
-        "bert_mlm_untied": (20288, masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
+        "bert_mlm_untied": (
+            20288,
+            masked,
+            BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False),
+        ),
         # its head uses GELU regardless of hidden_act
-        "roberta_mlm": (20289, masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),
+        "roberta_mlm": (
+            20289,
+            masked,
+            RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"}),
+        ),
         "distilbert_mlm": (20290, masked, DistilBertConfig(**distilbert, n_layers=1)),
         "electra_mlm": (20291, masked, ElectraConfig(**one_layer, embedding_size=24)),
         # Without biases, as published. Local layers see three tokens on each side.
-        "modernbert": (20287, texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
-                                               max_position_embeddings=POSITIONS, local_attention=6, pad_token_id=0)),
+        "modernbert": (
+            20287,
+            texts,
+            ModernBertConfig(
+                vocab_size=VOCABULARY,
+                hidden_size=WIDTH,
+                intermediate_size=52,
+                num_attention_heads=HEADS,
+                num_hidden_layers=4,
+                max_position_embeddings=POSITIONS,
+                local_attention=6,
+                pad_token_id=0,
+            ),
+        ),
         # All options that "modernbert" does not use.
-        "modernbert_mean": (20288, texts, ModernBertConfig(
-            vocab_size=VOCABULARY, hidden_size=48, intermediate_size=70, num_attention_heads=4, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS,
-            local_attention=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"], pad_token_id=0, norm_bias=True, attention_bias=True,
-            mlp_bias=True, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu", hidden_activation="gelu_pytorch_tanh", norm_eps=1e-3,
-            rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 700.0},
-                             "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0}})),
-        "albert_mlm": (20294, masked, AlbertConfig(**{**fewer_layers, "hidden_act": "gelu_new"}, embedding_size=27)),
+        "modernbert_mean": (
+            20288,
+            texts,
+            ModernBertConfig(
+                vocab_size=VOCABULARY,
+                hidden_size=48,
+                intermediate_size=70,
+                num_attention_heads=4,
+                num_hidden_layers=LAYERS,
+                max_position_embeddings=POSITIONS,
+                local_attention=9,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                pad_token_id=0,
+                norm_bias=True,
+                attention_bias=True,
+                mlp_bias=True,
+                classifier_bias=True,
+                classifier_pooling="mean",
+                classifier_activation="relu",
+                hidden_activation="gelu_pytorch_tanh",
+                norm_eps=1e-3,
+                rope_parameters={
+                    "full_attention": {"rope_type": "default", "rope_theta": 700.0},
+                    "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0},
+                },
+            ),
+        ),
+        "albert_mlm": (
+            20294,
+            masked,
+            AlbertConfig(**{**fewer_layers, "hidden_act": "gelu_new"}, embedding_size=27),
+        ),
         # As published: only the logits have a bias, and they are computed only for tokens with a label.
-        "modernbert_mlm": (20295, masked, ModernBertConfig(**modernbert, num_hidden_layers=2, sparse_prediction=True)),
+        "modernbert_mlm": (
+            20295,
+            masked,
+            ModernBertConfig(**modernbert, num_hidden_layers=2, sparse_prediction=True),
+        ),
         # All options that "modernbert_mlm" does not use, and an untied output matrix.
-        "modernbert_mlm_untied": (20296, masked, ModernBertConfig(**modernbert, num_hidden_layers=1, norm_bias=True, classifier_bias=True, decoder_bias=False,
-                                                           classifier_activation="gelu_pytorch_tanh", tie_word_embeddings=False)),
+        "modernbert_mlm_untied": (
+            20296,
+            masked,
+            ModernBertConfig(
+                **modernbert,
+                num_hidden_layers=1,
+                norm_bias=True,
+                classifier_bias=True,
+                decoder_bias=False,
+                classifier_activation="gelu_pytorch_tanh",
+                tie_word_embeddings=False,
+            ),
+        ),
         # A text head would read the mean of this model.
-        "modernbert_tokens": (20297, tokens, ModernBertConfig(**modernbert, num_hidden_layers=2, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu")),
+        "modernbert_tokens": (
+            20297,
+            tokens,
+            ModernBertConfig(
+                **modernbert,
+                num_hidden_layers=2,
+                classifier_bias=True,
+                classifier_pooling="mean",
+                classifier_activation="relu",
+            ),
+        ),
     }
 
 
@@ -85,7 +214,7 @@ def draw_inputs(generator, config):
     types = torch.zeros_like(tokens)
     for row, length in enumerate(LENGTHS):
         tokens[row, length:] = config.pad_token_id
-        types[row, int(torch.randint(1, max(length, 2), (1,), generator=generator)):length] = 1
+        types[row, int(torch.randint(1, max(length, 2), (1,), generator=generator)) : length] = 1
     return {"tokens": tokens} | ({TYPES: types} if getattr(config, "type_vocab_size", 1) > 1 else {})
 
 
@@ -107,16 +236,27 @@ def evaluate(model, inputs, labels):
     model.zero_grad(set_to_none=True)
     tokens = inputs["tokens"].long()
     types = {"token_type_ids": inputs[TYPES].long()} if TYPES in inputs else {}
-    output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
+    output = model(
+        input_ids=tokens,
+        attention_mask=(tokens != model.config.pad_token_id).long(),
+        labels=labels.long(),
+        **types,
+    )
     output.loss.backward()
     logits = output.logits.detach()
     # also compute the logits of tokens without a label
     if getattr(model.config, "sparse_prediction", False):
         with torch.no_grad():
-            logits = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), **types).logits
+            logits = model(
+                input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), **types
+            ).logits
     values = {"logits": logits, "loss": output.loss.detach().reshape(1)}
     # The bias that an untied matrix leaves unused has no gradient.
-    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return values | {
+        f"grad.{name}": parameter.grad.detach().clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
 
 
 def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
@@ -130,7 +270,9 @@ def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
 def mean_loss(logits, labels, **_):
     """ModernBERT computes this loss in fp32 whatever the type of the logits. This version keeps their
     type."""
-    return torch.nn.functional.cross_entropy(logits.view(-1, VOCABULARY), labels.view(-1), ignore_index=IGNORED)
+    return torch.nn.functional.cross_entropy(
+        logits.view(-1, VOCABULARY), labels.view(-1), ignore_index=IGNORED
+    )
 
 
 def evaluate_in_double(model, inputs, labels, evaluate=evaluate):
@@ -160,7 +302,10 @@ def check(model, expected):
     assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
-        assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name
+        assert (
+            expected[name].abs().max() < 1e-13 * largest
+            and actual.pop(name).abs().max() < TOLERANCE * largest
+        ), name
     worst = max((relative(value, expected[name]), name) for name, value in actual.items())
     assert worst[0] < TOLERANCE, worst
     return worst
@@ -169,7 +314,10 @@ def check(model, expected):
 def generate(name, kind, config, seed, root):
     folder = root / f"encoder_{name}"
     if kind is not AutoModelForMaskedLM:
-        config.id2label, config.label2id = dict(enumerate(LABELS)), {label: i for i, label in enumerate(LABELS)}
+        config.id2label, config.label2id = (
+            dict(enumerate(LABELS)),
+            {label: i for i, label in enumerate(LABELS)},
+        )
     generator = torch.Generator().manual_seed(seed)
     model = kind.from_config(config, attn_implementation="sdpa", dtype=torch.float32).eval()
     randomise(model, generator)
@@ -198,13 +346,33 @@ def generate_old(seed, root):
     tensors["cls.predictions.decoder.weight"] = known["bert.embeddings.word_embeddings.weight"].clone()
     tensors.pop("cls.predictions.decoder.bias", None)
     tensors["bert.embeddings.position_ids"] = torch.arange(POSITIONS).reshape(1, -1)
-    renamed = {key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value for key, value in tensors.items()}
+    renamed = {
+        key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for key, value in tensors.items()
+    }
     folder.mkdir(exist_ok=True)
     save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
-    later = {"add_cross_attention", "bos_token_id", "classifier_dropout", "dtype", "eos_token_id", "is_decoder", "layer_norm_eps", "pad_token_id",
-             "tie_word_embeddings", "transformers_version", "use_cache"}
-    kept = {key: value for key, value in json.loads((source / "config.json").read_text()).items() if key not in later}
-    (folder / "config.json").write_text(json.dumps(kept | {"architectures": ["BertForPreTraining"]}, indent=2, sort_keys=True) + "\n")
+    later = {
+        "add_cross_attention",
+        "bos_token_id",
+        "classifier_dropout",
+        "dtype",
+        "eos_token_id",
+        "is_decoder",
+        "layer_norm_eps",
+        "pad_token_id",
+        "tie_word_embeddings",
+        "transformers_version",
+        "use_cache",
+    }
+    kept = {
+        key: value
+        for key, value in json.loads((source / "config.json").read_text()).items()
+        if key not in later
+    }
+    (folder / "config.json").write_text(
+        json.dumps(kept | {"architectures": ["BertForPreTraining"]}, indent=2, sort_keys=True) + "\n"
+    )
     for file in folder.iterdir():
         file.chmod(0o644)
     load = {"attn_implementation": "sdpa", "dtype": torch.float32}
@@ -212,15 +380,17 @@ def generate_old(seed, root):
     stranger = BertForPreTraining.from_pretrained(folder, **load).state_dict()
     assert set(tensors) - set(stranger) == {"bert.embeddings.position_ids"}
     assert all(torch.equal(stranger[key], value) for key, value in tensors.items() if key in stranger)
-    print(f"{folder.name}: {len(renamed)} tensors, {sum(file.stat().st_size for file in folder.iterdir())} bytes")
+    print(
+        f"{folder.name}: {len(renamed)} tensors, {sum(file.stat().st_size for file in folder.iterdir())} bytes"
+    )
 
 
 def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
-    logging.set_verbosity_error()   # encoder_bert_old has parts that a masked model does not use
+    logging.set_verbosity_error()  # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]   # the given names, or all
+    wanted = sys.argv[2:]  # the given names, or all
     for name, (seed, kind, config) in configurations().items():
         if not wanted or name in wanted:
             generate(name, kind, config, seed, root)

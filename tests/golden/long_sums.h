@@ -1,10 +1,14 @@
-// How far PyTorch's fp32 sums over many terms are from the exact ones. Written by long_sums.py, which says how; not edited.
+// How far PyTorch's fp32 sums over many terms are from the exact ones. Written by long_sums.py, which says
+// how; not edited.
 #pragma once
 #include <cstdint>
 
 namespace stw::kernels::test {
 
-struct PyTorchError { int64_t terms; double error; };
+struct PyTorchError {
+  int64_t terms;
+  double error;
+};
 inline constexpr PyTorchError of_weight_gradient[] = {{16384, 3.90e-07}, {131072, 6.36e-07}};
 inline constexpr PyTorchError of_bias_gradient[] = {{16384, 1.51e-07}, {131072, 2.04e-07}};
 inline constexpr PyTorchError of_norm_gradient[] = {{16384, 3.92e-06}, {131072, 9.48e-06}};

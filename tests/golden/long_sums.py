@@ -5,6 +5,7 @@ usage: long_sums.py > long_sums.h     (torch 2.15 with MKL, one thread)
 An error is max|difference| / max|reference| against fp64 over the same fp32 numbers, the mean of five
 draws. The shapes are as narrow as those of the test that compares the kernels with these figures
 (tests/kernels/long_sums_test.cpp)."""
+
 import sys
 
 import torch
@@ -82,11 +83,22 @@ def loss_gradient(vocabulary):
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    print(__doc__.split("\n")[0].replace("How far", "// How far").replace(": writes long_sums.h.", ". Written by long_sums.py, which says how; not edited."))
+    print(
+        __doc__.split("\n")[0]
+        .replace("How far", "// How far")
+        .replace(": writes long_sums.h.", ". Written by long_sums.py, which says how; not edited.")
+    )
     print("#pragma once\n#include <cstdint>\n\nnamespace stw::kernels::test {\n")
     print("struct PyTorchError { int64_t terms; double error; };")
-    for measure, sizes in ((weight_gradient, TOKENS), (bias_gradient, TOKENS), (norm_gradient, TOKENS), (embedding_gradient, TOKENS),
-                           (head_gradient, VOCABULARIES), (loss, VOCABULARIES), (loss_gradient, VOCABULARIES)):
+    for measure, sizes in (
+        (weight_gradient, TOKENS),
+        (bias_gradient, TOKENS),
+        (norm_gradient, TOKENS),
+        (embedding_gradient, TOKENS),
+        (head_gradient, VOCABULARIES),
+        (loss, VOCABULARIES),
+        (loss_gradient, VOCABULARIES),
+    ):
         figures = []
         for terms in sizes:
             figures.append(f"{{{terms}, {sum(measure(terms) for _ in range(DRAWS)) / DRAWS:.2e}}}")

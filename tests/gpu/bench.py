@@ -9,6 +9,7 @@ names the parts that it left out; run these alone. Three parts for the first min
 named, and do not use PyTorch: `headline`, gpt2 with the most important kinds of kernels; `profile`, the
 ops of the fastest exact kind; `llama`, three steps of llama-1b. `--peer N`: seconds for PyTorch's training
 of a model; `--product-tflops X`: the card's own peak, as gpu_probe measured it."""
+
 import collections
 import importlib.util
 import json
@@ -24,20 +25,40 @@ from runs import Runs, Table, call, left
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 BENCH = os.path.join(ROOT, "tools/bench")
 sys.path.insert(0, BENCH)
-from update import CASES as OPTIMIZERS, time_of_update   # noqa: E402
+from update import CASES as OPTIMIZERS, time_of_update  # noqa: E402
 
-MODELS = {"gpt2": (1024, 512), "smollm-135m": (2048, 256), "llama-1b": (2048, 64)}   # sequence, batch
+MODELS = {"gpt2": (1024, 512), "smollm-135m": (2048, 256), "llama-1b": (2048, 64)}  # sequence, batch
 # Goals in tokens/s on an H100 or H200 with samples of 1,024 tokens; batch; flags that a card of 80 GB needs
 # for that batch.
-MARKS = {"gpt2": (500_000, 512, ()), "qwen2.5-0.5b": (150_000, 128, ()), "qwen2.5-1.5b": (59_000, 64, ()), "qwen2.5-3b": (31_000, 64, ("--states", 8)),
-         "qwen2.5-7b": (14_000, 32, ("--states", 8, "--gradients", "bf16"))}
+MARKS = {
+    "gpt2": (500_000, 512, ()),
+    "qwen2.5-0.5b": (150_000, 128, ()),
+    "qwen2.5-1.5b": (59_000, 64, ()),
+    "qwen2.5-3b": (31_000, 64, ("--states", 8)),
+    "qwen2.5-7b": (14_000, 32, ("--states", 8, "--gradients", "bf16")),
+}
 # Kinds measured before PyTorch, and kinds measured after it. The most important come first.
-KERNELS = ("tensor", "wgmma", "wgmma --attention cudnn"), ("cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "cublaslt-wgmma --fast --attention cudnn",
-                                                             "cublaslt-wgmma", "portable")
+KERNELS = (
+    ("tensor", "wgmma", "wgmma --attention cudnn"),
+    (
+        "cublaslt",
+        "cublaslt --fast",
+        "cublaslt --fast --attention cudnn",
+        "cublaslt-wgmma --fast --attention cudnn",
+        "cublaslt-wgmma",
+        "portable",
+    ),
+)
 ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
-HEADLINE = ("wgmma", "wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "cublaslt-wgmma --fast --attention cudnn", "tensor")
-SECONDS_TO_BEGIN = 30   # with less time left nothing starts; at most an eighth of all time
-SECONDS_BEHIND = 150    # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
+HEADLINE = (
+    "wgmma",
+    "wgmma --attention cudnn",
+    "cublaslt --fast --attention cudnn",
+    "cublaslt-wgmma --fast --attention cudnn",
+    "tensor",
+)
+SECONDS_TO_BEGIN = 30  # with less time left nothing starts; at most an eighth of all time
+SECONDS_BEHIND = 150  # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
 SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
 # The fastest plans use all of a card's memory except the reserve, which the profiles estimate at 1 GiB
 # (`check.py memory` measures it). A context, kernels, graphs and NVIDIA's libraries may need more than that,
@@ -51,9 +72,17 @@ BEYOND_THE_CACHE = 100_000_000
 def flops_of_token(config, sequence):
     """6 for every weight of a matrix product, and causal attention forward and backward."""
     gpt2 = config["model_type"] == "gpt2"
-    width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
+    width, layers = (
+        (config["n_embd"], config["n_layer"])
+        if gpt2
+        else (config["hidden_size"], config["num_hidden_layers"])
+    )
     inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
-    shared = 1 if gpt2 else config.get("num_key_value_heads", config["num_attention_heads"]) / config["num_attention_heads"]
+    shared = (
+        1
+        if gpt2
+        else config.get("num_key_value_heads", config["num_attention_heads"]) / config["num_attention_heads"]
+    )
     block = width * width * (2 + 2 * shared) + width * inner * (2 if gpt2 else 3)
     return 6 * (layers * block + width * config["vocab_size"]) + 6 * layers * sequence * width
 
@@ -70,8 +99,10 @@ def marked(good):
 
 def told_of(theirs):
     """A model configuration for PyTorch."""
-    return (f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
-            f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''})")
+    return (
+        f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
+        f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''})"
+    )
 
 
 class Bench:
@@ -80,13 +111,24 @@ class Bench:
         self.table = Table()
         model = tiny or "gpt2"
         self.wgmma = False
-        self.table.part("wgmma", lambda: setattr(self, "wgmma", folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)))
+        self.table.part(
+            "wgmma",
+            lambda: setattr(
+                self, "wgmma", folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)
+            ),
+        )
         self.has_pytorch, self.peaks = importlib.util.find_spec("torch") is not None, peaks or {}
         if not wants_peaks:
             return
-        peaks, why = self.peer("peaks", seconds=120) if self.has_pytorch else (None, "there is no PyTorch here")
-        self.peaks |= peaks or {}   # only the peaks that were measured
-        self.table.row("the card, by PyTorch", bool(peaks or tiny), json.dumps(peaks) if peaks else (why.strip().splitlines() or ["-"])[-1])
+        peaks, why = (
+            self.peer("peaks", seconds=120) if self.has_pytorch else (None, "there is no PyTorch here")
+        )
+        self.peaks |= peaks or {}  # only the peaks that were measured
+        self.table.row(
+            "the card, by PyTorch",
+            bool(peaks or tiny),
+            json.dumps(peaks) if peaks else (why.strip().splitlines() or ["-"])[-1],
+        )
 
     def may_begin(self, what):
         if left() > min(SECONDS_TO_BEGIN, runs.SECONDS / 8):
@@ -101,9 +143,16 @@ class Bench:
         """PyTorch's result as a dictionary, or the reason for a failure."""
         device = ("--device", "cpu") if self.tiny else ()
         # PyTorch uses its own libraries, not the ones that gpu-check found for us.
-        environment = {**os.environ, "LD_LIBRARY_PATH": os.environ.get("PEER_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))}
+        environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": os.environ.get("PEER_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", "")),
+        }
         limit = ("--seconds", max(seconds - 5, 1)) if words[0] == "train" else ()
-        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *limit, *device], seconds, environment)
+        code, text, _ = call(
+            [sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *limit, *device],
+            seconds,
+            environment,
+        )
         # Each finding is a line. The fastest of the timed configurations counts. Other results are
         # cumulative, so the last line counts.
         findings = []
@@ -115,7 +164,11 @@ class Bench:
         findings = [found for found in findings if isinstance(found, dict)]
         if not findings:
             return None, text[-400:]
-        best = max(findings, key=lambda found: found["tokens_per_second"]) if "tokens_per_second" in findings[-1] else findings[-1]
+        best = (
+            max(findings, key=lambda found: found["tokens_per_second"])
+            if "tokens_per_second" in findings[-1]
+            else findings[-1]
+        )
         return best | ({} if code == 0 else {"cut": True}), ""
 
     def shape(self, name, sequence, batch):
@@ -131,13 +184,32 @@ class Bench:
         """The tokens/s of each step, or None and the reason for a failure."""
         with open(model, encoding="utf-8") as file:
             vocabulary = json.load(file)["vocab_size"]
-        return self.folder.speeds("run", steps, "--model", model, "--seq", sequence, "--batch", batch, "--device", "cuda", "--reserve", RESERVE,
-                                  "--kernels", *kernels.split(), *words, data=self.folder.tokens(vocabulary), patience=patience)
+        return self.folder.speeds(
+            "run",
+            steps,
+            "--model",
+            model,
+            "--seq",
+            sequence,
+            "--batch",
+            batch,
+            "--device",
+            "cuda",
+            "--reserve",
+            RESERVE,
+            "--kernels",
+            *kernels.split(),
+            *words,
+            data=self.folder.tokens(vocabulary),
+            patience=patience,
+        )
 
     def speed(self, what, shape, kernels, *words, mark=None, steps=6):
         """Adds a row to the table. Returns the median tokens/s without the first step."""
         # initializing billions of weights takes time
-        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100)
+        speeds, why = self.run(
+            *shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100
+        )
         if speeds is None:
             self.table.row(what, False, why)
             return None
@@ -145,8 +217,14 @@ class Bench:
         if "product_tflops" in self.peaks:
             with open(shape[0], encoding="utf-8") as file:
                 flops = flops_of_token(json.load(file), shape[1])
-            share = f", {speed * flops / self.peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
-        self.table.row(what, True, f"{speed:,.0f} tokens/s{share}" + (f", mark {mark:,}{marked(speed >= mark)}" if mark else ""))
+            share = (
+                f", {speed * flops / self.peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
+            )
+        self.table.row(
+            what,
+            True,
+            f"{speed:,.0f} tokens/s{share}" + (f", mark {mark:,}{marked(speed >= mark)}" if mark else ""),
+        )
         return speed
 
     def model(self, name):
@@ -164,7 +242,10 @@ class Bench:
         def compare(theirs):
             """The fastest kind of each mode. Modes differ in their bits and in what the bits depend on."""
             text = ""
-            for mode, kinds in (("exact", [k for k in speeds if "--fast" not in k]), ("fast", [k for k in speeds if "--fast" in k])):
+            for mode, kinds in (
+                ("exact", [k for k in speeds if "--fast" not in k]),
+                ("fast", [k for k in speeds if "--fast" in k]),
+            ):
                 if kinds:
                     best = max(kinds, key=speeds.get)
                     ratio = speeds[best] / theirs["tokens_per_second"]
@@ -174,7 +255,12 @@ class Bench:
         measure(KERNELS[0] if self.wgmma else ("tensor", "tensor --attention cudnn"))
         theirs = None
         if self.has_pytorch and self.may_begin(f"{name}, PyTorch"):
-            theirs, why = self.peer("train", *shape, *(("--eager",) if self.tiny else ()), seconds=min(self.peer_seconds, max(left() - SECONDS_BEHIND, left() / 2)))
+            theirs, why = self.peer(
+                "train",
+                *shape,
+                *(("--eager",) if self.tiny else ()),
+                seconds=min(self.peer_seconds, max(left() - SECONDS_BEHIND, left() / 2)),
+            )
             if theirs:
                 self.table.row(f"{name}, PyTorch", True, told_of(theirs) + compare(theirs))
             else:
@@ -185,7 +271,9 @@ class Bench:
 
     def marks(self):
         # all models with one kind of kernels, then the next kind
-        for kernels in self.kinds(("wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "wgmma", "tensor")):
+        for kernels in self.kinds(
+            ("wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "wgmma", "tensor")
+        ):
             for name, (mark, batch, words) in MARKS.items():
                 what = f"{name}, T 1024, bf16, {kernels} {' '.join(map(str, words))}".strip()
                 if self.may_begin(what):
@@ -195,12 +283,18 @@ class Bench:
         """The ops of a step with one micro-batch, as `--profile` measures them: name, flops, bytes,
         microseconds."""
         trace = self.folder.at("trace.json")
-        speeds, why = self.run(model, sequence, batch, kernels, "--micro-batch", batch, "--profile", trace, steps=1)
+        speeds, why = self.run(
+            model, sequence, batch, kernels, "--micro-batch", batch, "--profile", trace, steps=1
+        )
         if speeds is None:
             return None, why
         with open(trace, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
-        return [(e["name"], e["args"]["flops"], e["args"]["bytes"], e["args"]["measured_us"]) for e in events if e.get("tid") == 1 and e["ph"] == "X"], ""
+        return [
+            (e["name"], e["args"]["flops"], e["args"]["bytes"], e["args"]["measured_us"])
+            for e in events
+            if e.get("tid") == 1 and e["ph"] == "X"
+        ], ""
 
     def headline(self):
         """Training speed of gpt2, four steps for each kind of kernels."""
@@ -218,10 +312,14 @@ class Bench:
     def profile(self):
         self.ops((("gpt2", 1024, 64),), self.kinds(("wgmma",)) or ("tensor",))
 
-    def ops(self, models=(("gpt2", 1024, 64), ("llama-1b", 2048, 16)), kinds=("tensor", "wgmma", "cublaslt", "cublaslt-wgmma")):
+    def ops(
+        self,
+        models=(("gpt2", 1024, 64), ("llama-1b", 2048, 16)),
+        kinds=("tensor", "wgmma", "cublaslt", "cublaslt-wgmma"),
+    ):
         """Bandwidth of memory-bound ops and speed of matrix products, measured inside of a step. Bytes are
         those of the plan."""
-        for name, sequence, batch in models[:1 if self.tiny else 2]:
+        for name, sequence, batch in models[: 1 if self.tiny else 2]:
             for kernels in self.kinds(kinds):
                 what = f"{name}, {batch} x {sequence}, {kernels}"
                 if not self.may_begin(what):
@@ -237,9 +335,13 @@ class Bench:
                     for total, x in enumerate((flops, size, microseconds, 1)):
                         sums[op][total] += x
                 for op, (flops, size, microseconds, count) in sums.items():
-                    product = (op.startswith("linear") and op != "linear_bias_gradient") or op.startswith("attention") or op == "muon"
+                    product = (
+                        (op.startswith("linear") and op != "linear_bias_gradient")
+                        or op.startswith("attention")
+                        or op == "muon"
+                    )
                     if kernels != kinds[0] and not product:
-                        continue   # the same kernels for every kind
+                        continue  # the same kernels for every kind
                     text = f"{count} of {microseconds / count:,.0f} us: "
                     if product:
                         text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
@@ -256,8 +358,17 @@ class Bench:
         """16 heads of 64, causal, 16,384 tokens: forward, backward."""
         tokens, heads = (128, 1) if self.tiny else (16384, 16)
         for sequence in (64,) if self.tiny else (1024, 4096, 16384):
-            config = {"model_type": "gpt2", "vocab_size": 256, "n_positions": sequence, "n_embd": 64 * heads, "n_layer": 1, "n_head": heads,
-                      "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+            config = {
+                "model_type": "gpt2",
+                "vocab_size": 256,
+                "n_positions": sequence,
+                "n_embd": 64 * heads,
+                "n_layer": 1,
+                "n_head": heads,
+                "embd_pdrop": 0.0,
+                "attn_pdrop": 0.0,
+                "resid_pdrop": 0.0,
+            }
             path = self.folder.at(f"attention-{sequence}.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(config, file)
@@ -276,7 +387,14 @@ class Bench:
                 text = []
                 for op, times, peer in (("attention", 1, 0), ("attention_gradient", 2.5, 1)):
                     speed = times * flops / sum(us for name, _, _, us in events if name == op) * 1e-6
-                    text.append(f"{speed:,.4g} TFLOP/s" + (f" ({speed / theirs[peer]:.2f} of PyTorch's {theirs[peer]:,.0f})" if theirs else ""))
+                    text.append(
+                        f"{speed:,.4g} TFLOP/s"
+                        + (
+                            f" ({speed / theirs[peer]:.2f} of PyTorch's {theirs[peer]:,.0f})"
+                            if theirs
+                            else ""
+                        )
+                    )
                 self.table.row(what, True, "forward {}, backward {}".format(*text))
 
     def optimizers(self):
@@ -288,8 +406,23 @@ class Bench:
             if not self.may_begin(what):
                 continue
             try:
-                count, moved, seconds = time_of_update(self.folder.stowage, self.folder.at("here.json"), "--model", self.tiny or "gpt2", "--batch", 1,
-                                                       "--seq", 16, "--device", "cuda", "--optimizer", optimizer, "--states", bits, seconds=left())
+                count, moved, seconds = time_of_update(
+                    self.folder.stowage,
+                    self.folder.at("here.json"),
+                    "--model",
+                    self.tiny or "gpt2",
+                    "--batch",
+                    1,
+                    "--seq",
+                    16,
+                    "--device",
+                    "cuda",
+                    "--optimizer",
+                    optimizer,
+                    "--states",
+                    bits,
+                    seconds=left(),
+                )
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 self.table.row(what, False, str(error))
                 continue
@@ -313,13 +446,17 @@ class Bench:
             model, sequence, batch = self.shape(name, MODELS[name][0], 2)
             shape = ["--model", model, "--seq", sequence, "--batch", batch, "--states", 8]
             least = self.folder.least_budget(*shape)
-            speeds, why = self.folder.speeds("run", 2, *shape, "--device", "cuda", "--vram", least, "--tokenizer", "byte")
+            speeds, why = self.folder.speeds(
+                "run", 2, *shape, "--device", "cuda", "--vram", least, "--tokenizer", "byte"
+            )
             if speeds is None:
                 self.table.row(what, False, why)
                 continue
             arena = self.folder.plan("run")["bytes"]["arena"]
             text = f"{arena / 2**20:,.1f} MiB in the arena"
-            theirs, why = self.peer("least", model, sequence, seconds=left()) if self.has_pytorch else (None, "")
+            theirs, why = (
+                self.peer("least", model, sequence, seconds=left()) if self.has_pytorch else (None, "")
+            )
             if theirs and theirs["least_bytes"]:
                 ratio = arena / theirs["least_bytes"]
                 text += f", PyTorch {theirs['least_bytes'] / 2**20:,.0f} MiB in its allocator ({theirs['optimizer']}), ratio {ratio:.2f}{marked(ratio <= BUDGET_MARK)}"

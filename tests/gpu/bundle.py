@@ -5,6 +5,7 @@
 
 BUILD/unpacked holds the bundle's SHA-256. If BUILD holds programs that were built there (build.ninja), it
 is left alone."""
+
 import hashlib
 import os
 import shutil
@@ -13,7 +14,12 @@ import tarfile
 
 PACKED = "gpu-packages/programs.tar.xz"
 MOST_BYTES = 20 << 20
-PROGRAMS = ("tools/stowage/stowage", "tests/gpu/gpu_probe", "tests/gpu/gpu_kernel_tests", "tests/gpu/gpu_trainer_tests")
+PROGRAMS = (
+    "tools/stowage/stowage",
+    "tests/gpu/gpu_probe",
+    "tests/gpu/gpu_kernel_tests",
+    "tests/gpu/gpu_trainer_tests",
+)
 
 
 def digest_of(path):
@@ -35,7 +41,9 @@ def unpack(build, packed=PACKED):
         return f"{build} was built here"
     if not os.path.exists(packed):
         stale = f"; what lies in {build} is some other bundle's" if stamp_of(build) else ""
-        raise ValueError(f"there is no {packed}: run 'tools/gpu-check bundle' where there is a network and carry gpu-packages by name, or run 'tools/gpu-check build' first{stale}")
+        raise ValueError(
+            f"there is no {packed}: run 'tools/gpu-check bundle' where there is a network and carry gpu-packages by name, or run 'tools/gpu-check build' first{stale}"
+        )
     digest = digest_of(packed)
     if stamp_of(build) == digest:
         return f"{build} holds this bundle, {digest[:12]}"
@@ -55,7 +63,9 @@ def unpack(build, packed=PACKED):
 
 
 def size_of(folder):
-    return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
+    return sum(
+        os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names
+    )
 
 
 def main(words):
@@ -67,7 +77,9 @@ def main(words):
     elif words[:1] == ["size"] and len(words) <= 2:
         folder = words[1] if len(words) == 2 else os.path.dirname(PACKED)
         size = size_of(folder)
-        print(f"{folder}/ has {size / 2**20:.1f} MiB, of at most {MOST_BYTES >> 20}: carry it by name, git ignores it")
+        print(
+            f"{folder}/ has {size / 2**20:.1f} MiB, of at most {MOST_BYTES >> 20}: carry it by name, git ignores it"
+        )
         if size >= MOST_BYTES:
             sys.exit("tools/gpu-check: error: that is too much to be carried")
     else:

@@ -10,6 +10,7 @@ training it with a large budget and with 8 GiB; `products` runs only the product
 
 Prints one line of a table for each check. The whole output of failing programs goes to a file next to the
 table: SAID or said.txt."""
+
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import time
 from isolated import run_if_any_runs, run_isolated
 from runs import Runs, Table, call, card_bytes_in_use, clipped, left, options
 
-BUILD, is_limited = sys.argv[1], False   # is_limited: --seconds was given
+BUILD, is_limited = sys.argv[1], False  # is_limited: --seconds was given
 table = Table()
 row = table.row
 
@@ -31,7 +32,13 @@ def program(name, path, first=None, chosen="*"):
     begin = time.monotonic()
     outcome = run_if_any_runs(path, first, chosen) if first else run_isolated(path, chosen)
     good = outcome.is_good() or (is_limited and outcome.passed > 0 and not outcome.failed)
-    row(name, good, f"{outcome}" if outcome.failed or outcome.skipped or outcome.left_out else f"{outcome} in {time.monotonic() - begin:.0f} s")
+    row(
+        name,
+        good,
+        f"{outcome}"
+        if outcome.failed or outcome.skipped or outcome.left_out
+        else f"{outcome} in {time.monotonic() - begin:.0f} s",
+    )
     for words in outcome.words[:2]:
         print("".join("        " + line + "\n" for line in words.splitlines()[-25:]), end="", flush=True)
     for words in outcome.words:
@@ -45,16 +52,34 @@ def keep(name, words):
 
 def libraries(folder, model):
     """Checks NVIDIA's libraries. If a machine lacks them, their tests skip."""
-    for kernels, words in (("cuBLASLt", ["--kernels", "cublaslt"]), ("cuDNN", ["--kernels", "tensor", "--attention", "cudnn"])):
-        code, text, _ = folder.train("a", *model, "--precision", "bf16", *words, "--device", "cuda", "--vram", "4GiB")
+    for kernels, words in (
+        ("cuBLASLt", ["--kernels", "cublaslt"]),
+        ("cuDNN", ["--kernels", "tensor", "--attention", "cudnn"]),
+    ):
+        code, text, _ = folder.train(
+            "a", *model, "--precision", "bf16", *words, "--device", "cuda", "--vram", "4GiB"
+        )
         told = [line for line in text.splitlines() if "our own kernels" in line]
         row("NVIDIA's " + kernels, code == 0 and not told, "\n".join(told) if code == 0 else text[-400:])
 
 
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
-LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
+LONG = [
+    "--model",
+    "smollm-135m",
+    "--batch",
+    4,
+    "--seq",
+    512,
+    "--steps",
+    3,
+    "--states",
+    32,
+    "--tokenizer",
+    "byte",
+]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
-CHAIN = 256   # kernels::chain_terms: loss chunks of a sample begin at multiples of it
+CHAIN = 256  # kernels::chain_terms: loss chunks of a sample begin at multiples of it
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
@@ -72,7 +97,9 @@ def same_bits(folder, model, precision, kernels, host="16GiB", name=""):
     row(f"E1 twice the same bits, {what}", twice, "")
     least = folder.least_budget(*model[:6], "--states", 32, *numerics)
     folder.train("c", *model, *numerics, "--device", "cuda", "--vram", least)
-    folder.train("d", *model, *numerics, "--device", "cuda", "--vram", host, "--micro-batch", 1, "--recompute", "full")
+    folder.train(
+        "d", *model, *numerics, "--device", "cuda", "--vram", host, "--micro-batch", 1, "--recompute", "full"
+    )
     cut = folder.weights("a") == folder.weights("c") == folder.weights("d")
     row(f"E2, E3 any budget and split, {what}", cut, f"least {least} bytes")
     return twice and cut
@@ -81,10 +108,24 @@ def same_bits(folder, model, precision, kernels, host="16GiB", name=""):
 def bits(folder, nano, long, deep):
     """Checks a small model with all kinds of kernels, and `deep`, whose heads of 64 suit wgmma's
     attention, with tensor-core kernels."""
-    wgmma = [("bf16", "wgmma"), ("fp16", "wgmma"), ("bf16", "cublaslt-wgmma")] if folder.has_wgmma(*NANO[:6]) else []
-    for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), *wgmma, ("bf16", "cublaslt"),
-                               ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn"),
-                               ("bf16", "tensor --optimizer muon")):
+    wgmma = (
+        [("bf16", "wgmma"), ("fp16", "wgmma"), ("bf16", "cublaslt-wgmma")]
+        if folder.has_wgmma(*NANO[:6])
+        else []
+    )
+    for precision, kernels in (
+        ("fp32", "portable"),
+        ("bf16", "portable"),
+        ("bf16", "tensor"),
+        ("fp16", "tensor"),
+        *wgmma,
+        ("bf16", "cublaslt"),
+        ("fp16", "cublaslt"),
+        ("fp32", "cublaslt"),
+        ("bf16", "tensor --attention cudnn"),
+        ("fp16", "tensor --attention cudnn"),
+        ("bf16", "tensor --optimizer muon"),
+    ):
         if not same_bits(folder, nano, precision, kernels, "4GiB"):
             continue
         numerics = ["--precision", precision, "--kernels", *kernels.split()]
@@ -95,7 +136,9 @@ def bits(folder, nano, long, deep):
         # samples long enough for the library's weight gradients and for several blocks of queries
         if "cublaslt" in kernels or "cudnn" in kernels:
             for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
-                folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
+                folder.train(
+                    out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples
+                )
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")
     for precision, kernels in (("bf16", "tensor"), *wgmma[:1]):
         same_bits(folder, deep, precision, kernels, name="heads of 64")
@@ -106,14 +149,20 @@ def wgmma_bits(folder, deep):
     if not folder.has_wgmma(*deep[:6]):
         return row("E1 to E3 with wgmma", False, "there is no wgmma here")
     holds = same_bits(folder, deep, "bf16", "wgmma", name="heads of 64")
-    row("E1 to E3 with wgmma on smollm-135m", holds, "yes: flip wgmma_is_default (planner/plan/request.cpp)" if holds else "no: the default stays")
+    row(
+        "E1 to E3 with wgmma on smollm-135m",
+        holds,
+        "yes: flip wgmma_is_default (planner/plan/request.cpp)" if holds else "no: the default stays",
+    )
 
 
 def odd_samples(folder, model, deep):
     """Samples whose length is not a multiple of the tensor cores' steps. Samples of `deep` are longer than
     a chain of additions, so that loss chunks begin inside of them."""
     has_wgmma = folder.has_wgmma(*NANO[:6])
-    odd_samples_of(folder, model, 33, ("tensor", "wgmma", "cublaslt") if has_wgmma else ("tensor", "cublaslt"), "")
+    odd_samples_of(
+        folder, model, 33, ("tensor", "wgmma", "cublaslt") if has_wgmma else ("tensor", "cublaslt"), ""
+    )
     odd_samples_of(folder, deep, 301, ("tensor", "wgmma") if has_wgmma else ("tensor",), ", heads of 64")
 
 
@@ -121,14 +170,26 @@ def odd_samples_of(folder, model, sequence, all_kernels, name):
     for kernels in all_kernels:
         numerics = ["--precision", "bf16", "--kernels", kernels]
         shape = [*model[:4], "--seq", sequence]
-        code, text, _ = folder.train("a", *shape, *model[6:], *numerics, "--device", "cuda", "--vram", "16GiB" if sequence > CHAIN else "4GiB")
+        code, text, _ = folder.train(
+            "a",
+            *shape,
+            *model[6:],
+            *numerics,
+            "--device",
+            "cuda",
+            "--vram",
+            "16GiB" if sequence > CHAIN else "4GiB",
+        )
         for micro_batch in (model[3], 2):
             tight = ["--micro-batch", micro_batch]
             least = folder.least_budget(*shape, "--states", 32, *numerics, *tight)
             folder.train("b", *shape, *model[6:], *numerics, *tight, "--device", "cuda", "--vram", least)
             chunks, are_cut = folder.plan("b")["loss_chunks"], sequence > CHAIN
-            row(f"E2, E3 {sequence} tokens, micro-batch {micro_batch}, {kernels} kernels{name}", (chunks > 1 or not are_cut) and folder.weights("a") == folder.weights("b"),
-                f"{chunks} loss chunks" if code == 0 else text[-600:])
+            row(
+                f"E2, E3 {sequence} tokens, micro-batch {micro_batch}, {kernels} kernels{name}",
+                (chunks > 1 or not are_cut) and folder.weights("a") == folder.weights("b"),
+                f"{chunks} loss chunks" if code == 0 else text[-600:],
+            )
 
 
 def two_budgets(folder, model, small, large, kinds=("tensor", "wgmma")):
@@ -137,11 +198,17 @@ def two_budgets(folder, model, small, large, kinds=("tensor", "wgmma")):
     for kernels in [k for k in kinds if has_wgmma or k != "wgmma"] or ["tensor"]:
         plans = []
         for out, budget in (("a", small), ("b", large)):
-            code, text, _ = folder.train(out, *model, "--kernels", kernels, "--device", "cuda", "--vram", budget)
+            code, text, _ = folder.train(
+                out, *model, "--kernels", kernels, "--device", "cuda", "--vram", budget
+            )
             if code != 0:
                 break
             plans.append("micro-batch {micro_batch}, {accumulation_steps} steps".format(**folder.plan(out)))
-        row(f"E2, E3 {small} and {large}, {kernels} kernels", code == 0 and folder.weights("a") == folder.weights("b"), "; ".join(plans) if code == 0 else text[-600:])
+        row(
+            f"E2, E3 {small} and {large}, {kernels} kernels",
+            code == 0 and folder.weights("a") == folder.weights("b"),
+            "; ".join(plans) if code == 0 else text[-600:],
+        )
 
 
 def offload(folder, model):
@@ -152,8 +219,11 @@ def offload(folder, model):
         least = folder.least_budget(*model[:6], "--states", 32, *numerics, *host)
         folder.train("b", *model, *numerics, *host, "--device", "cuda", "--vram", least)
         offloaded = len(folder.plan("b")["offload"])
-        row(f"E2 in host memory, {precision}, {kernels} kernels", offloaded > 0 and folder.weights("a") == folder.weights("b"),
-            f"least {least} bytes, {offloaded} kinds of tensors" if code == 0 else text[-600:])
+        row(
+            f"E2 in host memory, {precision}, {kernels} kernels",
+            offloaded > 0 and folder.weights("a") == folder.weights("b"),
+            f"least {least} bytes, {offloaded} kinds of tensors" if code == 0 else text[-600:],
+        )
 
 
 def memory(folder, models):
@@ -161,9 +231,25 @@ def memory(folder, models):
     peak, first with the reserve that the card's profile assumes and then with the one that a calibration
     measured. Other processes must not use the card meanwhile."""
     for model, words in models:
-        code, text, _ = call([folder.stowage, "calibrate", "--model", model, *words, "--device", "cuda", "--out", folder.at("card.json")])
+        code, text, _ = call(
+            [
+                folder.stowage,
+                "calibrate",
+                "--model",
+                model,
+                *words,
+                "--device",
+                "cuda",
+                "--out",
+                folder.at("card.json"),
+            ]
+        )
         told = re.search("outside the arena .*", text)
-        row(f"calibration of {os.path.basename(model)}", code == 0, (told[0] if told else "the reserve is as assumed") if code == 0 else text[-600:])
+        row(
+            f"calibration of {os.path.basename(model)}",
+            code == 0,
+            (told[0] if told else "the reserve is as assumed") if code == 0 else text[-600:],
+        )
         for device in ["cuda"] + ([folder.at("card.json")] if code == 0 else []):
             memory_of(folder, model, words, device)
 
@@ -175,14 +261,29 @@ def memory_of(folder, model, words, device):
     def watch():
         nonlocal most
         most = max(most, card_bytes_in_use() or 0)
-    speeds, why = folder.speeds("m", 20, "--model", model, *words, "--device", device, "--tokenizer", "byte", watch=None if before is None else watch)
+
+    speeds, why = folder.speeds(
+        "m",
+        20,
+        "--model",
+        model,
+        *words,
+        "--device",
+        device,
+        "--tokenizer",
+        "byte",
+        watch=None if before is None else watch,
+    )
     if speeds is None or before is None:
         row(name, speeds is not None, why or "nvidia-smi does not tell")
         return
     planned = folder.plan("m")["bytes"]
     used, apart = most - before, most - before - planned["peak"]
-    row(name, abs(apart) <= max(planned["peak"] // 100, 32 << 20),
-        f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena")
+    row(
+        name,
+        abs(apart) <= max(planned["peak"] // 100, 32 << 20),
+        f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena",
+    )
 
 
 SOME = "Norm.*:Adapter.Random*:Scale.*:QkNorm.*:QkNormGradient.Cut*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
@@ -197,7 +298,13 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
     os.environ["STW_OWN_KERNELS"] = "1"
     # registered.cpp: the memory after a buffer is not accessible to the device
     os.environ["STW_GUARDED"] = "1"
-    for tool, chosen in runs_of or (("memcheck", SOME), ("memcheck", BY_WARPS), ("racecheck", SOME), ("racecheck", BY_WARPS), ("synccheck", SOME + ":" + BY_WARPS)):
+    for tool, chosen in runs_of or (
+        ("memcheck", SOME),
+        ("memcheck", BY_WARPS),
+        ("racecheck", SOME),
+        ("racecheck", BY_WARPS),
+        ("synccheck", SOME + ":" + BY_WARPS),
+    ):
         if tool not in tools:
             continue
         if tool != "memcheck":
@@ -207,13 +314,29 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
             row(name, False, "left out for want of time")
             continue
         # Failing runtime calls are not reported: the tests see them, and handle some.
-        code, text, took = call(["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--error-exitcode", "9", kernels, "--gtest_filter=" + chosen],
-                                left() - 5 if runs_of else 120)
-        if "Device not supported" in text:   # some sandboxes do not let tools inspect the device
+        code, text, took = call(
+            [
+                "compute-sanitizer",
+                "--tool",
+                tool,
+                "--report-api-errors",
+                "no",
+                "--error-exitcode",
+                "9",
+                kernels,
+                "--gtest_filter=" + chosen,
+            ],
+            left() - 5 if runs_of else 120,
+        )
+        if "Device not supported" in text:  # some sandboxes do not let tools inspect the device
             return row(name, True, "left out: compute-sanitizer does not support this machine")
         # later errors are consequences
         first = [line for line in text.splitlines() if line.startswith("=========")][:25]
-        row(name, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + "\n".join(first) + "\n" + text[-300:]))
+        row(
+            name,
+            code == 0,
+            f"{took:.0f} s" + ("" if code == 0 else "\n" + "\n".join(first) + "\n" + text[-300:]),
+        )
         if code != 0:
             keep(name, text)
 
@@ -232,23 +355,71 @@ def main():
     words, tiny = sys.argv[2:], None
     given = options(words, "tiny")
     tiny, is_limited = given.get("tiny"), "seconds" in given
-    kernels, trainer = (os.path.join(BUILD, "tests/gpu", name) for name in ("gpu_kernel_tests", "gpu_trainer_tests"))
+    kernels, trainer = (
+        os.path.join(BUILD, "tests/gpu", name) for name in ("gpu_kernel_tests", "gpu_trainer_tests")
+    )
     with Runs(BUILD) as folder:
         shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32] if tiny else NANO
-        deep = ["--model", with_wide_heads(folder, tiny), "--batch", 3, "--seq", 32, "--steps", 1, "--states", 32] if tiny else LONG
+        deep = (
+            [
+                "--model",
+                with_wide_heads(folder, tiny),
+                "--batch",
+                3,
+                "--seq",
+                32,
+                "--steps",
+                1,
+                "--states",
+                32,
+            ]
+            if tiny
+            else LONG
+        )
         budgets = (shape, "1026MiB", "2GiB") if tiny else (GPT2, "8GiB", "80GiB")
-        parts = {"bits": lambda: bits(folder, shape, shape if tiny else LONG, deep), "samples": lambda: odd_samples(folder, shape, deep),
-                 "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),
-                 "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE), "libraries": lambda: libraries(folder, shape)}
+        parts = {
+            "bits": lambda: bits(folder, shape, shape if tiny else LONG, deep),
+            "samples": lambda: odd_samples(folder, shape, deep),
+            "budgets": lambda: two_budgets(folder, *budgets),
+            "offload": lambda: offload(folder, shape),
+            "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE),
+            "libraries": lambda: libraries(folder, shape),
+        }
         # on an emulated device only a few, to see that they run
-        some = {"kernels": "Add.*:Scale.*", "training": "DeviceTrainingCases.*"} if tiny else {"kernels": "*", "training": "*"}
-        programs = {"kernels": lambda: program("kernels", kernels, "Add.*", some["kernels"]), "training": lambda: program("training", trainer, None, some["training"])}
+        some = (
+            {"kernels": "Add.*:Scale.*", "training": "DeviceTrainingCases.*"}
+            if tiny
+            else {"kernels": "*", "training": "*"}
+        )
+        programs = {
+            "kernels": lambda: program("kernels", kernels, "Add.*", some["kernels"]),
+            "training": lambda: program("training", trainer, None, some["training"]),
+        }
         if not tiny:
             # the slowest part comes last
-            parts = {"libraries": parts.pop("libraries"), **programs, **parts, "sanitizers": lambda: sanitizers(kernels)}
-        every = parts | programs | {tool: lambda tool=tool: sanitizers(kernels, (tool,)) for tool in ("memcheck", "racecheck", "synccheck")} | {
-            "wgmma": lambda: wgmma_bits(folder, deep), "eighty": lambda: two_budgets(folder, budgets[0], budgets[1], "2GiB" if tiny else "60GiB", ("wgmma",)),
-            "products": lambda: sanitizers(kernels, runs_of=(("memcheck", "Add.*" if tiny else PRODUCTS),), least=5)}
+            parts = {
+                "libraries": parts.pop("libraries"),
+                **programs,
+                **parts,
+                "sanitizers": lambda: sanitizers(kernels),
+            }
+        every = (
+            parts
+            | programs
+            | {
+                tool: lambda tool=tool: sanitizers(kernels, (tool,))
+                for tool in ("memcheck", "racecheck", "synccheck")
+            }
+            | {
+                "wgmma": lambda: wgmma_bits(folder, deep),
+                "eighty": lambda: two_budgets(
+                    folder, budgets[0], budgets[1], "2GiB" if tiny else "60GiB", ("wgmma",)
+                ),
+                "products": lambda: sanitizers(
+                    kernels, runs_of=(("memcheck", "Add.*" if tiny else PRODUCTS),), least=5
+                ),
+            }
+        )
         for word in words:
             if word not in every:
                 sys.exit(f"check.py: {word}: expected one of {', '.join(every)}")

@@ -15,8 +15,10 @@
 using namespace stw::probe;
 
 static const std::vector<Part> all_parts = {
-    {"peaks", measure_peaks}, {"tiles", check_tiles},    {"attention", check_attention}, {"chain", check_chain}, {"products", measure_products},
-    {"variants", check_variants}, {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},  {"branch", check_branch},
+    {"peaks", measure_peaks}, {"tiles", check_tiles},         {"attention", check_attention},
+    {"chain", check_chain},   {"products", measure_products}, {"variants", check_variants},
+    {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},
+    {"branch", check_branch},
 };
 // Runs only if named.
 static const Part once = {"once", run_once};
@@ -24,7 +26,10 @@ static const Part once = {"once", run_once};
 static int usage(const std::string& wrong) {
   std::string names;
   for (const Part& part : all_parts) names += " " + part.name;
-  std::fprintf(stderr, "gpu_probe: %s\nusage: gpu_probe [--small] [--seconds N] [--part-seconds N] [--out FILE] [--crash PART] [--hang PART] [PART...]\nparts:%s once\n", wrong.c_str(), names.c_str());
+  std::fprintf(stderr,
+               "gpu_probe: %s\nusage: gpu_probe [--small] [--seconds N] [--part-seconds N] [--out FILE] "
+               "[--crash PART] [--hang PART] [PART...]\nparts:%s once\n",
+               wrong.c_str(), names.c_str());
   return 2;
 }
 

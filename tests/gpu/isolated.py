@@ -1,5 +1,6 @@
 """Runs each suite of a GoogleTest program in a process of its own, so that a broken device or a hang
 affects only that suite."""
+
 import concurrent.futures
 import os
 import re
@@ -8,7 +9,7 @@ import time
 import runs
 from runs import call, left
 
-AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites that run at once
+AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))  # suites that run at once
 
 
 def tests_of(program, chosen="*"):
@@ -32,7 +33,7 @@ class Outcome:
     def __init__(self):
         # words: output of failed runs
         self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []
-        self.gave_up = False   # the remaining tests were not tried
+        self.gave_up = False  # the remaining tests were not tried
 
     def add(self, other):
         self.passed += other.passed
@@ -42,9 +43,12 @@ class Outcome:
     def __str__(self):
         left = f", {len(self.left_out)} suites left out for want of time" if self.left_out else ""
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
-        return f"{self.passed} passed, {len(self.failed)} failed{skipped}{left}" + "".join("\n        " + name for name in self.failed + self.left_out) + \
-               "".join("\n        skipped: " + name for name in self.skipped) + \
-               ("\n        the others were not tried" if self.gave_up else "")
+        return (
+            f"{self.passed} passed, {len(self.failed)} failed{skipped}{left}"
+            + "".join("\n        " + name for name in self.failed + self.left_out)
+            + "".join("\n        skipped: " + name for name in self.skipped)
+            + ("\n        the others were not tried" if self.gave_up else "")
+        )
 
     def is_good(self):
         return self.passed > 0 and not self.failed and not self.left_out
@@ -57,13 +61,19 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
     tests = [suite + name for name in names]
 
     def run(chosen, seconds):
-        code, text, _ = call([program, "--gtest_filter=" + ":".join(chosen)], min(seconds, end - time.monotonic()))
+        code, text, _ = call(
+            [program, "--gtest_filter=" + ":".join(chosen)], min(seconds, end - time.monotonic())
+        )
         passed, skipped = ended_in("OK", text) & set(chosen), ended_in("SKIPPED", text) & set(chosen)
         outcome.passed += len(passed)
         outcome.skipped += sorted(skipped)
         if code != 0 or len(passed | skipped) < len(chosen):
             outcome.words.append(text)
-        return code, ended_in("FAILED", text) & set(chosen), [test for test in chosen if test not in passed | skipped]
+        return (
+            code,
+            ended_in("FAILED", text) & set(chosen),
+            [test for test in chosen if test not in passed | skipped],
+        )
 
     if time.monotonic() > end:
         outcome.left_out.append(suite + "*")
@@ -77,9 +87,14 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
         code_alone, _, missing_alone = run([test], test_seconds)
         if code_alone != 0 or missing_alone:
             outcome.failed.append(test)
-    if (code != 0 or missing) and not outcome.failed:   # each passes alone
-        outcome.failed += [test + " (with its suite; it passes alone)" for test in sorted(failed_together)] or [suite + "* (together)"]
-    print(f"      {suite}* {outcome.passed} of {len(tests)} passed in {time.monotonic() - begin:.0f} s", flush=True)
+    if (code != 0 or missing) and not outcome.failed:  # each passes alone
+        outcome.failed += [
+            test + " (with its suite; it passes alone)" for test in sorted(failed_together)
+        ] or [suite + "* (together)"]
+    print(
+        f"      {suite}* {outcome.passed} of {len(tests)} passed in {time.monotonic() - begin:.0f} s",
+        flush=True,
+    )
     return outcome
 
 
@@ -90,7 +105,10 @@ def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_se
     if not suites:
         outcome.words.append(said)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for found in pool.map(lambda suite: run_suite(program, suite[0], suite[1], suite_seconds, test_seconds, end), suites.items()):
+        for found in pool.map(
+            lambda suite: run_suite(program, suite[0], suite[1], suite_seconds, test_seconds, end),
+            suites.items(),
+        ):
             outcome.add(found)
     return outcome
 

@@ -1,5 +1,6 @@
 """Tests isolated.py with programs that imitate GoogleTest and misbehave: they break the device, hang, or
 fail at their end."""
+
 import concurrent.futures
 import contextlib
 import io
@@ -71,13 +72,21 @@ class Isolated(unittest.TestCase):
         self.assertEqual(str(outcome), "4 passed, 0 failed")
 
     def test_what_breaks_the_device_breaks_nothing_else(self):
-        outcome = self.run_on({"A.": {"x": "", "bad": "break", "y": "", "z": ""}, "B.": {"x": ""}, "C.": {"x": "", "bad": "crash", "y": ""}})
+        outcome = self.run_on(
+            {
+                "A.": {"x": "", "bad": "break", "y": "", "z": ""},
+                "B.": {"x": ""},
+                "C.": {"x": "", "bad": "crash", "y": ""},
+            }
+        )
         self.assertFalse(outcome.is_good())
         self.assertEqual((outcome.passed, outcome.failed), (6, ["A.bad", "C.bad"]))
         self.assertIn("A.bad", outcome.words[0])
 
     def test_what_never_ends_is_stopped(self):
-        outcome = self.run_on({"A.": {"x": "", "bad": "hang", "y": ""}, "B.": {"x": ""}}, suite_seconds=2, test_seconds=2)
+        outcome = self.run_on(
+            {"A.": {"x": "", "bad": "hang", "y": ""}, "B.": {"x": ""}}, suite_seconds=2, test_seconds=2
+        )
         self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad"]))
         self.assertIn("ran past its time", outcome.words[0])
 
@@ -97,7 +106,9 @@ class Isolated(unittest.TestCase):
 
     def test_what_fails_beside_others_alone_fails(self):
         outcome = self.run_on({"A.": {"x": "", "bad": "beside others"}, "B.": {"x": "", "y": "silent"}})
-        self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad (with its suite; it passes alone)", "B.y"]))
+        self.assertEqual(
+            (outcome.passed, outcome.failed), (3, ["A.bad (with its suite; it passes alone)", "B.y"])
+        )
         self.assertFalse(outcome.is_good())
 
     def test_where_nothing_runs_the_others_are_not_tried(self):
@@ -110,7 +121,9 @@ class Isolated(unittest.TestCase):
     def test_what_is_said_too_often_is_clipped(self):
         self.assertEqual(clipped("abc", 4), "abc")
         text = clipped("a" * 1000 + "b" * 1000, 100)
-        self.assertTrue(text.startswith("a" * 50 + "\n") and text.endswith("\n" + "b" * 50) and " 1900 " in text)
+        self.assertTrue(
+            text.startswith("a" * 50 + "\n") and text.endswith("\n" + "b" * 50) and " 1900 " in text
+        )
 
     def test_what_is_skipped_is_named(self):
         outcome = self.run_on({"A.": {"x": "", "y": "skip"}, "B.": {"x": "skip", "bad": "fail"}})
@@ -174,6 +187,7 @@ class Isolated(unittest.TestCase):
 
 class Packed(unittest.TestCase):
     """tools/gpu-check in a tree of its own. The build makes no program, and the programs do nothing."""
+
     ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 
     def put(self, path, text):
@@ -184,8 +198,15 @@ class Packed(unittest.TestCase):
         os.chmod(path, stat.S_IRWXU)
 
     def check(self, *words):
-        return subprocess.run(["tools/gpu-check", *words], cwd=self.tree, env={**os.environ, "PATH": self.tree + "/bin:" + os.environ["PATH"], "OUT": self.tree},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return subprocess.run(
+            ["tools/gpu-check", *words],
+            cwd=self.tree,
+            env={**os.environ, "PATH": self.tree + "/bin:" + os.environ["PATH"], "OUT": self.tree},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
 
     @unittest.skipUnless(shutil.which("xz"), "there is no xz")
     def test_programs_come_from_another_machine(self):
@@ -196,10 +217,24 @@ class Packed(unittest.TestCase):
             shutil.copy(os.path.join(self.ROOT, "tests/gpu/bundle.py"), self.tree + "/tests/gpu/bundle.py")
             for tool, text in (("meson", ""), ("ninja", ""), ("nvidia-smi", "echo 'A card, 9.0'")):
                 self.put("bin/" + tool, "#!/bin/sh\n" + text + "\n")
-            self.put("tests/gpu/check.py", "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], stdout=subprocess.PIPE).stdout.decode())\n")
+            self.put(
+                "tests/gpu/check.py",
+                "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], stdout=subprocess.PIPE).stdout.decode())\n",
+            )
             self.put("gpu-packages/commit", "abc123")
-            self.put("build-gpu/tools/stowage/stowage", '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n')
-            for path in ("src/libstowage.so.0.1.0", "src/libstowage.so.0.1.0.p/large.o", "tests/gpu/gpu_probe", "tests/gpu/gpu_kernel_tests", "tests/gpu/gpu_trainer_tests", "meson-logs/meson-log.txt", ".ninja_log"):
+            self.put(
+                "build-gpu/tools/stowage/stowage",
+                '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n',
+            )
+            for path in (
+                "src/libstowage.so.0.1.0",
+                "src/libstowage.so.0.1.0.p/large.o",
+                "tests/gpu/gpu_probe",
+                "tests/gpu/gpu_kernel_tests",
+                "tests/gpu/gpu_trainer_tests",
+                "meson-logs/meson-log.txt",
+                ".ninja_log",
+            ):
                 self.put("build-gpu/" + path, "the library")
             os.symlink("libstowage.so.0.1.0", self.tree + "/build-gpu/src/libstowage.so.0")
             self.assertEqual(self.check("build", "90").returncode, 0)
@@ -212,7 +247,10 @@ class Packed(unittest.TestCase):
             self.assertFalse(os.path.exists(self.tree + "/build-gpu/src/libstowage.so.0.1.0.p"))
             named = self.check("test", "--seconds", "99", "kernels")
             self.assertEqual(named.returncode, 0, named.stdout)
-            self.assertTrue([name for name in os.listdir(self.tree) if name.endswith("-abc123-test-kernels.txt")], os.listdir(self.tree))
+            self.assertTrue(
+                [name for name in os.listdir(self.tree) if name.endswith("-abc123-test-kernels.txt")],
+                os.listdir(self.tree),
+            )
             shutil.rmtree(self.tree + "/build-gpu")
             os.remove(self.tree + "/gpu-packages/programs.tar.xz")
             self.assertIn("run 'tools/gpu-check build' first", self.check("test").stdout)

@@ -9,6 +9,7 @@ Every step has a time cap and ends with it. The output of a step goes at once to
 table of all steps to PREFIX-table.txt after each step, so that a killed call leaves both. PREFIX is an
 environment variable, or the name of the call. `--tiny` is for emulated devices: a tiny model and small
 sizes."""
+
 import collections
 import importlib.util
 import json
@@ -24,9 +25,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = {"first": 300, "second": 310}
 PEER_SECONDS = 120
-LEAST_SECONDS = 8     # a step with less time is left out
-TO_END = 4            # seconds between a step's own limit and its cap
-TO_DIE = 3            # seconds between SIGTERM and SIGKILL
+LEAST_SECONDS = 8  # a step with less time is left out
+TO_END = 4  # seconds between a step's own limit and its cap
+TO_DIE = 3  # seconds between SIGTERM and SIGKILL
 
 # `command`: a function of the seconds left that returns the arguments, or the reason for leaving the step
 # out. `cap`: in seconds. `shows`: a pattern; its last matches go into the table. `stops`: whether a failure
@@ -44,7 +45,16 @@ class Plan:
     def script(self, name, *words):
         """Arguments of a script in this folder, with its time limit less the time that it needs to end."""
         tiny = ("--tiny", self.tiny) if self.tiny else ()
-        return lambda seconds: [sys.executable, "-B", os.path.join(HERE, name), self.build, *tiny, "--seconds", f"{max(seconds - TO_END, 1):.0f}", *words]
+        return lambda seconds: [
+            sys.executable,
+            "-B",
+            os.path.join(HERE, name),
+            self.build,
+            *tiny,
+            "--seconds",
+            f"{max(seconds - TO_END, 1):.0f}",
+            *words,
+        ]
 
     def probe(self, *words):
         path = os.path.join(self.build, "tests/gpu/gpu_probe")
@@ -53,19 +63,50 @@ class Plan:
     def profiled(self, _):
         if not shutil.which("ncu"):
             return "there is no ncu here"
-        return ["ncu", "--section", "SpeedOfLight", "--section", "WarpStateStats", "--section", "Occupancy", *self.probe("--here", "once")]
+        return [
+            "ncu",
+            "--section",
+            "SpeedOfLight",
+            "--section",
+            "WarpStateStats",
+            "--section",
+            "Occupancy",
+            *self.probe("--here", "once"),
+        ]
 
     def peer(self, seconds):
         if importlib.util.find_spec("torch") is None:
             return "there is no PyTorch here"
         if self.tiny:
-            return [sys.executable, self.peer_script(), "train", self.tiny, "32", "2", "--eager", "--device", "cpu", "--seconds", f"{seconds - TO_END:.0f}"]
-        from bench import MODELS, preset   # imported here because the paths of the tree are set now
+            return [
+                sys.executable,
+                self.peer_script(),
+                "train",
+                self.tiny,
+                "32",
+                "2",
+                "--eager",
+                "--device",
+                "cpu",
+                "--seconds",
+                f"{seconds - TO_END:.0f}",
+            ]
+        from bench import MODELS, preset  # imported here because the paths of the tree are set now
+
         config = self.prefix + "-gpt2.json"
         with open(config, "w", encoding="utf-8") as file:
             json.dump(preset("gpt2"), file)
         sequence, batch = MODELS["gpt2"]
-        return [sys.executable, self.peer_script(), "train", config, str(sequence), str(batch), "--seconds", f"{seconds - TO_END:.0f}"]
+        return [
+            sys.executable,
+            self.peer_script(),
+            "train",
+            config,
+            str(sequence),
+            str(batch),
+            "--seconds",
+            f"{seconds - TO_END:.0f}",
+        ]
 
     @staticmethod
     def peer_script():
@@ -78,14 +119,29 @@ class Plan:
         return ("--product-tflops", found[1]) if found else ()
 
     def steps(self):
-        unpack = Step("unpack", 20, lambda _: [sys.executable, "-B", os.path.join(HERE, "bundle.py"), "unpack", self.build], r"tools/gpu-check", stops=True)
+        unpack = Step(
+            "unpack",
+            20,
+            lambda _: [sys.executable, "-B", os.path.join(HERE, "bundle.py"), "unpack", self.build],
+            r"tools/gpu-check",
+            stops=True,
+        )
         if self.part == "first":
-            memcheck = Step("memcheck of products", 600, self.script("check.py", "products"), r"compute-sanitizer")
+            memcheck = Step(
+                "memcheck of products", 600, self.script("check.py", "products"), r"compute-sanitizer"
+            )
             return [
                 unpack,
                 Step("libraries", 40, self.script("check.py", "libraries"), r"NVIDIA's", stops=True),
-                Step("probe", 64, lambda seconds: self.probe("--seconds", f"{seconds - TO_END:.0f}", "--out", self.prefix + "-probe-lines.txt"),
-                     r"pessimistic +\d|results are wrong|the card's own", otherwise=memcheck),
+                Step(
+                    "probe",
+                    64,
+                    lambda seconds: self.probe(
+                        "--seconds", f"{seconds - TO_END:.0f}", "--out", self.prefix + "-probe-lines.txt"
+                    ),
+                    r"pessimistic +\d|results are wrong|the card's own",
+                    otherwise=memcheck,
+                ),
                 Step("kernel tests", 90, self.script("check.py", "kernels"), r"kernels  "),
                 Step("tokens/s of gpt2", 70, self.script("bench.py", "headline"), r"tokens/s"),
                 Step("ops of gpt2", 30, self.script("bench.py", "profile"), r"TFLOP/s|GB/s"),
@@ -130,7 +186,7 @@ class Runner:
                 continue
             if step.otherwise:
                 self.run_one(step.otherwise._replace(cap=self.left()))
-            for rest in steps[i + 1:]:
+            for rest in steps[i + 1 :]:
                 self.row(rest, "left out", 0, [f"{step.name} failed"])
             break
         self.say("\n" + self.table())
@@ -144,7 +200,7 @@ class Runner:
             return True
         try:
             command = step.command(seconds)
-        except Exception as error:   # a step that cannot start does not end the others
+        except Exception as error:  # a step that cannot start does not end the others
             self.row(step, "FAIL", 0, [f"{type(error).__name__}: {error}"])
             return False
         if isinstance(command, str):
@@ -163,10 +219,19 @@ class Runner:
         environment = dict(os.environ)
         # PyTorch uses its own libraries, not the ones that gpu-check found for us
         if command[1:2] == [Plan.peer_script()]:
-            environment["LD_LIBRARY_PATH"] = environment.get("PEER_LIBRARY_PATH", environment.get("LD_LIBRARY_PATH", ""))
+            environment["LD_LIBRARY_PATH"] = environment.get(
+                "PEER_LIBRARY_PATH", environment.get("LD_LIBRARY_PATH", "")
+            )
         with open(path, "wb") as file:
             try:
-                self.running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, env=environment)
+                self.running = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env=environment,
+                )
             except OSError as error:
                 file.write(f"{error}\n".encode())
                 return 127
@@ -174,11 +239,12 @@ class Runner:
             def copy(pipe=self.running.stdout):
                 with pipe:
                     while text := pipe.read1(1 << 16):
-                        if file.closed:   # an orphaned process can still write
+                        if file.closed:  # an orphaned process can still write
                             break
                         file.write(text)
                         file.flush()
                         self.say(text.decode(errors="replace"))
+
             copier = threading.Thread(target=copy, daemon=True)
             copier.start()
             try:
@@ -186,7 +252,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 code = None
             self.end()
-            copier.join(2)   # an orphaned process may hold the other end of the pipe
+            copier.join(2)  # an orphaned process may hold the other end of the pipe
         return code
 
     def end(self):
@@ -205,7 +271,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 continue
             if number == signal.SIGTERM:
-                time.sleep(0.05)   # other processes of its group may still be ending
+                time.sleep(0.05)  # other processes of its group may still be ending
         run.wait()
 
     def row(self, step, result, seconds, lines):
@@ -214,9 +280,14 @@ class Runner:
             file.write(self.table())
 
     def table(self):
-        lines = [f"{self.title}: {time.monotonic() - self.begin:.0f} of {self.seconds:.0f} s", f"{'step':<30} {'result':<10} {'seconds':>8} {'cap':>6}"]
+        lines = [
+            f"{self.title}: {time.monotonic() - self.begin:.0f} of {self.seconds:.0f} s",
+            f"{'step':<30} {'result':<10} {'seconds':>8} {'cap':>6}",
+        ]
         for step, result, seconds, told in self.rows:
-            lines.append(f"{step.name:<30} {result:<10} {seconds:>8.1f} {step.cap:>6.0f}   {told[0] if told else ''}".rstrip())
+            lines.append(
+                f"{step.name:<30} {result:<10} {seconds:>8.1f} {step.cap:>6.0f}   {told[0] if told else ''}".rstrip()
+            )
             lines += [" " * 60 + line for line in told[1:]]
         return "\n".join(lines) + "\n"
 
@@ -227,7 +298,11 @@ def shown(step, text, code, most=40):
     wrong = [line for line in dict.fromkeys(lines) if line.startswith("FAIL")]
     if code != 0 and not wrong:
         wrong = lines[-3:]
-    told = [line for line in dict.fromkeys(lines) if step.shows and re.search(step.shows, line) and line not in wrong]
+    told = [
+        line
+        for line in dict.fromkeys(lines)
+        if step.shows and re.search(step.shows, line) and line not in wrong
+    ]
     if step.shows == "tokens_per_second":
         told = told_of_peer(told)
     return [clip(line) for line in wrong[:most] + told[-most:]]
@@ -242,11 +317,16 @@ def told_of_peer(lines):
         except ValueError:
             pass
     found.sort(key=lambda one: -one["tokens_per_second"])
-    return ["{tokens_per_second:,.0f} tokens/s: {mode}, micro-batch {micro_batch}, vocabulary {vocabulary:,}, attention {attention}".format(**one) for one in found]
+    return [
+        "{tokens_per_second:,.0f} tokens/s: {mode}, micro-batch {micro_batch}, vocabulary {vocabulary:,}, attention {attention}".format(
+            **one
+        )
+        for one in found
+    ]
 
 
 def clip(line, most=200):
-    return line if len(line) <= most else line[:most - 1] + "…"
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def options(words):
@@ -275,6 +355,7 @@ def main():
         runner.end()
         runner.say("\nstopped from outside\n" + runner.table())
         os._exit(143)
+
     signal.signal(signal.SIGTERM, stop)
     sys.exit(0 if runner.run(plan.steps()) else 1)
 

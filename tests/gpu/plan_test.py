@@ -1,5 +1,6 @@
 """Tests plan.py with steps that hang, fail, cannot start or have no time, and the files that a killed call
 leaves. Tests bundle.py with new, old and truncated bundles."""
+
 import contextlib
 import io
 import json
@@ -36,12 +37,16 @@ class Steps(unittest.TestCase):
     def run_steps(self, *steps, seconds=60):
         runner = Runner("a call", self.prefix, seconds, io.StringIO())
         good = runner.run(steps)
-        self.assertEqual(plan.read(self.prefix + "-table.txt").splitlines()[1:], runner.table().splitlines()[1:])
+        self.assertEqual(
+            plan.read(self.prefix + "-table.txt").splitlines()[1:], runner.table().splitlines()[1:]
+        )
         self.assertTrue(runner.out.getvalue().endswith(runner.table()))
         return good, [(step.name, result) for step, result, _, _ in runner.rows], runner
 
     def test_what_steps_say_is_kept_and_told(self):
-        good, rows, runner = self.run_steps(Step("one", 9, said("tokens/s 7\nmore"), "tokens/s"), Step("two", 9, said("fine")))
+        good, rows, runner = self.run_steps(
+            Step("one", 9, said("tokens/s 7\nmore"), "tokens/s"), Step("two", 9, said("fine"))
+        )
         self.assertTrue(good)
         self.assertEqual(rows, [("one", "ok"), ("two", "ok")])
         self.assertEqual(plan.read(self.prefix + "-one.txt"), "tokens/s 7\nmore\n")
@@ -51,7 +56,9 @@ class Steps(unittest.TestCase):
     def test_a_step_that_hangs_ends_at_its_cap_and_leaves_what_it_said(self):
         stubborn = "trap '' TERM; echo half; sleep 60"
         begin = time.monotonic()
-        good, rows, _ = self.run_steps(Step("hangs", 3, lambda _: ["sh", "-c", stubborn]), Step("next", 9, said("fine")))
+        good, rows, _ = self.run_steps(
+            Step("hangs", 3, lambda _: ["sh", "-c", stubborn]), Step("next", 9, said("fine"))
+        )
         self.assertFalse(good)
         self.assertEqual(rows, [("hangs", "timed out"), ("next", "ok")])
         self.assertEqual(plan.read(self.prefix + "-hangs.txt"), "half\n")
@@ -65,12 +72,14 @@ class Steps(unittest.TestCase):
         for command in (["sh", "-c", f'{PYTHON} -c "$0" & wait', touch], [PYTHON, "-c", script]):
             with self.subTest(command=command):
                 self.run_steps(Step("starts", 8, lambda _, command=command: command))
-                os.remove(path)   # the process was alive
+                os.remove(path)  # the process was alive
                 time.sleep(0.5)
                 self.assertFalse(os.path.exists(path))
 
     def test_where_a_step_must_not_fail_the_others_are_left_out(self):
-        good, rows, runner = self.run_steps(Step("first", 9, said("FAIL  x: why", 1), stops=True), Step("next", 9, said("")))
+        good, rows, runner = self.run_steps(
+            Step("first", 9, said("FAIL  x: why", 1), stops=True), Step("next", 9, said(""))
+        )
         self.assertFalse(good)
         self.assertEqual(rows, [("first", "FAIL"), ("next", "left out")])
         self.assertIn("FAIL  x: why", runner.table())
@@ -78,7 +87,9 @@ class Steps(unittest.TestCase):
 
     def test_another_step_takes_the_time_of_those_that_follow(self):
         other = Step("other", 600, lambda seconds: said(f"has {seconds:.0f}")(0), "has")
-        good, rows, runner = self.run_steps(Step("first", 9, said("", 1), otherwise=other), Step("next", 9, said("")), seconds=40)
+        good, rows, runner = self.run_steps(
+            Step("first", 9, said("", 1), otherwise=other), Step("next", 9, said("")), seconds=40
+        )
         self.assertFalse(good)
         self.assertEqual(rows, [("first", "FAIL"), ("other", "ok"), ("next", "left out")])
         self.assertRegex(runner.table(), r"other +ok .*has (40|3\d)")
@@ -91,24 +102,39 @@ class Steps(unittest.TestCase):
         def command(seconds):
             given.append(seconds)
             return ["sleep", "1" if len(given) == 1 else "30"]
-        _, rows, _ = self.run_steps(Step("one", 9, command), Step("two", 4.8, command), Step("three", 9, command), seconds=6)
+
+        _, rows, _ = self.run_steps(
+            Step("one", 9, command), Step("two", 4.8, command), Step("three", 9, command), seconds=6
+        )
         self.assertEqual([result for _, result in rows], ["ok", "timed out", "left out"])
         self.assertLessEqual(given[0], 6)
         self.assertLessEqual(given[1], 4.8)
 
     def test_a_step_that_cannot_begin_fails_alone(self):
-        good, rows, runner = self.run_steps(Step("one", 9, lambda _: [][0]), Step("two", 9, lambda _: ["/there/is/none"]), Step("three", 9, lambda _: "there is no such tool"), Step("four", 9, said("")))
+        good, rows, runner = self.run_steps(
+            Step("one", 9, lambda _: [][0]),
+            Step("two", 9, lambda _: ["/there/is/none"]),
+            Step("three", 9, lambda _: "there is no such tool"),
+            Step("four", 9, said("")),
+        )
         self.assertFalse(good)
         self.assertEqual([result for _, result in rows], ["FAIL", "FAIL", "left out", "ok"])
         for words in ("IndexError", "No such file", "there is no such tool"):
             self.assertIn(words, runner.table())
 
     def test_a_killed_call_leaves_table_and_results(self):
-        script = ("import sys; sys.path.insert(0, sys.argv[1]); import plan\nfrom plan import Step\n"
-                  "plan.Plan.steps = lambda self: [Step('one', 9, lambda _: ['echo', 'found 7'], 'found'), Step('two', 90, lambda _: ['sh', '-c', 'echo half; sleep 9'])]\n"
-                  "sys.argv = ['plan.py', 'first', '.']\nplan.main()")
+        script = (
+            "import sys; sys.path.insert(0, sys.argv[1]); import plan\nfrom plan import Step\n"
+            "plan.Plan.steps = lambda self: [Step('one', 9, lambda _: ['echo', 'found 7'], 'found'), Step('two', 90, lambda _: ['sh', '-c', 'echo half; sleep 9'])]\n"
+            "sys.argv = ['plan.py', 'first', '.']\nplan.main()"
+        )
         for number in (signal.SIGTERM, signal.SIGKILL):
-            run = subprocess.Popen([PYTHON, "-c", script, os.path.dirname(os.path.abspath(plan.__file__))], env={**os.environ, "PREFIX": self.prefix}, stdout=subprocess.PIPE, text=True)
+            run = subprocess.Popen(
+                [PYTHON, "-c", script, os.path.dirname(os.path.abspath(plan.__file__))],
+                env={**os.environ, "PREFIX": self.prefix},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             for line in run.stdout:
                 if line == "half\n":
                     break
@@ -129,23 +155,43 @@ class Steps(unittest.TestCase):
                 for step in steps:
                     with contextlib.suppress(FileNotFoundError):
                         self.assertIsInstance(step.command(step.cap), (list, str))
-        self.assertLessEqual(sum(plan.SECONDS.values()), 15 * 60 - 90 - 120)   # start and transfer; a reserve
+        self.assertLessEqual(sum(plan.SECONDS.values()), 15 * 60 - 90 - 120)  # start and transfer; a reserve
 
     def test_pytorch_is_told_fastest_first(self):
-        one = {"tokens_per_second": 1000.0, "mode": "compile", "micro_batch": 64, "vocabulary": 50304, "attention": "default"}
-        text = "\n".join(map(json.dumps, (one, one | {"tokens_per_second": 2000.0, "vocabulary": 50257}))) + "\n{\"tokens_per_second\": cut"
+        one = {
+            "tokens_per_second": 1000.0,
+            "mode": "compile",
+            "micro_batch": 64,
+            "vocabulary": 50304,
+            "attention": "default",
+        }
+        text = (
+            "\n".join(map(json.dumps, (one, one | {"tokens_per_second": 2000.0, "vocabulary": 50257})))
+            + '\n{"tokens_per_second": cut'
+        )
         lines = shown(Step("PyTorch", 9, None, "tokens_per_second"), text, 0)
-        self.assertEqual(lines, ["2,000 tokens/s: compile, micro-batch 64, vocabulary 50,257, attention default", "1,000 tokens/s: compile, micro-batch 64, vocabulary 50,304, attention default"])
+        self.assertEqual(
+            lines,
+            [
+                "2,000 tokens/s: compile, micro-batch 64, vocabulary 50,257, attention default",
+                "1,000 tokens/s: compile, micro-batch 64, vocabulary 50,304, attention default",
+            ],
+        )
 
     def test_what_fails_without_a_word_of_its_own_is_told_by_its_end(self):
-        self.assertEqual(shown(Step("x", 9, None, "nothing"), "a\nb\nTraceback\nValueError: x\n", 1), ["b", "Traceback", "ValueError: x"])
+        self.assertEqual(
+            shown(Step("x", 9, None, "nothing"), "a\nb\nTraceback\nValueError: x\n", 1),
+            ["b", "Traceback", "ValueError: x"],
+        )
 
     def test_the_cards_peak_is_taken_from_the_first_call(self):
         os.environ["PREFIX"] = os.path.join(self.folder.name, "card-second")
         try:
             self.assertEqual(plan.Plan("second", ".").peak_words(), ())
             with open(os.path.join(self.folder.name, "card-first-probe.txt"), "w", encoding="ascii") as file:
-                file.write("      the card's own bf16 product                        798 TFLOP/s, 8192 cubed by cuBLASLt; 798 were measured on an H100\n")
+                file.write(
+                    "      the card's own bf16 product                        798 TFLOP/s, 8192 cubed by cuBLASLt; 798 were measured on an H100\n"
+                )
             self.assertEqual(plan.Plan("second", ".").peak_words(), ("--product-tflops", "798"))
         finally:
             del os.environ["PREFIX"]
@@ -154,7 +200,9 @@ class Steps(unittest.TestCase):
 class Bundles(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.build, self.packed = (os.path.join(self.folder.name, name) for name in ("build-gpu", "programs.tar.xz"))
+        self.build, self.packed = (
+            os.path.join(self.folder.name, name) for name in ("build-gpu", "programs.tar.xz")
+        )
 
     def tearDown(self):
         self.folder.cleanup()
@@ -223,7 +271,13 @@ class Bundles(unittest.TestCase):
         for megabytes, code in ((1, 0), (21, 1)):
             with open(os.path.join(self.folder.name, "file"), "wb") as file:
                 file.truncate(megabytes << 20)
-            done = subprocess.run([PYTHON, "-B", script, "size", self.folder.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            done = subprocess.run(
+                [PYTHON, "-B", script, "size", self.folder.name],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode, code, done.stdout)
             self.assertIn(f"{megabytes}.0 MiB", done.stdout)
 

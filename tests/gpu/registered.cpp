@@ -18,9 +18,12 @@
 
 namespace {
 
-constexpr size_t most_pool_bytes = size_t{1} << 30, least_pool_bytes = size_t{256} << 20, stack_bytes = size_t{64} << 20, alignment = 256;
+constexpr size_t most_pool_bytes = size_t{1} << 30, least_pool_bytes = size_t{256} << 20,
+                 stack_bytes = size_t{64} << 20, alignment = 256;
 
-struct Free { Free* next; };
+struct Free {
+  Free* next;
+};
 char *pool = nullptr, *pool_end = nullptr, *pool_begin = nullptr;
 Free* free_lists[64];
 std::mutex pool_mutex;
@@ -46,9 +49,11 @@ void* take(size_t bytes) {
 
 // Memory for both host and device, or null.
 char* registered(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess) return static_cast<char*>(memory);
+  if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess)
+    return static_cast<char*>(memory);
   static_cast<void>(cudaGetLastError());
   munmap(memory, bytes);
   return nullptr;
@@ -64,26 +69,29 @@ std::atomic<uintptr_t> guarded_end = guarded_begin;
 
 size_t pages_of(size_t bytes) { return (bytes + page - 1) / page * page; }
 void* take_guarded(size_t bytes) {
-  const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment, inside = pages_of(rounded);
+  const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment,
+               inside = pages_of(rounded);
   // Takes no lock because registering memory may allocate.
   // addresses are never reused, so a use after free is found too
   void* const wanted = reinterpret_cast<void*>(guarded_end.fetch_add(inside + 2 * page));
-  void* const all = mmap(wanted, inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const all = mmap(wanted, inside + 2 * page, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   char* const memory = static_cast<char*>(all) + page;
-  if (all != wanted || cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) {
+  if (all != wanted ||
+      cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
     munmap(all, inside + 2 * page);
     return nullptr;
   }
   *static_cast<size_t*>(all) = inside;
-  mprotect(all, page, PROT_READ);   // some devices can access all host memory
+  mprotect(all, page, PROT_READ);  // some devices can access all host memory
   mprotect(memory + inside, page, PROT_NONE);
   return memory + (inside - rounded);
 }
 bool is_guarded(const void* p) { return reinterpret_cast<uintptr_t>(p) - guarded_begin < guarded_room; }
 void give_back_guarded(void* p) {
-  if (!guards) return;   // the process is ending, and the runtime has ended before
+  if (!guards) return;  // the process is ending, and the runtime has ended before
   char* all = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) / page * page - page);
   const size_t inside = *reinterpret_cast<size_t*>(all);
   cudaHostUnregister(all + page);
@@ -98,7 +106,7 @@ static void* allocated(size_t bytes, bool guarded) {
     throw std::bad_alloc();
   }
   // A word before the memory holds its size.
-  constexpr size_t head = alignment;   // preserves the alignment
+  constexpr size_t head = alignment;  // preserves the alignment
   void* memory = take(bytes + head);
   if (!memory) throw std::bad_alloc();
   *static_cast<size_t*>(memory) = bytes + head;
@@ -133,12 +141,13 @@ int main(int count, char** words) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::puts("no CUDA device: these tests need one");
-    return 77;   // skipped
+    return 77;  // skipped
   }
   int same_pointers = 0;
   cudaDeviceGetAttribute(&same_pointers, cudaDevAttrCanUseHostPointerForRegisteredMem, 0);
   if (!same_pointers) {
-    std::puts("this device has other addresses than the host for the host's memory: these tests need the same");
+    std::puts(
+        "this device has other addresses than the host for the host's memory: these tests need the same");
     return 77;
   }
   char *memory = nullptr, *const stack = registered(stack_bytes);
@@ -160,7 +169,14 @@ int main(int count, char** words) {
   pthread_attr_setstack(&attributes, stack, stack_bytes);
   pthread_t thread;
   static int result = 1;
-  if (pthread_create(&thread, &attributes, [](void*) -> void* { result = RUN_ALL_TESTS(); return nullptr; }, nullptr) != 0) return 1;
+  if (pthread_create(
+          &thread, &attributes,
+          [](void*) -> void* {
+            result = RUN_ALL_TESTS();
+            return nullptr;
+          },
+          nullptr) != 0)
+    return 1;
   pthread_join(thread, nullptr);
   guards = false;
   return result;

@@ -1,4 +1,5 @@
 """Shared by check.py and bench.py: runs of the command, and a table with a line for each result."""
+
 import array
 import json
 import os
@@ -41,7 +42,11 @@ def clipped(text, most=200_000):
     """Cuts a long output. A test that fails in a loop can write a million lines."""
     if len(text) <= most:
         return text
-    return text[:most // 2] + f"\n… {len(text) - most // 2 * 2} characters are left out …\n" + text[-(most // 2):]
+    return (
+        text[: most // 2]
+        + f"\n… {len(text) - most // 2 * 2} characters are left out …\n"
+        + text[-(most // 2) :]
+    )
 
 
 class Table:
@@ -58,7 +63,7 @@ class Table:
             return self.row(name, False, "left out for want of time: name it alone")
         try:
             run()
-        except Exception as error:   # any error
+        except Exception as error:  # any error
             self.row(name, False, f"{type(error).__name__}: {error}"[-600:])
 
     def end(self):
@@ -76,7 +81,14 @@ def started(words, output, environment=None):
     with running_lock:
         if ends or left() < 1:
             raise TimeoutError("no time left: name it alone")
-        run = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=environment)
+        run = subprocess.Popen(
+            [str(word) for word in words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment,
+        )
         running.add(run)
     return run
 
@@ -98,7 +110,7 @@ def stop(run):
 def end_all(*_):
     """Ends all children, whichever thread started them, and then this program."""
     global ends
-    ends = True   # the lock may be held by this thread itself
+    ends = True  # the lock may be held by this thread itself
     for run in list(running):
         kill(run)
     sys.exit(143)
@@ -147,7 +159,7 @@ class Runs:
         self.stowage = os.path.join(build, "tools/stowage/stowage")
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, end_all)   # the folder is removed too
+        signal.signal(signal.SIGTERM, end_all)  # the folder is removed too
         self.path = tempfile.mkdtemp(prefix="stowage-gpu-")
         with open(self.at("text.txt"), "w", encoding="ascii") as file:
             for i in range(60000):
@@ -161,8 +173,22 @@ class Runs:
         return os.path.join(self.path, name)
 
     def train(self, out, *words, evaluation_batches=2, seconds=150):
-        shutil.rmtree(self.at(out), ignore_errors=True)   # so that a failed run leaves no old weights
-        code, text, took = call([self.stowage, "train", "--from-scratch", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
+        shutil.rmtree(self.at(out), ignore_errors=True)  # so that a failed run leaves no old weights
+        code, text, took = call(
+            [
+                self.stowage,
+                "train",
+                "--from-scratch",
+                "--data",
+                self.at("text.txt"),
+                "--out",
+                self.at(out),
+                "--eval-batches",
+                evaluation_batches,
+                *words,
+            ],
+            seconds,
+        )
         if code != 0:
             print(f"      run {out} ended with {code}: " + text[-600:].strip(), flush=True)
         return code, text, took
@@ -172,7 +198,10 @@ class Runs:
         path = self.at(f"tokens-{vocabulary}.bin")
         if not os.path.exists(path):
             with open(path, "wb") as file:
-                array.array("H" if vocabulary <= 65536 else "I", random.Random(1).choices(range(vocabulary), k=1 << 20)).tofile(file)
+                array.array(
+                    "H" if vocabulary <= 65536 else "I",
+                    random.Random(1).choices(range(vocabulary), k=1 << 20),
+                ).tofile(file)
         return path
 
     def speeds(self, out, steps, *words, data=None, patience=100, watch=None):
@@ -183,11 +212,35 @@ class Runs:
         folder, said = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
-            run = started((self.stowage, "train", "--from-scratch", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
-                           "--schedule", "constant", "--save-every", 1000 * steps, *words), file)
+            run = started(
+                (
+                    self.stowage,
+                    "train",
+                    "--from-scratch",
+                    "--data",
+                    data or self.at("text.txt"),
+                    "--out",
+                    folder,
+                    "--eval-batches",
+                    0,
+                    "--steps",
+                    1000 * steps,
+                    "--schedule",
+                    "constant",
+                    "--save-every",
+                    1000 * steps,
+                    *words,
+                ),
+                file,
+            )
         heard, found = time.monotonic(), []
         try:
-            while len(found) < steps and run.poll() is None and time.monotonic() < heard + patience and left() > 0:
+            while (
+                len(found) < steps
+                and run.poll() is None
+                and time.monotonic() < heard + patience
+                and left() > 0
+            ):
                 time.sleep(0.1)
                 if watch:
                     watch()
@@ -195,14 +248,16 @@ class Runs:
                 if len(found) > before:
                     heard = time.monotonic()
             ended = run.poll()
-            if watch:   # the last steps may be newer than the last call
+            if watch:  # the last steps may be newer than the last call
                 watch()
         finally:
             stop(run)
         if len(found) >= steps:
             return found[:steps], ""
         with open(said, encoding="utf-8", errors="replace") as file:
-            return None, file.read()[-400:] + (f"ran past its time, {len(found)} steps" if ended is None else "")
+            return None, file.read()[-400:] + (
+                f"ran past its time, {len(found)} steps" if ended is None else ""
+            )
 
     def weights(self, out):
         try:

@@ -9,7 +9,11 @@
 namespace stw::kernels::test::conversion_test {
 namespace {
 
-float value(uint32_t bits) { float x; std::memcpy(&x, &bits, 4); return x; }
+float value(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
 
 Buffer all_halves(DType dtype) {
   Buffer halves(dtype, 65536);
@@ -50,7 +54,8 @@ TEST(Conversion, EveryPatternBecomesItsNumber) {
     for (int64_t i = 0; i < 65536; ++i) {
       const int exponent = static_cast<int>(i >> fraction_bits & special), bias = special / 2 + fraction_bits;
       const auto fraction = static_cast<double>(i & ones), one = static_cast<double>(ones + 1);
-      double expected = exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(one + fraction, exponent - bias);
+      double expected =
+          exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(one + fraction, exponent - bias);
       if (exponent == special) expected = fraction == 0 ? INFINITY : NAN;
       wrong += !same_number(found[0].get(i), static_cast<float>(i & 0x8000 ? -expected : expected));
     }
@@ -74,15 +79,32 @@ std::vector<float> numbers_to_round(DType dtype) {
         for (float near : {centre, std::nextafterf(centre, INFINITY), std::nextafterf(centre, -1.0f)})
           x.push_back(static_cast<float>(sign) * near);
     }
-    for (float special : {0.0f, INFINITY, NAN, 65503.996f, 65504.0f, 65519.996f, 65520.0f, 65536.0f, 1e38f, 1e-45f,
-                          1e-40f, 0x1p-24f, 0x1p-25f, 0x1.000002p-25f, 0x1p-26f, 0x1.ff8p-15f, 0x1.ffcp-15f, 0x1p-14f,
-                          std::numeric_limits<float>::max(), std::numeric_limits<float>::min()})
+    for (float special : {0.0f,
+                          INFINITY,
+                          NAN,
+                          65503.996f,
+                          65504.0f,
+                          65519.996f,
+                          65520.0f,
+                          65536.0f,
+                          1e38f,
+                          1e-45f,
+                          1e-40f,
+                          0x1p-24f,
+                          0x1p-25f,
+                          0x1.000002p-25f,
+                          0x1p-26f,
+                          0x1.ff8p-15f,
+                          0x1.ffcp-15f,
+                          0x1p-14f,
+                          std::numeric_limits<float>::max(),
+                          std::numeric_limits<float>::min()})
       x.push_back(static_cast<float>(sign) * special);
   }
   // NaNs among them.
   for (uint64_t u = 0; u <= 0xffffffffu; u += 4099) x.push_back(value(static_cast<uint32_t>(u)));
   Random random(1);
-  for (int i = 0; i < 500000; ++i)   // Random digits with the exponents of f16 and a few around them.
+  for (int i = 0; i < 500000; ++i)  // Random digits with the exponents of f16 and a few around them.
     x.push_back(value((static_cast<uint32_t>(random.bits()) & 0x807fffffu) |
                       static_cast<uint32_t>(random.between(100, 145)) << 23));
   while (x.size() % 8 != 0) x.push_back(0);
@@ -107,17 +129,22 @@ TEST(Conversion, RoundsToNearestWithTiesToEven) {
 
 // Anchor points of the reference itself, from the definition of the format.
 TEST(Conversion, ReferenceKnowsTheLandmarks) {
-  const struct { float x; uint16_t half; } known[] = {
-      {1.0f, 0x3c00}, {-2.0f, 0xc000}, {65504.0f, 0x7bff}, {65519.996f, 0x7bff}, {65520.0f, 0x7c00}, {0x1p-14f, 0x0400},
-      {0x1p-24f, 0x0001}, {0x1p-25f, 0x0000}, {0x1.000002p-25f, 0x0001}, {0x1.8p-24f, 0x0002}, {0x1.ff8p-15f, 0x03ff},
-      {0x1.ffcp-15f, 0x0400}, {1.00048828125f, 0x3c00}, {1.00146484375f, 0x3c02}, {-0.0f, 0x8000}, {INFINITY, 0x7c00}};
+  const struct {
+    float x;
+    uint16_t half;
+  } known[] = {{1.0f, 0x3c00},           {-2.0f, 0xc000},          {65504.0f, 0x7bff},
+               {65519.996f, 0x7bff},     {65520.0f, 0x7c00},       {0x1p-14f, 0x0400},
+               {0x1p-24f, 0x0001},       {0x1p-25f, 0x0000},       {0x1.000002p-25f, 0x0001},
+               {0x1.8p-24f, 0x0002},     {0x1.ff8p-15f, 0x03ff},   {0x1.ffcp-15f, 0x0400},
+               {1.00048828125f, 0x3c00}, {1.00146484375f, 0x3c02}, {-0.0f, 0x8000},
+               {INFINITY, 0x7c00}};
   for (const auto& point : known) EXPECT_EQ(f16_of(point.x), point.half) << point.x;
 }
 
 // Through each operand of a product with the identity, for each kind of packing. +0 replaces -0: chains start
 // from +0.
 TEST(Conversion, PackingKeepsEveryFiniteNumber) {
-  constexpr int64_t size = 248, rows = 256;   // 2 · 31 · 1024 numbers.
+  constexpr int64_t size = 248, rows = 256;  // 2 · 31 · 1024 numbers.
   static_assert(size * rows == 63488);
   Buffer numbers(DType::f16, size * rows), identity(DType::f32, size * size);
   std::vector<float> expected, turned(static_cast<size_t>(size * rows));
@@ -134,7 +161,8 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
   everywhere([&](const Table& table, int threads) {
     LinearArgs args = {};
     args.inputs = size, args.parts = 1, args.rows_per_sample = 1;
-    auto product = [&](int64_t count, const Buffer& x, const Buffer& w, int64_t features, bool weight_transposed) {
+    auto product = [&](int64_t count, const Buffer& x, const Buffer& w, int64_t features,
+                       bool weight_transposed) {
       Buffer y(DType::f32, count * features);
       args.rows = count, args.x = {const_cast<void*>(x.data()), x.dtype()}, args.y = y.matrix();
       args.y_stride = features, args.weight_dtype = w.dtype(), args.transposed = weight_transposed;

@@ -5,8 +5,10 @@ namespace stw::kernels::test {
 
 std::vector<NamedTable> tables() {
   std::vector<NamedTable> found;
-  const struct { const char* name; Isa isa; } all[] = {
-      {"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"neon", Isa::neon}};
+  const struct {
+    const char* name;
+    Isa isa;
+  } all[] = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"neon", Isa::neon}};
   for (const auto& entry : all)
     if (const Table* table = cpu_table(entry.isa)) found.push_back({entry.name, table});
   return found;

@@ -42,7 +42,8 @@ const ProductLibrary* product_library() { return matmul.get() ? matmul.one->libr
 const AttentionLibrary* attention_library() { return cudnn.get() ? cudnn.one->library() : nullptr; }
 std::string library_error() {
   std::string text;
-  for (const stw::Status& status : {matmul.one ? matmul.one->take_error() : stw::ok(), cudnn.one ? cudnn.one->take_error() : stw::ok()})
+  for (const stw::Status& status :
+       {matmul.one ? matmul.one->take_error() : stw::ok(), cudnn.one ? cudnn.one->take_error() : stw::ok()})
     if (!status) text += status.error().message;
   return text;
 }
@@ -55,8 +56,9 @@ void finish_kernels() {
 }
 
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise) {
-#define STW_KERNEL_OF_CUDA(name, Args) \
-  if (kernel == reinterpret_cast<void (*)()>(cuda_table()->name)) return cuda::name##_workspace(*static_cast<const Args*>(args));
+#define STW_KERNEL_OF_CUDA(name, Args)                            \
+  if (kernel == reinterpret_cast<void (*)()>(cuda_table()->name)) \
+    return cuda::name##_workspace(*static_cast<const Args*>(args));
   STW_KERNEL_WORKSPACES(STW_KERNEL_OF_CUDA)
 #undef STW_KERNEL_OF_CUDA
   return otherwise;

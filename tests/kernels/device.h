@@ -10,7 +10,10 @@
 
 namespace stw::kernels::test {
 
-struct NamedTable { const char* name; const Table* table; };
+struct NamedTable {
+  const char* name;
+  const Table* table;
+};
 
 // All tables that compute the same bits here. The CPU's scalar table comes first; in a program for CUDA, the
 // device's table comes last.
@@ -33,7 +36,7 @@ inline std::vector<ProductKernels> tensor_kernels() {
 // For kernels that use the vendor's library for products; null if there is no library.
 const ProductLibrary* product_library();
 const AttentionLibrary* attention_library();
-std::string library_error();   // Errors of the library since the last call; empty: no error.
+std::string library_error();  // Errors of the library since the last call; empty: no error.
 
 // Waits until all launched kernels have ended.
 void finish_kernels();

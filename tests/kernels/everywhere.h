@@ -12,13 +12,14 @@ std::vector<Buffer> everywhere(const Call& call) {
   for (const NamedTable& entry : tables())
     for (int threads : {1, 3}) {
 #ifdef STW_SANITIZED
-      if (threads == 1 && !first.empty()) continue;   // one table shows a thread alone
+      if (threads == 1 && !first.empty()) continue;  // one table shows a thread alone
 #endif
       std::vector<Buffer> result = call(*entry.table, threads);
       if (first.empty()) first = result;
       EXPECT_EQ(first.size(), result.size());
       for (size_t i = 0; i < first.size(); ++i)
-        EXPECT_TRUE(same_bits(first[i], result[i])) << entry.name << ", " << threads << " threads, output " << i;
+        EXPECT_TRUE(same_bits(first[i], result[i]))
+            << entry.name << ", " << threads << " threads, output " << i;
     }
   return first;
 }

@@ -26,7 +26,10 @@ class Threads {
     for (int thread = 1; thread < count; ++thread) pool_.emplace_back([this, thread] { serve(thread); });
   }
   ~Threads() {
-    { std::lock_guard lock(mutex_); stop_ = true; }
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
     wake_.notify_all();
     for (std::thread& thread : pool_) thread.join();
   }
@@ -90,7 +93,9 @@ class Threads {
 
 // A list of one entry.
 template <class Args>
-List<Args> just(const Args& args) { return {&args, 1}; }
+List<Args> just(const Args& args) {
+  return {&args, 1};
+}
 
 // Loading a vendor's library takes time and affects the process. Only tests that ask for the library load it.
 template <class Args>
@@ -102,13 +107,19 @@ template <class Args>
 Launch launch_of(const Args& args, const Threads& pool, void* workspace, uint64_t bytes) {
   constexpr bool attends = std::is_same_v<Args, AttentionArgs>;
   const bool asks = asks_for_library(args);
-  return {pool.parallel(), workspace, bytes, nullptr, asks && !attends ? product_library() : nullptr, asks && attends ? attention_library() : nullptr};
+  return {pool.parallel(),
+          workspace,
+          bytes,
+          nullptr,
+          asks && !attends ? product_library() : nullptr,
+          asks && attends ? attention_library() : nullptr};
 }
 
 // Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing after it
 // has changed.
 template <class Args>
-void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads, uint64_t workspace_bytes) {
+void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads,
+         uint64_t workspace_bytes) {
   constexpr uint64_t guard = 256;
   workspace_bytes = workspace_for(reinterpret_cast<void (*)()>(kernel), &args, workspace_bytes);
   const uint64_t total = (workspace_bytes + guard + 63) / 64 * 64;
@@ -127,7 +138,8 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   EXPECT_EQ(changed, 0u) << "the kernel wrote behind its workspace of " << workspace_bytes << " bytes";
 }
 template <class Args>
-void run(void (*kernel)(const Launch&, const List<Args>&), const Args& args, int threads, uint64_t workspace_bytes) {
+void run(void (*kernel)(const Launch&, const List<Args>&), const Args& args, int threads,
+         uint64_t workspace_bytes) {
   run(kernel, just(args), threads, workspace_bytes);
 }
 
@@ -200,7 +212,9 @@ inline const char* name_of(DType dtype) {
 }
 
 // 1e-5, relative to the largest value, or the precision of a 16-bit output.
-inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 1e-2 : 1e-3; }
+inline double tolerance(DType dtype) {
+  return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 1e-2 : 1e-3;
+}
 
 // Storage of any type for the `void*` of the kernels' arguments.
 class Buffer {
@@ -261,7 +275,8 @@ Buffer spread(const Buffer& rows, int64_t columns, int64_t stride, const Past& p
 }
 inline Buffer columns_of(const Buffer& apart, int64_t first, int64_t end, int64_t stride) {
   Buffer rows(apart.dtype(), apart.count() / stride * (end - first));
-  for (int64_t i = 0; i < rows.count(); ++i) rows.set(i, apart.get(i / (end - first) * stride + first + i % (end - first)));
+  for (int64_t i = 0; i < rows.count(); ++i)
+    rows.set(i, apart.get(i / (end - first) * stride + first + i % (end - first)));
   return rows;
 }
 

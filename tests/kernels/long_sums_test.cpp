@@ -20,7 +20,8 @@ void for_terms(std::span<const PyTorchError> errors, const Check& check) {
 }
 
 // The error also goes into the test's report (--gtest_output=json:FILE), in billionths.
-void expect_within(double bound, const std::vector<float>& found, const std::vector<double>& exact, int64_t terms) {
+void expect_within(double bound, const std::vector<float>& found, const std::vector<double>& exact,
+                   int64_t terms) {
   const double error = relative_error(found, exact);
   testing::Test::RecordProperty("error_of_" + std::to_string(terms), static_cast<int>(error * 1e9));
   EXPECT_LE(error, bound);
@@ -37,7 +38,8 @@ struct Tokens {
   LinearArgs args() {
     LinearArgs a = {};
     a.rows = rows, a.inputs = inputs, a.rows_per_sample = rows_per_sample, a.parts = 1;
-    a.part[0].features = features, a.x = {x.data(), DType::f32}, a.y = {dy.data(), DType::f32}, a.y_stride = features;
+    a.part[0].features = features, a.x = {x.data(), DType::f32}, a.y = {dy.data(), DType::f32},
+    a.y_stride = features;
     return a;
   }
 };
@@ -49,7 +51,8 @@ TEST(LongSums, OfWeightGradients) {
     std::vector<float> single(features * inputs);
     for (int64_t row = 0; row < tokens; ++row)
       for (int64_t i = 0; i < features * inputs; ++i) {
-        const float dy = t.dy[static_cast<size_t>(row * features + i / inputs)], x = t.x[static_cast<size_t>(row * inputs + i % inputs)];
+        const float dy = t.dy[static_cast<size_t>(row * features + i / inputs)],
+                    x = t.x[static_cast<size_t>(row * inputs + i % inputs)];
         exact[static_cast<size_t>(i)] += static_cast<double>(dy) * static_cast<double>(x);
         single[static_cast<size_t>(i)] = std::fmaf(dy, x, single[static_cast<size_t>(i)]);
       }
@@ -72,7 +75,9 @@ TEST(LongSums, OfAdaptersWeightGradients) {
     std::vector<double> exact(features * inputs);
     for (int64_t row = 0; row < tokens; ++row)
       for (int64_t i = 0; i < features * inputs; ++i)
-        exact[static_cast<size_t>(i)] += static_cast<double>(t.dy[static_cast<size_t>(row * features + i / inputs)]) * static_cast<double>(t.x[static_cast<size_t>(row * inputs + i % inputs)]);
+        exact[static_cast<size_t>(i)] +=
+            static_cast<double>(t.dy[static_cast<size_t>(row * features + i / inputs)]) *
+            static_cast<double>(t.x[static_cast<size_t>(row * inputs + i % inputs)]);
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer dw(DType::f32, features * inputs);
       AdapterArgs a = {};
@@ -90,7 +95,8 @@ TEST(LongSums, OfBiasGradients) {
   for_terms(of_bias_gradient, [](int64_t tokens, double bound) {
     Tokens t(tokens, 3);
     std::vector<double> exact(features);
-    for (int64_t i = 0; i < tokens * features; ++i) exact[static_cast<size_t>(i % features)] += static_cast<double>(t.dy[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < tokens * features; ++i)
+      exact[static_cast<size_t>(i % features)] += static_cast<double>(t.dy[static_cast<size_t>(i)]);
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer db(DType::f32, features);
       LinearArgs a = t.args();
@@ -112,15 +118,19 @@ TEST(LongSums, OfNormsWeightGradients) {
       const float* const values = x.data() + row * features;
       double mean = 0, variance = 0;
       for (int64_t i = 0; i < features; ++i) mean += static_cast<double>(values[i]) / features;
-      for (int64_t i = 0; i < features; ++i) variance += (static_cast<double>(values[i]) - mean) * (static_cast<double>(values[i]) - mean) / features;
       for (int64_t i = 0; i < features; ++i)
-        exact[static_cast<size_t>(i)] += static_cast<double>(dy[static_cast<size_t>(row * features + i)]) * (static_cast<double>(values[i]) - mean) / std::sqrt(variance + 1e-5);
+        variance +=
+            (static_cast<double>(values[i]) - mean) * (static_cast<double>(values[i]) - mean) / features;
+      for (int64_t i = 0; i < features; ++i)
+        exact[static_cast<size_t>(i)] += static_cast<double>(dy[static_cast<size_t>(row * features + i)]) *
+                                         (static_cast<double>(values[i]) - mean) / std::sqrt(variance + 1e-5);
     }
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer dw(DType::f32, features), dx(DType::f32, tokens * features);
       NormArgs a = {};
       a.rows = tokens, a.features = features, a.rows_per_sample = rows_per_sample, a.epsilon = 1e-5f;
-      a.weight = weight.data(), a.x = {x.data(), DType::f32}, a.y = {dy.data(), DType::f32}, a.dx = dx.matrix(), a.weight_gradient = floats_of(dw);
+      a.weight = weight.data(), a.x = {x.data(), DType::f32}, a.y = {dy.data(), DType::f32},
+      a.dx = dx.matrix(), a.weight_gradient = floats_of(dw);
       run(table.norm_gradient, a, threads, norm_gradient_workspace(a, threads));
       return std::vector<Buffer>{dw};
     })[0];
@@ -137,7 +147,9 @@ TEST(LongSums, OfTableGradients) {
     std::vector<double> exact(vocabulary * features);
     for (int64_t row = 0; row < tokens; ++row) {
       token.push_back(static_cast<int32_t>(random.between(0, vocabulary - 1)));
-      for (int64_t i = 0; i < features; ++i) exact[static_cast<size_t>(token.back() * features + i)] += static_cast<double>(dy[static_cast<size_t>(row * features + i)]);
+      for (int64_t i = 0; i < features; ++i)
+        exact[static_cast<size_t>(token.back() * features + i)] +=
+            static_cast<double>(dy[static_cast<size_t>(row * features + i)]);
     }
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer gradient(DType::f32, vocabulary * features);
@@ -167,7 +179,8 @@ struct Logits {
       double sum = 0;
       for (int64_t j = 0; j < vocabulary; ++j) sum += std::exp(static_cast<double>(x[j]));
       loss.push_back(std::log(sum) - static_cast<double>(x[targets.back()]));
-      for (int64_t j = 0; j < vocabulary; ++j) gradient.push_back(std::exp(static_cast<double>(x[j])) / sum - (j == targets.back() ? 1 : 0));
+      for (int64_t j = 0; j < vocabulary; ++j)
+        gradient.push_back(std::exp(static_cast<double>(x[j])) / sum - (j == targets.back() ? 1 : 0));
     }
   }
 };
@@ -178,14 +191,16 @@ TEST(LongSums, OfLosses) {
     const std::vector<Buffer> found = everywhere([&](const Table& table, int threads) {
       Buffer loss(DType::f32, Logits::rows), gradient(DType::f32, logits.values);
       CrossEntropyArgs a = {};
-      a.rows = Logits::rows, a.vocabulary = a.stride = vocabulary, a.targets = logits.targets.data(), a.logits = gradient.matrix();
+      a.rows = Logits::rows, a.vocabulary = a.stride = vocabulary, a.targets = logits.targets.data(),
+      a.logits = gradient.matrix();
       a.gradient = true, a.token_loss = floats_of(loss);
       run(table.cross_entropy, a, threads, cross_entropy_workspace(a, threads));
       return std::vector<Buffer>{loss, gradient};
     });
     EXPECT_LE(relative_error(found[0].floats(), logits.loss), bound);
     const bool is_first = vocabulary == of_loss_gradient[0].terms;
-    EXPECT_LE(relative_error(found[1].floats(), logits.gradient), factor * of_loss_gradient[is_first ? 0 : 1].error);
+    EXPECT_LE(relative_error(found[1].floats(), logits.gradient),
+              factor * of_loss_gradient[is_first ? 0 : 1].error);
   });
 }
 
@@ -201,7 +216,8 @@ TEST(LongSums, OfTheHeadsInputGradients) {
     for (int64_t row = 0; row < Logits::rows; ++row)
       for (int64_t j = 0; j < vocabulary; ++j)
         for (int64_t i = 0; i < inputs; ++i) {
-          const float a = dy[static_cast<size_t>(row * vocabulary + j)], b = weight[static_cast<size_t>(j * inputs + i)];
+          const float a = dy[static_cast<size_t>(row * vocabulary + j)],
+                      b = weight[static_cast<size_t>(j * inputs + i)];
           const auto at = static_cast<size_t>(row * inputs + i);
           exact[at] += static_cast<double>(a) * static_cast<double>(b);
           single[at] = std::fmaf(a, b, single[at]);
@@ -214,7 +230,8 @@ TEST(LongSums, OfTheHeadsInputGradients) {
       const Buffer found = everywhere([&](const Table& table, int threads) {
         Buffer dx(DType::f32, rows * inputs);
         LinearArgs a = {};
-        a.rows = a.rows_per_sample = rows, a.inputs = inputs, a.parts = 1, a.x = dx.matrix(), a.y = {dys.data(), DType::f32}, a.y_stride = vocabulary;
+        a.rows = a.rows_per_sample = rows, a.inputs = inputs, a.parts = 1, a.x = dx.matrix(),
+        a.y = {dys.data(), DType::f32}, a.y_stride = vocabulary;
         a.part[0].weight = weight.data(), a.part[0].features = vocabulary;
         run(table.linear_input_gradient, a, threads, linear_input_gradient_workspace(a, threads));
         return std::vector<Buffer>{dx};

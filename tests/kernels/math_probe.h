@@ -8,7 +8,7 @@
 namespace stw::kernels::test {
 
 struct MathProbe {
-  void (*exp)(const float* x, float* y, int64_t count);   // count: a multiple of 16.
+  void (*exp)(const float* x, float* y, int64_t count);  // count: a multiple of 16.
   void (*log)(const float* x, float* y, int64_t count);
   void (*tanh)(const float* x, float* y, int64_t count);
   void (*erf)(const float* x, float* y, int64_t count);

@@ -8,15 +8,23 @@
 #include "tests/kernels/math_probe.h"
 
 namespace stw::kernels {
-namespace scalar { extern const test::MathProbe math_probe; }
+namespace scalar {
+extern const test::MathProbe math_probe;
+}
 #ifdef STW_HAVE_AVX2
-namespace avx2 { extern const test::MathProbe math_probe; }
+namespace avx2 {
+extern const test::MathProbe math_probe;
+}
 #endif
 #ifdef STW_HAVE_AVX512
-namespace avx512 { extern const test::MathProbe math_probe; }
+namespace avx512 {
+extern const test::MathProbe math_probe;
+}
 #endif
 #ifdef STW_HAVE_NEON
-namespace neon { extern const test::MathProbe math_probe; }
+namespace neon {
+extern const test::MathProbe math_probe;
+}
 #endif
 }  // namespace stw::kernels
 
@@ -40,8 +48,16 @@ std::vector<const MathProbe*> probes() {
 using Lanes = void (*MathProbe::*)(const float*, float*, int64_t);
 using One = float (*MathProbe::*)(float);
 
-uint32_t bits(float x) { uint32_t u; std::memcpy(&u, &x, 4); return u; }
-float value(uint32_t u) { float x; std::memcpy(&x, &u, 4); return x; }
+uint32_t bits(float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  return u;
+}
+float value(uint32_t u) {
+  float x;
+  std::memcpy(&x, &u, 4);
+  return x;
+}
 
 // Every 1009th bit pattern, so all exponents, both signs, infinities and NaNs; then random values of usual
 // size.
@@ -52,8 +68,10 @@ std::vector<float> arguments() {
   for (int i = 0; i < 1000000; ++i) x.push_back(static_cast<float>(8 * random.normal()));
   for (int i = 0; i < 1000000; ++i) x.push_back(static_cast<float>(180 * random.uniform() - 90));
   for (int i = 0; i < 500000; ++i) x.push_back(static_cast<float>(0.5 + random.uniform()));
-  for (float special : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 88.7228317f, 88.7228394f, 89.0f, -86.6f, -86.7f, -100.0f,
-                        0.625f, 1.0f, 4.0f, 1.17549435e-38f, 1.40129846e-45f, 3.40282347e38f}) x.push_back(special);
+  for (float special :
+       {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 88.7228317f, 88.7228394f, 89.0f, -86.6f, -86.7f, -100.0f,
+        0.625f, 1.0f, 4.0f, 1.17549435e-38f, 1.40129846e-45f, 3.40282347e38f})
+    x.push_back(special);
   while (x.size() % 16 != 0) x.push_back(0.0f);
   return x;
 }
@@ -95,9 +113,18 @@ void check(Lanes function, One one, long double (*reference)(long double), doubl
 long double flushed_exp(long double x) { return x < -86.6433868L ? 0 : std::exp(x); }
 
 TEST(Math, Exp) { check(&MathProbe::exp, &MathProbe::exp1, flushed_exp, 1.0); }
-TEST(Math, Log) { check(&MathProbe::log, &MathProbe::log1, [](long double x) { return std::log(x); }, 1.0); }
-TEST(Math, Tanh) { check(&MathProbe::tanh, &MathProbe::tanh1, [](long double x) { return std::tanh(x); }, 2.0); }
-TEST(Math, Erf) { check(&MathProbe::erf, &MathProbe::erf1, [](long double x) { return std::erf(x); }, 2.0); }
+TEST(Math, Log) {
+  check(
+      &MathProbe::log, &MathProbe::log1, [](long double x) { return std::log(x); }, 1.0);
+}
+TEST(Math, Tanh) {
+  check(
+      &MathProbe::tanh, &MathProbe::tanh1, [](long double x) { return std::tanh(x); }, 2.0);
+}
+TEST(Math, Erf) {
+  check(
+      &MathProbe::erf, &MathProbe::erf1, [](long double x) { return std::erf(x); }, 2.0);
+}
 
 TEST(Math, Limits) {
   for (const MathProbe* probe : probes()) {
@@ -118,12 +145,15 @@ TEST(Math, Limits) {
 }
 
 TEST(Philox, KnownAnswers) {
-  const struct { uint32_t counter[4], key[2], words[4]; } known[] = {
-      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-      {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff},
-       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
-       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+  const struct {
+    uint32_t counter[4], key[2], words[4];
+  } known[] = {{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+               {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+                {0xffffffff, 0xffffffff},
+                {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+               {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                {0xa4093822, 0x299f31d0},
+                {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
   for (const MathProbe* probe : probes())
     for (const auto& answer : known) {
       uint32_t words[4];
@@ -139,7 +169,9 @@ TEST(Philox, ManyFactorsAreTheFactorsOneByOne) {
   for (const MathProbe* probe : probes())
     for (int round = 0; round < 250; ++round) {
       // Also when the number of a block exceeds 32 bits.
-      const int64_t first = random.between(0, 5000) + (round < 200 ? 0 : (int64_t{4} << 32) * random.between(1, 3) - 2500), count = random.between(1, 150);
+      const int64_t first = random.between(0, 5000) +
+                            (round < 200 ? 0 : (int64_t{4} << 32) * random.between(1, 3) - 2500),
+                    count = random.between(1, 150);
       const float p = static_cast<float>(random.uniform());
       std::vector<float> factors(static_cast<size_t>((count + 31) / 32 * 32 + 32));
       probe->dropout_factors(state, p, 9, 2, first, count, factors.data());
@@ -147,7 +179,8 @@ TEST(Philox, ManyFactorsAreTheFactorsOneByOne) {
         const float wanted = probe->dropout_factor(state, p, 9, 2, first + i);
         ASSERT_EQ(factors[static_cast<size_t>(i)], wanted);
         const int64_t block = (first + i) / 4;
-        const uint32_t counter[4] = {static_cast<uint32_t>(block), 7, 9 + (static_cast<uint32_t>(block >> 32) << 16), 41};
+        const uint32_t counter[4] = {static_cast<uint32_t>(block), 7,
+                                     9 + (static_cast<uint32_t>(block >> 32) << 16), 41};
         uint32_t words[4];
         probe->philox(counter, state.seed, words);
         ASSERT_EQ(wanted != 0, words[(first + i) % 4] >= p * 4294967296.0);

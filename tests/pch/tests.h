@@ -1,6 +1,7 @@
-// What most files of tests include of GoogleTest and the standard library: compiled once for a test program instead of once for each of
-// its files. Nothing of ours is here. What is compiled before has to be the same file that is included after: `#pragma once` compares
-// bytes, while ccache hands out one that it compiled before a comment was changed.
+// What most files of tests include of GoogleTest and the standard library: compiled once for a test program
+// instead of once for each of its files. Nothing of ours is here. What is compiled before has to be the same
+// file that is included after: `#pragma once` compares bytes, while ccache hands out one that it compiled
+// before a comment was changed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

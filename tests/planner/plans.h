@@ -11,7 +11,8 @@
 
 namespace stw::testing_tools {
 
-inline std::shared_ptr<const Model> open(const std::string& preset_or_json, size_t labels = 0, const Adapters& adapters = {}) {
+inline std::shared_ptr<const Model> open(const std::string& preset_or_json, size_t labels = 0,
+                                         const Adapters& adapters = {}) {
   ModelSource source;
   source.adapters = adapters;
   source.label_count = labels;
@@ -28,7 +29,7 @@ inline Request request(int64_t batch, int64_t sequence, uint64_t bytes = uint64_
 inline std::shared_ptr<const Planned> make(const Model& model, const Request& r) {
   auto planned = Planned::make(model, r);
   if (!planned) {
-    throw std::runtime_error(planned.error().message);   // fails the test that asks
+    throw std::runtime_error(planned.error().message);  // fails the test that asks
   }
   const Status status = (*planned)->verify();
   EXPECT_TRUE(status) << status.error().message;

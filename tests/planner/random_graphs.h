@@ -7,8 +7,8 @@
 
 #include "planner/graph/differentiate.h"
 #include "planner/graph/feed_forward.h"
-#include "planner/program/inference.h"
 #include "planner/graph/update.h"
+#include "planner/program/inference.h"
 
 namespace stw::testing_tools {
 
@@ -20,14 +20,16 @@ class RandomModel {
     const int64_t width = 8 * pick(1, 5), vocabulary = 16 * pick(1, 8);
     GraphBuilder b("random", pick(3, 20), vocabulary, compute_format(numerics.precision));
     auto matrix = [&](const std::string& name, int64_t inputs, int64_t features) {
-      return std::vector<LinearWeights>{{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f), -1}};
+      return std::vector<LinearWeights>{
+          {b.parameter(name, {features, inputs}, Initializer::normal, 0.02f), -1}};
     };
     b.begin(SegmentKind::embedding, -1, -1);
     const int table = b.parameter("table", {vocabulary, width}, Initializer::normal, 0.02f);
     int x = b.embedding(table, -1, "embedding");
     b.end(x);
     const int64_t blocks = pick(1, 6) == 1 ? 3 : pick(1, 2), hidden = 8 * pick(1, 12);
-    const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1), norms_twice = pick(0, 3) == 0;
+    const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1),
+               norms_twice = pick(0, 3) == 0;
     for (int64_t block = 0; block < blocks; ++block) {
       const bool shares = (alike && sharing_ == 1) || (alike && sharing_ == 3 && block != 1);
       const std::string name = "block." + std::to_string(shares ? 0 : block) + ".";
@@ -45,7 +47,9 @@ class RandomModel {
         if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), Activation::gelu_erf, "gelu2");
         y = b.linear(y, matrix(name + "down", h, width), false, "down");
       }
-      if (norms_twice) y = b.norm(y, b.parameter(name + "second_norm", {width}, Initializer::ones), -1, 1e-5f, true, "second_norm");
+      if (norms_twice)
+        y = b.norm(y, b.parameter(name + "second_norm", {width}, Initializer::ones), -1, 1e-5f, true,
+                   "second_norm");
       x = b.add(x, y, "residual");
       b.end(x);
     }
@@ -71,11 +75,15 @@ class RandomModel {
     std::vector<Tensor*> parameters;
     for (Tensor& t : g.tensors)
       if (t.kind == Kind::parameter) parameters.push_back(&t);
-    const int64_t count = static_cast<int64_t>(parameters.size()), how = pick(0, 3), first = pick(1, count - 1);
+    const int64_t count = static_cast<int64_t>(parameters.size()), how = pick(0, 3),
+                  first = pick(1, count - 1);
     for (int64_t i = 0; i + 1 < count; ++i)
-      if (how == 2 ? i < first : how == 3 && pick(0, 1)) parameters[static_cast<size_t>(i)]->trainable = false;
+      if (how == 2 ? i < first : how == 3 && pick(0, 1))
+        parameters[static_cast<size_t>(i)]->trainable = false;
   }
-  int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
   std::mt19937 random_;
   uint32_t sharing_;
 };

@@ -9,19 +9,19 @@
 #include "planner/graph/differentiate.h"
 #include "planner/graph/feed_forward.h"
 #include "planner/graph/fuse.h"
-#include "planner/program/inference.h"
 #include "planner/graph/parameter_groups.h"
 #include "planner/graph/quantize.h"
 #include "planner/graph/update.h"
+#include "planner/program/inference.h"
 
 namespace stw::testing_tools {
 
 struct SharedStack {
   int blocks = 3;
-  int products = 1;            // of the shared matrix in each block
+  int products = 1;  // of the shared matrix in each block
   // Otherwise every use has a copy of its own; its name is the parameter's, "#", and the number of the use.
   bool shares = true;
-  int apart = -1;              // a block that shares no parameter
+  int apart = -1;  // a block that shares no parameter
   Adapters adapters = {};
   int64_t sequence = 20, width = 16, vocabulary = 24;
 };
@@ -30,7 +30,8 @@ struct SharedStack {
 // the table of tokens again.
 inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32) {
   GraphBuilder b("shared", s.sequence, s.vocabulary, compute);
-  const auto parameter = [&](const std::string& name, const Shape& shape, Initializer initializer, int block, int use) {
+  const auto parameter = [&](const std::string& name, const Shape& shape, Initializer initializer, int block,
+                             int use) {
     const bool own = !s.shares || block == s.apart;
     return b.parameter(own ? name + "#" + std::to_string(use) : name, shape, initializer, 0.02f);
   };
@@ -43,10 +44,14 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
     int y = b.norm(x, parameter("norm", {s.width}, Initializer::ones, block, block), -1, 1e-5f, true, "norm");
     for (int k = 0; k < s.products; ++k) {
       const int use = block * s.products + k;
-      y = b.linear(y, {{parameter("matrix", {s.width, s.width}, Initializer::normal, block, use), parameter("bias", {s.width}, Initializer::zeros, block, use)}}, false, "product");
+      y = b.linear(y,
+                   {{parameter("matrix", {s.width, s.width}, Initializer::normal, block, use),
+                     parameter("bias", {s.width}, Initializer::zeros, block, use)}},
+                   false, "product");
       y = b.gelu(y, Activation::gelu_tanh, "gelu");
     }
-    x = b.norm(b.add(x, y, "residual"), parameter("norm_behind", {s.width}, Initializer::ones, block, block), -1, 1e-5f, true, "norm_behind");
+    x = b.norm(b.add(x, y, "residual"), parameter("norm_behind", {s.width}, Initializer::ones, block, block),
+               -1, 1e-5f, true, "norm_behind");
     b.end(x);
   }
   b.begin(SegmentKind::final, -1, x);

@@ -22,7 +22,8 @@ inline ModelConfig config_of(const SmallModel& model) {
   return *config;
 }
 
-inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision precision = Precision::fp32, int bits = 32) {
+inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision precision = Precision::fp32,
+                      int bits = 32) {
   Numerics n;
   n.precision = precision;
   n.state_bits = bits;
@@ -30,7 +31,8 @@ inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision 
 }
 
 // With a GPU's kernels, some of which do two ops.
-inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_update = false, const std::vector<const char*>& frozen = {}) {
+inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_update = false,
+                       const std::vector<const char*>& frozen = {}) {
   Numerics n;
   n.precision = Precision::bf16;
   n.kernels = kernels;
@@ -41,7 +43,8 @@ inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_upda
 
 // Adds tile sizes that samples of a few rows have: inside of samples, and over several.
 inline void add_small_tiles(std::vector<Graph>& graphs) {
-  for (size_t i = 0; i < graphs.size(); ++i) graphs[i].tile_rows = i % 2 ? std::vector<int64_t>{16, 80} : std::vector<int64_t>{40, 32};
+  for (size_t i = 0; i < graphs.size(); ++i)
+    graphs[i].tile_rows = i % 2 ? std::vector<int64_t>{16, 80} : std::vector<int64_t>{40, 32};
 }
 
 inline std::vector<Graph> small_graphs() {
@@ -55,7 +58,8 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_smollm3(), 40, Precision::bf16, 8));
   graphs.push_back(graph_of(small_gemma3(), 33, Precision::bf16));
   graphs.push_back(graph_of(small_bloom("0.1"), 33, Precision::bf16, 8));
-  for (const double dropout : {0.0, 0.1}) graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
+  for (const double dropout : {0.0, 0.1})
+    graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
   graphs.push_back(graph_of({small_llama(), adapters_of_some()}, 40, Precision::fp32, 8));
   graphs.push_back(graph_for(small_gpt2(), Kernels::tensor));
   graphs.push_back(graph_for(small_gpt2("0.1"), Kernels::wgmma));
@@ -69,7 +73,8 @@ inline std::vector<Graph> classifier_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
   graphs.push_back(graph_of({classifier_of(small_gpt2()), adapters_of_all()}, 24));
-  for (const std::string& config : small_encoders("0.1")) graphs.push_back(graph_of(config, 33, graphs.size() % 2 ? Precision::fp32 : Precision::bf16, 8));
+  for (const std::string& config : small_encoders("0.1"))
+    graphs.push_back(graph_of(config, 33, graphs.size() % 2 ? Precision::fp32 : Precision::bf16, 8));
   graphs.push_back(graph_of(classifier_of(small_bert()), 40));
   graphs.push_back(graph_of(classifier_of(small_modernbert()), 40));
   graphs.push_back(graph_for(classifier_of(small_roberta()), Kernels::tensor));
@@ -115,7 +120,8 @@ inline std::vector<Graph> frozen_graphs() {
   add(small_llama(), {"embeddings", "blocks.0", "*layers.1.self_attn*", "*layers.1.input_layernorm*"});
   add(small_qwen2(), {"head", "norms"});
   add(small_gpt2(), {"embeddings", "blocks"});
-  add(small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"});
+  add(small_qwen3(),
+      {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"});
   graphs.push_back(graph_for(small_gpt2(), Kernels::tensor, false, {"embeddings", "blocks.0"}));
   graphs.push_back(graph_for(small_gpt2(), Kernels::tensor, false, {"*mlp.c_proj*", "*h.1.mlp*"}));
   add_small_tiles(graphs);
@@ -125,7 +131,8 @@ inline std::vector<Graph> frozen_graphs() {
 // With updates inside the backward pass: by every rule, with frozen parts.
 inline std::vector<Graph> fused_graphs() {
   std::vector<Graph> graphs;
-  auto add = [&](const SmallModel& config, Precision precision, Optimizer optimizer, int bits, std::vector<const char*> frozen = {}) {
+  auto add = [&](const SmallModel& config, Precision precision, Optimizer optimizer, int bits,
+                 std::vector<const char*> frozen = {}) {
     Numerics n;
     n.fused_update = true;
     n.precision = precision;
@@ -150,7 +157,9 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
   d.micro_batch = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(largest_micro_batch));
   d.loss_chunks = int64_t{1} << random() % 6;
   for (const Segment& s : graph.segments)
-    d.saved.push_back(s.kind != SegmentKind::block ? ~0u : s.choice_of(static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
+    d.saved.push_back(s.kind != SegmentKind::block
+                          ? ~0u
+                          : s.choice_of(static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
   // Tiles, if the feed-forward part keeps nothing: in half of all blocks it keeps nothing.
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
@@ -159,7 +168,8 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
       for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
         if (is_inner(segment.feed_forward, graph.op(segment.saveable[bit]).outputs[0])) {
           d.saved[s] &= ~(1u << bit);
-          if (!segment.kept_with.empty() && segment.kept_with[bit] >= 0) d.saved[s] &= ~(1u << segment.kept_with[bit]);
+          if (!segment.kept_with.empty() && segment.kept_with[bit] >= 0)
+            d.saved[s] &= ~(1u << segment.kept_with[bit]);
         }
       d.saved[s] = segment.choice_of(d.saved[s]);
       rows = graph.tile_rows[random() % graph.tile_rows.size()];
@@ -171,7 +181,8 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
   return d;
 }
 
-inline Decisions uniform_decisions(const Graph& graph, uint32_t saved, int64_t micro_batch = 2, int64_t chunks = 1) {
+inline Decisions uniform_decisions(const Graph& graph, uint32_t saved, int64_t micro_batch = 2,
+                                   int64_t chunks = 1) {
   Decisions d;
   d.micro_batch = micro_batch;
   d.loss_chunks = chunks;

@@ -5,6 +5,7 @@ descriptors; what waits for what) against an independent reading that hardware h
     PYTHON_WITH_TRITON tests/ptx/against_triton.py build/tests/ptx/ptx_run     # torch's wheel brings Triton; no GPU is needed
 
 Prints a line for each kernel and ends with 1 if one is wrong."""
+
 import argparse
 import itertools
 import subprocess
@@ -20,8 +21,21 @@ from triton.compiler import ASTSource
 
 
 @triton.jit
-def product(a_at, b_at, c_at, M, N, K, a_step, b_step, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-            A_TURNED: tl.constexpr, B_TURNED: tl.constexpr):
+def product(
+    a_at,
+    b_at,
+    c_at,
+    M,
+    N,
+    K,
+    a_step,
+    b_step,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    A_TURNED: tl.constexpr,
+    B_TURNED: tl.constexpr,
+):
     m = tl.program_id(0) // (N // BN) * BM + tl.arange(0, BM)
     n = tl.program_id(0) % (N // BN) * BN + tl.arange(0, BN)
     k = tl.arange(0, BK)
@@ -43,7 +57,11 @@ def attention(q_at, k_at, v_at, o_at, scale, D: tl.constexpr, BM: tl.constexpr, 
     q = tl.load(q_at + m[:, None] * D + d[None, :])
     k = k_at + n[None, :] * D + d[:, None]
     v = v_at + n[:, None] * D + d[None, :]
-    largest, total, sums = tl.full((BM,), -1e30, tl.float32), tl.zeros((BM,), tl.float32), tl.zeros((BM, D), tl.float32)
+    largest, total, sums = (
+        tl.full((BM,), -1e30, tl.float32),
+        tl.zeros((BM,), tl.float32),
+        tl.zeros((BM, D), tl.float32),
+    )
     for j in range(0, first + BM, BN):
         s = tl.where(m[:, None] >= (j + n)[None, :], tl.dot(q, tl.load(k)) * scale, -1e30)
         now = tl.maximum(largest, tl.max(s, 1))
@@ -76,10 +94,18 @@ class Machine:
     def run(self, kernel, constants, capability, warps, stages, blocks, arguments):
         """Arguments: (Triton's type, array or number); arrays are changed in place."""
         names = [name for name in kernel.arg_names if name not in constants]
-        signature = {name: kind for name, (kind, _) in zip(names, arguments)} | {name: "constexpr" for name in constants}
-        attributes = {(i,): [["tt.divisibility", 16]] for i, (kind, _) in enumerate(arguments) if kind != "fp32"}
+        signature = {name: kind for name, (kind, _) in zip(names, arguments)} | {
+            name: "constexpr" for name in constants
+        }
+        attributes = {
+            (i,): [["tt.divisibility", 16]] for i, (kind, _) in enumerate(arguments) if kind != "fp32"
+        }
         source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
-        compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": warps, "num_stages": stages})
+        compiled = triton.compile(
+            source,
+            target=GPUTarget("cuda", capability, 32),
+            options={"num_warps": warps, "num_stages": stages},
+        )
         text = self.folder / "kernel.ptx"
         text.write_text(compiled.asm["ptx"])
         words = []
@@ -89,8 +115,21 @@ class Machine:
                 value.tofile(words[-1])
             else:
                 words.append(str(value))
-        done = subprocess.run([self.program, text, kernel.__name__, str(blocks), str(32 * warps), str(compiled.metadata.shared), *words, "0", "0"],
-                              capture_output=True, text=True)   # two pointers that Triton adds
+        done = subprocess.run(
+            [
+                self.program,
+                text,
+                kernel.__name__,
+                str(blocks),
+                str(32 * warps),
+                str(compiled.metadata.shared),
+                *words,
+                "0",
+                "0",
+            ],
+            capture_output=True,
+            text=True,
+        )  # two pointers that Triton adds
         for word, (_, value) in zip(words, arguments):
             if isinstance(value, numpy.ndarray):
                 value[:] = numpy.fromfile(word, value.dtype).reshape(value.shape)
@@ -100,40 +139,91 @@ class Machine:
 def bits(values, kind):
     """`values` as 16-bit numbers. bf16 truncates, so the values must be exact in it."""
     values = numpy.ascontiguousarray(values, numpy.float32)
-    return values.astype(numpy.float16).view(numpy.uint16) if kind == "fp16" else (values.view(numpy.uint32) >> 16).astype(numpy.uint16)
+    return (
+        values.astype(numpy.float16).view(numpy.uint16)
+        if kind == "fp16"
+        else (values.view(numpy.uint32) >> 16).astype(numpy.uint16)
+    )
 
 
 def products(machine, random):
     m, n, k = 256, 512, 320
     a, b = random.integers(-8, 9, (m, k)), random.integers(-8, 9, (k, n))
     for capability, a_turned, b_turned, (bm, bn, warps), kind in itertools.product(
-            (90, 80), (False, True), (False, True), ((128, 128, 4), (128, 256, 8), (64, 128, 4), (64, 64, 4)), ("bf16", "fp16")):
+        (90, 80),
+        (False, True),
+        (False, True),
+        ((128, 128, 4), (128, 256, 8), (64, 128, 4), (64, 64, 4)),
+        ("bf16", "fp16"),
+    ):
         c = numpy.full((m, n), numpy.nan, numpy.float32)
-        printed = machine.run(product, {"BM": bm, "BN": bn, "BK": 64, "A_TURNED": a_turned, "B_TURNED": b_turned}, capability, warps, 3,
-                           m // bm * (n // bn),
-                           [("*" + kind, bits(a.T if a_turned else a, kind)), ("*" + kind, bits(b.T if b_turned else b, kind)), ("*fp32", c),
-                            ("i32", m), ("i32", n), ("i32", k), ("i32", m if a_turned else k), ("i32", k if b_turned else n)])
+        printed = machine.run(
+            product,
+            {"BM": bm, "BN": bn, "BK": 64, "A_TURNED": a_turned, "B_TURNED": b_turned},
+            capability,
+            warps,
+            3,
+            m // bm * (n // bn),
+            [
+                ("*" + kind, bits(a.T if a_turned else a, kind)),
+                ("*" + kind, bits(b.T if b_turned else b, kind)),
+                ("*fp32", c),
+                ("i32", m),
+                ("i32", n),
+                ("i32", k),
+                ("i32", m if a_turned else k),
+                ("i32", k if b_turned else n),
+            ],
+        )
         name = f"product {bm} x {bn}, {'turned' if a_turned else 'straight'} by {'turned' if b_turned else 'straight'}"
-        yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, printed   # whole numbers: exact
+        yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, printed  # whole numbers: exact
 
 
 def attentions(machine, random):
     length, scale = 256, 0.125
-    for capability, d, (bm, bn, warps), kind in itertools.product((90, 80), (64, 128), ((128, 128, 8), (64, 64, 4), (128, 64, 4)), ("bf16", "fp16")):
+    for capability, d, (bm, bn, warps), kind in itertools.product(
+        (90, 80), (64, 128), ((128, 128, 8), (64, 64, 4), (128, 64, 4)), ("bf16", "fp16")
+    ):
         q, k, v = (random.integers(-32, 33, (length, d)) / 16 for _ in range(3))
         weights = numpy.where(numpy.tril(numpy.ones((length, length))) > 0, numpy.exp2(q @ k.T * scale), 0)
         o = numpy.full((length, d), numpy.nan, numpy.float32)
         shape = {"D": d, "BM": bm, "BN": bn}
         inputs = [("*" + kind, bits(x, kind)) for x in (q, k, v)]
-        printed = machine.run(attention, shape, capability, warps, 2, length // bm, [*inputs, ("*fp32", o), ("fp32", scale)])
-        allowed = 8e-3 if kind == "bf16" else 1e-3   # weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
-        yield capability, kind, f"attention {bm} x {bn}, heads of {d}", numpy.abs(o - weights / weights.sum(1, keepdims=True) @ v).max(), allowed, printed
-        scale_of_gradient = scale / 32   # exp2 stays below 2 ** 4
+        printed = machine.run(
+            attention, shape, capability, warps, 2, length // bm, [*inputs, ("*fp32", o), ("fp32", scale)]
+        )
+        allowed = (
+            8e-3 if kind == "bf16" else 1e-3
+        )  # weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
+        yield (
+            capability,
+            kind,
+            f"attention {bm} x {bn}, heads of {d}",
+            numpy.abs(o - weights / weights.sum(1, keepdims=True) @ v).max(),
+            allowed,
+            printed,
+        )
+        scale_of_gradient = scale / 32  # exp2 stays below 2 ** 4
         weights = numpy.exp2(q @ k.T * scale_of_gradient)
         dv = numpy.full((length, d), numpy.nan, numpy.float32)
-        printed = machine.run(value_gradient, shape, capability, warps, 1 if capability == 80 and d == 128 else 2, length // bn, [*inputs, ("*fp32", dv), ("i32", length), ("fp32", scale_of_gradient)])
+        printed = machine.run(
+            value_gradient,
+            shape,
+            capability,
+            warps,
+            1 if capability == 80 and d == 128 else 2,
+            length // bn,
+            [*inputs, ("*fp32", dv), ("i32", length), ("fp32", scale_of_gradient)],
+        )
         allowed *= numpy.abs(weights.T).sum(1).max() / 2
-        yield capability, kind, f"gradient of values {bm} x {bn}, heads of {d}", numpy.abs(dv - weights.T @ v).max(), allowed, printed
+        yield (
+            capability,
+            kind,
+            f"gradient of values {bm} x {bn}, heads of {d}",
+            numpy.abs(dv - weights.T @ v).max(),
+            allowed,
+            printed,
+        )
 
 
 def main():
@@ -144,10 +234,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(options.ptx_run, folder)
         for cases in (products, attentions):
-            for capability, kind, name, error, allowed, printed in cases(machine, numpy.random.default_rng(1)):
+            for capability, kind, name, error, allowed, printed in cases(
+                machine, numpy.random.default_rng(1)
+            ):
                 right = bool(error <= allowed)
                 total, wrong = total + 1, wrong + (not right)
-                print(f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error {error:.2g} of {allowed:.2g}; {printed}", flush=True)
+                print(
+                    f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error {error:.2g} of {allowed:.2g}; {printed}",
+                    flush=True,
+                )
     print(f"{total - wrong} of {total} right")
     return 1 if wrong else 0
 

@@ -61,22 +61,30 @@ D cut_off(A a) {
   return static_cast<D>(a);
 }
 template <class D, class A>
-Run cut() { return each<D, A>([](A a) { return cut_off<D>(a); }); }
+Run cut() {
+  return each<D, A>([](A a) { return cut_off<D>(a); });
+}
 
 // Two fp32 numbers to one register: the first operand becomes the upper half.
 template <bool is_bf16>
 void pack(Warp& w, const Instruction& i) {
   const float *const high = w.at<float>(i.operand[1]), *const low = w.at<float>(i.operand[2]);
   uint32_t* const d = w.at<uint32_t>(i.operand[0]);
-  for_lanes(w, [&](int l) { d[l] = static_cast<uint32_t>(simt::half_bits(high[l], is_bf16)) << 16 | simt::half_bits(low[l], is_bf16); });
+  for_lanes(w, [&](int l) {
+    d[l] = static_cast<uint32_t>(simt::half_bits(high[l], is_bf16)) << 16 | simt::half_bits(low[l], is_bf16);
+  });
 }
 
-uint8_t bytes_of(std::string_view type) { return type.ends_with("64") ? 8 : type.ends_with("32") || type.ends_with("x2") ? 4 : 2; }
+uint8_t bytes_of(std::string_view type) {
+  return type.ends_with("64") ? 8 : type.ends_with("32") || type.ends_with("x2") ? 4 : 2;
+}
 
 Run resolve(std::string_view how, std::string_view to, std::string_view from) {
   if (how.empty()) {
-    if (to == "f32" && from == "f16") return each<float, uint16_t>([](uint16_t a) { return simt::half_value(a, false); });
-    if (to == "f64" && from == "f32") return each<double, float>([](float a) { return static_cast<double>(a); });
+    if (to == "f32" && from == "f16")
+      return each<float, uint16_t>([](uint16_t a) { return simt::half_value(a, false); });
+    if (to == "f64" && from == "f32")
+      return each<double, float>([](float a) { return static_cast<double>(a); });
     if (from == "s8") return to_whole<int8_t>(to);
     if (from == "u8") return to_whole<uint8_t>(to);
     if (from == "s16") return to_whole<int16_t>(to);
@@ -87,21 +95,33 @@ Run resolve(std::string_view how, std::string_view to, std::string_view from) {
     if (from == "u64") return to_whole<uint64_t>(to);
   }
   if (how == "rn") {
-    if (to == "f32" && from == "f64") return each<float, double>([](double a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "u16") return each<float, uint16_t>([](uint16_t a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "s16") return each<float, int16_t>([](int16_t a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "s32") return each<float, int32_t>([](int32_t a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "u32") return each<float, uint32_t>([](uint32_t a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "s64") return each<float, int64_t>([](int64_t a) { return static_cast<float>(a); });
-    if (to == "f32" && from == "u64") return each<float, uint64_t>([](uint64_t a) { return static_cast<float>(a); });
-    if (to == "f64" && from == "s32") return each<double, int32_t>([](int32_t a) { return static_cast<double>(a); });
-    if (to == "f64" && from == "u32") return each<double, uint32_t>([](uint32_t a) { return static_cast<double>(a); });
-    if (to == "f64" && from == "s64") return each<double, int64_t>([](int64_t a) { return static_cast<double>(a); });
-    if (to == "f64" && from == "u64") return each<double, uint64_t>([](uint64_t a) { return static_cast<double>(a); });
+    if (to == "f32" && from == "f64")
+      return each<float, double>([](double a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "u16")
+      return each<float, uint16_t>([](uint16_t a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "s16")
+      return each<float, int16_t>([](int16_t a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "s32")
+      return each<float, int32_t>([](int32_t a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "u32")
+      return each<float, uint32_t>([](uint32_t a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "s64")
+      return each<float, int64_t>([](int64_t a) { return static_cast<float>(a); });
+    if (to == "f32" && from == "u64")
+      return each<float, uint64_t>([](uint64_t a) { return static_cast<float>(a); });
+    if (to == "f64" && from == "s32")
+      return each<double, int32_t>([](int32_t a) { return static_cast<double>(a); });
+    if (to == "f64" && from == "u32")
+      return each<double, uint32_t>([](uint32_t a) { return static_cast<double>(a); });
+    if (to == "f64" && from == "s64")
+      return each<double, int64_t>([](int64_t a) { return static_cast<double>(a); });
+    if (to == "f64" && from == "u64")
+      return each<double, uint64_t>([](uint64_t a) { return static_cast<double>(a); });
     if (to == "bf16x2" && from == "f32") return pack<true>;
     if (to == "f16x2" && from == "f32") return pack<false>;
   }
-  if (how == "rni" && to == "f32" && from == "f32") return each<float, float>([](float a) { return std::nearbyint(a); });
+  if (how == "rni" && to == "f32" && from == "f32")
+    return each<float, float>([](float a) { return std::nearbyint(a); });
   if (how == "rzi") {
     if (to == "s32" && from == "f32") return cut<int32_t, float>();
     if (to == "u32" && from == "f32") return cut<uint32_t, float>();
@@ -119,7 +139,11 @@ Run resolve(std::string_view how, std::string_view to, std::string_view from) {
 Operation conversion(const Words& words) {
   if (words.front() != "cvt" || words.size() < 3 || words.size() > 4) return {};
   const std::string_view to = words[words.size() - 2], from = words.back();
-  return {resolve(words.size() == 4 ? words[1] : std::string_view(), to, from), Kind::plain, {bytes_of(to), bytes_of(from), bytes_of(from)}, false, true};
+  return {resolve(words.size() == 4 ? words[1] : std::string_view(), to, from),
+          Kind::plain,
+          {bytes_of(to), bytes_of(from), bytes_of(from)},
+          false,
+          true};
 }
 
 }  // namespace ptx

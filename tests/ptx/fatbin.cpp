@@ -13,8 +13,17 @@ namespace ptx {
 namespace {
 
 constexpr uint32_t container_magic = 0xba55ed50u;
-struct Container { uint32_t magic; uint16_t version, header_bytes; uint64_t bytes; };
-struct Entry { uint16_t kind, version; uint32_t header_bytes; uint64_t bytes; uint32_t compressed_bytes; };
+struct Container {
+  uint32_t magic;
+  uint16_t version, header_bytes;
+  uint64_t bytes;
+};
+struct Entry {
+  uint16_t kind, version;
+  uint32_t header_bytes;
+  uint64_t bytes;
+  uint32_t compressed_bytes;
+};
 constexpr uint16_t kind_ptx = 1;
 
 template <class T>
@@ -38,7 +47,8 @@ std::string text_of_fatbinary(const void* wrapper) {
     const char* const content = at + entry.header_bytes;
     if (entry.kind == kind_ptx) {
       std::string text(content, strnlen(content, entry.bytes));
-      if (entry.compressed_bytes != 0 || text.find(".version") == std::string::npos) die("compressed PTX: build with nvcc --no-compress");
+      if (entry.compressed_bytes != 0 || text.find(".version") == std::string::npos)
+        die("compressed PTX: build with nvcc --no-compress");
       return text;
     }
     at = content + entry.bytes;

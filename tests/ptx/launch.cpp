@@ -12,22 +12,26 @@
 #include "tests/ptx/machine.h"
 #include "tests/simt/runtime.h"
 
-struct CUkern_st {   // cudaKernel_t.
+struct CUkern_st {  // cudaKernel_t.
   std::shared_ptr<ptx::Module> module;
   std::string name;
-  int largest_dynamic_bytes = -1;   // As requested; -1: not requested.
+  int largest_dynamic_bytes = -1;  // As requested; -1: not requested.
 };
 
 namespace {
 
-struct Configuration { dim3 grid, block; size_t shared_bytes; cudaStream_t stream; };
+struct Configuration {
+  dim3 grid, block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+};
 thread_local std::vector<Configuration> configurations;
 
 // Objects register before main() begins.
 struct Registry {
   std::mutex mutex;
-  std::map<const void*, std::shared_ptr<ptx::Module>> modules;   // By handle.
-  std::map<const void*, CUkern_st> kernels;                      // By the host's function.
+  std::map<const void*, std::shared_ptr<ptx::Module>> modules;  // By handle.
+  std::map<const void*, CUkern_st> kernels;                     // By the host's function.
 };
 Registry& registry() {
   static Registry* const one = new Registry;
@@ -53,7 +57,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   std::lock_guard lock(registry().mutex);
   registry().kernels[host_function] = {registry().modules.at(handle), name, -1};
 }
@@ -77,17 +82,21 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   *kernel = &kernel_of(host_function);
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               size_t shared_bytes, cudaStream_t stream) {
   ptx::Function& function = ptx::function_of(*kernel->module, kernel->name);
   // Its static shared memory counts too, if no more was requested.
-  const size_t largest = kernel->largest_dynamic_bytes >= 0 ? static_cast<size_t>(kernel->largest_dynamic_bytes) : ptx::without_asking - function.shared_bytes;
+  const size_t largest = kernel->largest_dynamic_bytes >= 0
+                             ? static_cast<size_t>(kernel->largest_dynamic_bytes)
+                             : ptx::without_asking - function.shared_bytes;
   if (shared_bytes > largest) ptx::die(kernel->name + ": more shared memory than was asked for");
   std::vector<char> given(function.parameter_memory.size());
   for (size_t k = 0; k < function.parameters.size(); ++k)
     std::memcpy(given.data() + function.parameters[k].at, arguments[k], function.parameters[k].bytes);
   simt::enqueue(stream, [&function, given, grid, block, shared_bytes] {
-    std::copy(given.begin(), given.end(), function.parameter_memory.begin());   // Its address is in the code.
-    ptx::run(function, {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<uint32_t>(shared_bytes)});
+    std::copy(given.begin(), given.end(), function.parameter_memory.begin());  // Its address is in the code.
+    ptx::run(function,
+             {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<uint32_t>(shared_bytes)});
   });
   return cudaSuccess;
 }
@@ -96,7 +105,8 @@ cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute at
   CUkern_st& kernel = kernel_of(host_function);
   const uint32_t own = ptx::function_of(*kernel.module, kernel.name).shared_bytes;
   if (static_cast<uint32_t>(value) + own > ptx::largest_for_warpgroups) return cudaErrorInvalidValue;
-  if (value < kernel.largest_dynamic_bytes) ptx::die(kernel.name + ": less shared memory than it was allowed before; a graph may hold such a launch");
+  if (value < kernel.largest_dynamic_bytes)
+    ptx::die(kernel.name + ": less shared memory than it was allowed before; a graph may hold such a launch");
   kernel.largest_dynamic_bytes = value;
   return cudaSuccess;
 }
@@ -104,8 +114,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
   const CUkern_st& kernel = kernel_of(host_function);
   *attributes = {};
   attributes->sharedSizeBytes = ptx::function_of(*kernel.module, kernel.name).shared_bytes;
-  attributes->maxDynamicSharedSizeBytes = kernel.largest_dynamic_bytes >= 0 ? kernel.largest_dynamic_bytes
-                                                                            : static_cast<int>(ptx::without_asking - attributes->sharedSizeBytes);
+  attributes->maxDynamicSharedSizeBytes =
+      kernel.largest_dynamic_bytes >= 0 ? kernel.largest_dynamic_bytes
+                                        : static_cast<int>(ptx::without_asking - attributes->sharedSizeBytes);
   return cudaSuccess;
 }
 

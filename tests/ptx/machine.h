@@ -28,7 +28,7 @@ inline constexpr uint32_t all_lanes = 0xffffffffu;
 // Shared memory of a block on every card of compute capability 8.0 and later; and on 9.0, which code with
 // wgmma needs.
 inline constexpr uint32_t largest_shared_bytes = 99 * 1024, largest_for_warpgroups = 227 * 1024;
-inline constexpr uint32_t without_asking = 48 * 1024;   // Of all shared memory of a block.
+inline constexpr uint32_t without_asking = 48 * 1024;  // Of all shared memory of a block.
 
 struct Warp;
 struct Instruction;
@@ -41,21 +41,25 @@ enum class Kind : uint8_t { plain, branch, leave, barrier, together };
 // Place of the numbers of 32 lanes, one after the other, in the warp's registers or in the function's
 // constants.
 // bytes: of a number; 0: no place.
-struct Place { uint32_t at = 0; bool constant = false; uint8_t bytes = 0; };
+struct Place {
+  uint32_t at = 0;
+  bool constant = false;
+  uint8_t bytes = 0;
+};
 
 struct Instruction {
   Run run = nullptr;
   Kind kind = Kind::plain;
-  Place guard;                 // A predicate; without one, all lanes execute the instruction.
-  bool unless = false;         // For lanes whose predicate is not set.
+  Place guard;          // A predicate; without one, all lanes execute the instruction.
+  bool unless = false;  // For lanes whose predicate is not set.
   std::vector<Place> operand;
-  int64_t offset = 0;          // Of an address.
+  int64_t offset = 0;  // Of an address.
   // In the last two, addresses count from the first byte.
   enum Space : uint8_t { anywhere, global, shared, local } space = anywhere;
-  int vector = 1;              // Numbers read or written at once.
-  bool whole_warp = false;     // together: needs all lanes, not those in its last operand.
-  uint32_t target = 0;         // Of a branch.
-  std::string text;            // The instruction's text, for messages.
+  int vector = 1;           // Numbers read or written at once.
+  bool whole_warp = false;  // together: needs all lanes, not those in its last operand.
+  uint32_t target = 0;      // Of a branch.
+  std::string text;         // The instruction's text, for messages.
 };
 
 // A kernel's demands on a device. Sectors: 32 bytes of global memory, counted for each instruction of a warp;
@@ -67,66 +71,101 @@ struct Traffic {
   // Bytes of the distinct sectors that a launch loads and stores: the memory traffic if caches keep the rest.
   // Copies to shared memory by cp.async, which load the operands of products, do not count.
   uint64_t loaded = 0, stored = 0;
-  std::unordered_set<uint64_t> loads, stores;   // Of the current launch.
+  std::unordered_set<uint64_t> loads, stores;  // Of the current launch.
 };
 
 struct Function {
   std::string name;
-  struct Parameter { uint32_t at, bytes; };
+  struct Parameter {
+    uint32_t at, bytes;
+  };
   std::vector<Parameter> parameters;
-  std::vector<char> parameter_memory;   // Of the current launch.
-  uint32_t register_bytes = 0;          // Of a warp.
+  std::vector<char> parameter_memory;  // Of the current launch.
+  uint32_t register_bytes = 0;         // Of a warp.
   std::vector<char> constants;
-  uint32_t shared_bytes = 0;            // Without that of the launch.
-  uint32_t local_bytes = 0;             // Of a thread.
+  uint32_t shared_bytes = 0;  // Without that of the launch.
+  uint32_t local_bytes = 0;   // Of a thread.
   uint32_t most_threads = 0;
-  bool for_warpgroups = false;          // Its module is for compute capability 9.0 only.
+  bool for_warpgroups = false;  // Its module is for compute capability 9.0 only.
   std::vector<Instruction> code;
 };
 
 // Coordinates of threads, as the first registers of every warp.
-enum Special { tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, specials };
+enum Special {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  specials
+};
 inline constexpr uint32_t special_at(int special) { return static_cast<uint32_t>(special) * lanes * 4; }
 
-struct Copy { char* to; const char* from; uint32_t bytes; bool zeros; };
+struct Copy {
+  char* to;
+  const char* from;
+  uint32_t bytes;
+  bool zeros;
+};
 
 // The last write of 16 bytes of shared memory, by a store or by a copy that has arrived: the writer, the
 // block's time, and the number of its barriers before. Kept for products by warpgroups, which see a write
 // only after fence.proxy.async: by the writer before a barrier, or after a barrier by the warp that starts
 // the product.
-struct Written { const Warp* writer = nullptr; uint32_t time = 0, barriers = 0; };
+struct Written {
+  const Warp* writer = nullptr;
+  uint32_t time = 0, barriers = 0;
+};
 // Empty: not kept.
-struct Block { char* shared = nullptr; uint32_t shared_bytes = 0, time = 0, barriers = 0; std::vector<Written> written; };
+struct Block {
+  char* shared = nullptr;
+  uint32_t shared_bytes = 0, time = 0, barriers = 0;
+  std::vector<Written> written;
+};
 
 // Operands that a product by warpgroups reads until it has been waited for.
-struct ProductInFlight { simt::AsyncProduct product; uint64_t digest; };
+struct ProductInFlight {
+  simt::AsyncProduct product;
+  uint64_t digest;
+};
 
 struct Warp {
-  uint32_t active = 0;         // Lanes that execute the current instruction.
+  uint32_t active = 0;  // Lanes that execute the current instruction.
   char* registers = nullptr;
   char* constants = nullptr;
-  char* local = nullptr;       // Of the first lane.
-  uint32_t local_bytes = 0;    // Of each lane.
+  char* local = nullptr;     // Of the first lane.
+  uint32_t local_bytes = 0;  // Of each lane.
   Block* block = nullptr;
   Traffic* traffic = nullptr;  // Null: not counted.
   enum State : uint8_t { ready, waiting, at_barrier, done };
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
-  std::array<std::deque<std::vector<Copy>>, lanes> copies;   // The last group is not committed.
-  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;   // At the last fence.
+  std::array<std::deque<std::vector<Copy>>, lanes> copies;  // The last group is not committed.
+  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;  // At the last fence.
   bool products_begun = false;
-  int number = 0;              // In the block.
-  std::deque<std::vector<ProductInFlight>> products;         // In groups, like copies.
+  int number = 0;                                     // In the block.
+  std::deque<std::vector<ProductInFlight>> products;  // In groups, like copies.
 
   char* local_of(int lane) const { return local + static_cast<size_t>(lane) * local_bytes; }
   template <class T>
-  T* at(const Place& p) const { return reinterpret_cast<T*>((p.constant ? constants : registers) + p.at); }
+  T* at(const Place& p) const {
+    return reinterpret_cast<T*>((p.constant ? constants : registers) + p.at);
+  }
 };
 
 inline void note_written(Warp& w, const char* at, size_t bytes) {
   Block& b = *w.block;
   if (b.written.empty()) return;
-  const auto first = static_cast<size_t>(at - b.shared) / 16, last = (static_cast<size_t>(at - b.shared) + bytes - 1) / 16;
+  const auto first = static_cast<size_t>(at - b.shared) / 16,
+             last = (static_cast<size_t>(at - b.shared) + bytes - 1) / 16;
   for (size_t line = first; line <= last; ++line) b.written[line] = {&w, ++b.time, b.barriers};
 }
 
@@ -146,10 +185,12 @@ struct Operation {
   Kind kind = Kind::plain;
   std::vector<uint8_t> bytes;
   bool whole_warp = false;
-  bool any_register = false;   // For accesses and conversions: registers may be wider than `bytes`.
+  bool any_register = false;  // For accesses and conversions: registers may be wider than `bytes`.
 };
-using Words = std::vector<std::string_view>;   // An opcode split at its dots.
-inline bool is_opcode(const Words& words, std::initializer_list<std::string_view> wanted) { return std::equal(words.begin(), words.end(), wanted.begin(), wanted.end()); }
+using Words = std::vector<std::string_view>;  // An opcode split at its dots.
+inline bool is_opcode(const Words& words, std::initializer_list<std::string_view> wanted) {
+  return std::equal(words.begin(), words.end(), wanted.begin(), wanted.end());
+}
 // A null `run`: unknown opcode.
 Operation arithmetic(const Words& words);
 Operation conversion(const Words& words);
@@ -165,10 +206,19 @@ struct Module {
   std::string text;
   bool for_warpgroups = false;
   // In global memory, or in shared memory: of a kernel that uses it, or of the launch (no bytes).
-  struct Variable { std::string name; std::vector<char> memory; bool shared; uint32_t bytes, align; };
+  struct Variable {
+    std::string name;
+    std::vector<char> memory;
+    bool shared;
+    uint32_t bytes, align;
+  };
   std::vector<std::unique_ptr<Variable>> variables;
   // Range of the text. Decoded when it is launched.
-  struct Entry { std::string name; size_t begin, end; std::unique_ptr<Function> function; };
+  struct Entry {
+    std::string name;
+    size_t begin, end;
+    std::unique_ptr<Function> function;
+  };
   std::vector<Entry> entries;
 };
 std::unique_ptr<Module> read_module(std::string text);
@@ -180,7 +230,10 @@ std::vector<std::pair<std::string, Traffic>> traffic();
 void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 void count_shared(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 
-struct Grid { uint32_t blocks[3], threads[3]; uint32_t shared_bytes; };
+struct Grid {
+  uint32_t blocks[3], threads[3];
+  uint32_t shared_bytes;
+};
 void run(Function& function, const Grid& grid);
 
 [[noreturn]] void die(const std::string& what);

@@ -1,49 +1,54 @@
 """Checks the machine code of attention by warpgroups, in which the assembler may move waits. The softmax must be computed
 while products run. While the gradient's products run, it must load its next data by copies only: a load would be waited for.
 usage: machine_code_test.py CUOBJDUMP OBJECT OBJECT_OF_GRADIENT"""
+
 import re
 import subprocess
 import sys
 
 
 def kernels_of(path):
-    code = subprocess.run([sys.argv[1], '-sass', path], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return [(kernel.split()[0], kernel) for kernel in re.split(r'Function : ', code)[1:]]
+    code = subprocess.run([sys.argv[1], "-sass", path], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [(kernel.split()[0], kernel) for kernel in re.split(r"Function : ", code)[1:]]
 
 
 def fault_of_forward(kernel):
-    order = re.findall(r'\s(MUFU\.EX2|WARPGROUP\.DEPBAR\S*\s+gsb0, 0x\d)', kernel)
-    of_scores = [i for i, what in enumerate(order) if what.endswith('0x1')]
+    order = re.findall(r"\s(MUFU\.EX2|WARPGROUP\.DEPBAR\S*\s+gsb0, 0x\d)", kernel)
+    of_scores = [i for i, what in enumerate(order) if what.endswith("0x1")]
     if len(of_scores) != 1:
-        return f'{len(of_scores)} waits for scores alone, not one'
-    after = order[of_scores[0] + 1:]
-    exponentials = next((i for i, what in enumerate(after) if what != 'MUFU.EX2'), len(after))
+        return f"{len(of_scores)} waits for scores alone, not one"
+    after = order[of_scores[0] + 1 :]
+    exponentials = next((i for i, what in enumerate(after) if what != "MUFU.EX2"), len(after))
     # For a block of 64 or 128 keys: a thread's scores, and before them the sums of two rows.
-    return None if exponentials in (34, 66) else f'{exponentials} exponentials between the two waits, not 34 or 66'
+    return (
+        None
+        if exponentials in (34, 66)
+        else f"{exponentials} exponentials between the two waits, not 34 or 66"
+    )
 
 
 def fault_of_gradient(kernel):
-    order = re.findall(r'\s(HGMMA|WARPGROUP\.DEPBAR|LDGSTS|LDG|STS|STG)\b', kernel)
-    if 'HGMMA' not in order:
-        return 'no products'
-    while_they_run = order[order.index('HGMMA'):order.index('WARPGROUP.DEPBAR')]
-    if 'LDGSTS' not in while_they_run:
-        return 'no copies between the first products and their wait'
-    others = sorted({what for what in while_they_run if what not in ('HGMMA', 'LDGSTS')})
-    return f'{", ".join(others)} between the first products and their wait' if others else None
+    order = re.findall(r"\s(HGMMA|WARPGROUP\.DEPBAR|LDGSTS|LDG|STS|STG)\b", kernel)
+    if "HGMMA" not in order:
+        return "no products"
+    while_they_run = order[order.index("HGMMA") : order.index("WARPGROUP.DEPBAR")]
+    if "LDGSTS" not in while_they_run:
+        return "no copies between the first products and their wait"
+    others = sorted({what for what in while_they_run if what not in ("HGMMA", "LDGSTS")})
+    return f"{', '.join(others)} between the first products and their wait" if others else None
 
 
 failures, count = [], 0
 for path, fault_of in ((sys.argv[2], fault_of_forward), (sys.argv[3], fault_of_gradient)):
     kernels = kernels_of(path)
     if not kernels:
-        failures.append(f'{path}: no kernels')
+        failures.append(f"{path}: no kernels")
     for name, kernel in kernels:
         count += 1
         fault = fault_of(kernel)
         if fault:
-            failures.append(f'{name}: {fault}')
-print(f'{count} kernels, {len(failures)} faults')
+            failures.append(f"{name}: {fault}")
+print(f"{count} kernels, {len(failures)} faults")
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)

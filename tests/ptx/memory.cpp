@@ -13,45 +13,61 @@ namespace ptx {
 namespace {
 
 // A test may give kernels allocated memory or a stack. tests/gpu lets a device access these and nothing else.
-bool is_of_program(uint64_t at) { return at - reinterpret_cast<uint64_t>(__executable_start) < static_cast<uint64_t>(_end - __executable_start); }
+bool is_of_program(uint64_t at) {
+  return at - reinterpret_cast<uint64_t>(__executable_start) <
+         static_cast<uint64_t>(_end - __executable_start);
+}
 
 uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int lane) {
-  return static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[lane] : w.at<uint32_t>(place)[lane]);
+  return static_cast<uint64_t>(i.offset) +
+         (place.bytes == 8 ? w.at<uint64_t>(place)[lane] : w.at<uint32_t>(place)[lane]);
 }
 
 // Reports what is wrong with an access.
-[[noreturn, gnu::cold, gnu::noinline]] void refuse(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const Warp& w, const Instruction& i, const Place& place,
+                                                   uint32_t bytes, Instruction::Space space) {
   for_lanes(w, [&](int l) {
     const uint64_t at = named_by(w, i, place, l);
-    if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
-    if (space == Instruction::global && at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes) die("shared memory, named as global: " + i.text);
+    if (at % bytes != 0)
+      die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " +
+          i.text);
+    if (space == Instruction::global &&
+        at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes)
+      die("shared memory, named as global: " + i.text);
     if (space == Instruction::anywhere || space == Instruction::global) {
       if (is_of_program(at)) die("memory of the program itself, which no device reaches: " + i.text);
       return;
     }
     const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
-    if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
+    if (at + bytes > most)
+      die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " +
+          (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
   });
   die("an access: " + i.text);
 }
 
 // The addresses that the active lanes read or write. Those of other lanes are not checked.
-struct Addresses { uint64_t of[lanes]; };
-Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+struct Addresses {
+  uint64_t of[lanes];
+};
+Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes,
+                    Instruction::Space space) {
   Addresses a;
   for (int l = 0; l < lanes; ++l) a.of[l] = named_by(w, i, place, l);
   const auto shared = reinterpret_cast<uint64_t>(w.block->shared);
   uint64_t bits = 0;
   for_lanes(w, [&](int l) { bits |= a.of[l]; });
-  bool is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two.
+  bool is_wrong = (bits & (bytes - 1)) != 0;  // bytes: a power of two.
   if (space == Instruction::anywhere || space == Instruction::global) {
     for_lanes(w, [&](int l) { is_wrong |= is_of_program(a.of[l]); });
-    if (space == Instruction::global) for_lanes(w, [&](int l) { is_wrong |= a.of[l] - shared < w.block->shared_bytes; });
+    if (space == Instruction::global)
+      for_lanes(w, [&](int l) { is_wrong |= a.of[l] - shared < w.block->shared_bytes; });
   } else {
     const bool is_shared = space == Instruction::shared;
     const uint32_t most = is_shared ? w.block->shared_bytes : w.local_bytes;
     for_lanes(w, [&](int l) { is_wrong |= a.of[l] + bytes > most; });
-    const uint64_t first = is_shared ? shared : reinterpret_cast<uint64_t>(w.local), step = is_shared ? 0 : w.local_bytes;
+    const uint64_t first = is_shared ? shared : reinterpret_cast<uint64_t>(w.local),
+                   step = is_shared ? 0 : w.local_bytes;
     for (int l = 0; l < lanes; ++l) a.of[l] += first + static_cast<uint64_t>(l) * step;
   }
   if (is_wrong) refuse(w, i, place, bytes, space);
@@ -59,7 +75,8 @@ Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uin
 }
 inline char* pointer(const Addresses& a, int lane) { return reinterpret_cast<char*>(a.of[lane]); }
 
-void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space, uint32_t mask) {
+void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space,
+           uint32_t mask) {
   if (!w.traffic || space == Instruction::local || i.text.starts_with("ld.param")) return;
   uint64_t named[lanes] = {};
   for_lanes(w, [&](int l) { named[l] = named_by(w, i, place, l); });
@@ -89,8 +106,14 @@ template <class M, int vector>
 void load_some(Warp& w, const Instruction& i) {
   constexpr bool sign = static_cast<M>(-1) < static_cast<M>(0);
   switch (i.operand[0].bytes) {
-    case 2: if constexpr (sizeof(M) <= 2) return load_as<M, std::conditional_t<sign, int16_t, uint16_t>, vector>(w, i); else break;
-    case 4: if constexpr (sizeof(M) <= 4) return load_as<M, std::conditional_t<sign, int32_t, uint32_t>, vector>(w, i); else break;
+    case 2:
+      if constexpr (sizeof(M) <= 2)
+        return load_as<M, std::conditional_t<sign, int16_t, uint16_t>, vector>(w, i);
+      else break;
+    case 4:
+      if constexpr (sizeof(M) <= 4)
+        return load_as<M, std::conditional_t<sign, int32_t, uint32_t>, vector>(w, i);
+      else break;
     case 8: return load_as<M, std::conditional_t<sign, int64_t, uint64_t>, vector>(w, i);
     default: break;
   }
@@ -122,14 +145,17 @@ void store(Warp& w, const Instruction& i) {
 
 Operation access(std::string_view name, std::string_view type) {
   const bool reads = name == "ld";
-  const auto chosen = [&](Run load_run, Run store_run, uint8_t bytes) { return Operation{reads ? load_run : store_run, Kind::plain, std::vector<uint8_t>(9, bytes), false, true}; };
+  const auto chosen = [&](Run load_run, Run store_run, uint8_t bytes) {
+    return Operation{reads ? load_run : store_run, Kind::plain, std::vector<uint8_t>(9, bytes), false, true};
+  };
   if (type == "u8" || type == "b8") return chosen(load<uint8_t>, store<uint8_t>, 2);
   if (type == "s8") return chosen(load<int8_t>, store<uint8_t>, 2);
   if (type == "u16" || type == "b16") return chosen(load<uint16_t>, store<uint16_t>, 2);
   if (type == "s16") return chosen(load<int16_t>, store<uint16_t>, 2);
   if (type == "u32" || type == "b32" || type == "f32") return chosen(load<uint32_t>, store<uint32_t>, 4);
   if (type == "s32") return chosen(load<int32_t>, store<uint32_t>, 4);
-  if (type == "u64" || type == "b64" || type == "s64" || type == "f64") return chosen(load<uint64_t>, store<uint64_t>, 8);
+  if (type == "u64" || type == "b64" || type == "s64" || type == "f64")
+    return chosen(load<uint64_t>, store<uint64_t>, 8);
   return {};
 }
 
@@ -148,7 +174,8 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
 // The target of a copy holds NaN until the copy has been waited for.
 template <uint32_t size>
 void begin_copy(Warp& w, const Instruction& i) {
-  if (*w.at<uint32_t>(i.operand[2]) != size) die("a copy of other than " + std::to_string(size) + " bytes: " + i.text);
+  if (*w.at<uint32_t>(i.operand[2]) != size)
+    die("a copy of other than " + std::to_string(size) + " bytes: " + i.text);
   // 0: zeros instead.
   const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;
   uint32_t reads = 0;
@@ -195,16 +222,28 @@ void same_address(Warp& w, const Instruction& i) {
   for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l]; });
 }
 void address_of_shared(Warp& w, const Instruction& i) {
-  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.block->shared); });
+  for_lanes(w, [&](int l) {
+    w.at<uint64_t>(i.operand[0])[l] =
+        w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.block->shared);
+  });
 }
 void address_of_local(Warp& w, const Instruction& i) {
-  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.local_of(l)); });
+  for_lanes(w, [&](int l) {
+    w.at<uint64_t>(i.operand[0])[l] =
+        w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.local_of(l));
+  });
 }
 void address_in_local(Warp& w, const Instruction& i) {
-  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.local_of(l)); });
+  for_lanes(w, [&](int l) {
+    w.at<uint64_t>(i.operand[0])[l] =
+        w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.local_of(l));
+  });
 }
 void address_in_shared(Warp& w, const Instruction& i) {
-  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.block->shared); });
+  for_lanes(w, [&](int l) {
+    w.at<uint64_t>(i.operand[0])[l] =
+        w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.block->shared);
+  });
 }
 
 }  // namespace
@@ -227,7 +266,8 @@ Operation memory_access(const Words& words) {
   if (is({"cvta", "to", "shared", "u64"})) return {address_in_shared, Kind::plain, {8, 8}};
   if (is({"cvta", "local", "u64"})) return {address_of_local, Kind::plain, {8, 8}};
   if (is({"cvta", "to", "local", "u64"})) return {address_in_local, Kind::plain, {8, 8}};
-  if (is({"cvta", "global", "u64"}) || is({"cvta", "to", "global", "u64"}) || is({"cvta", "param", "u64"}) || is({"cvta", "to", "param", "u64"}))
+  if (is({"cvta", "global", "u64"}) || is({"cvta", "to", "global", "u64"}) || is({"cvta", "param", "u64"}) ||
+      is({"cvta", "to", "param", "u64"}))
     return {same_address, Kind::plain, {8, 8}};
   return {};
 }

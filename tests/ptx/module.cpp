@@ -43,13 +43,14 @@ uint32_t count_of(std::string_view s) {
 
 // The value of 1, -7, 0x1f, 0f3F800000 or 0d3FF0000000000000, as bits.
 std::optional<uint64_t> immediate(std::string_view s) {
-  if (s.starts_with("0f") || s.starts_with("0F") || s.starts_with("0d") || s.starts_with("0D") || s.starts_with("0x"))
+  if (s.starts_with("0f") || s.starts_with("0F") || s.starts_with("0d") || s.starts_with("0D") ||
+      s.starts_with("0x"))
     return number<uint64_t>(s.substr(2), 16);
   if (const auto n = number<int64_t>(s)) return static_cast<uint64_t>(*n);
   return number<uint64_t>(s);
 }
 
-uint8_t bytes_of_type(std::string_view type) {   // b32, f64, u8, pred, …
+uint8_t bytes_of_type(std::string_view type) {  // b32, f64, u8, pred, …
   if (type == "pred") return 1;
   const auto bits = number<uint32_t>(type.substr(1));
   if (!bits || *bits % 8 != 0) die("an unknown type: " + std::string(type));
@@ -57,7 +58,11 @@ uint8_t bytes_of_type(std::string_view type) {   // b32, f64, u8, pred, …
 }
 
 // A declared array or scalar: .align 4 .b8 name[128] = {…}
-struct Declared { std::string_view name, values; uint32_t bytes = 0, align = 1; bool unsized = false; };
+struct Declared {
+  std::string_view name, values;
+  uint32_t bytes = 0, align = 1;
+  bool unsized = false;
+};
 Declared declared(std::string_view s) {
   Declared d;
   if (const size_t equals = s.find('='); equals != s.npos) {
@@ -66,8 +71,10 @@ Declared declared(std::string_view s) {
   }
   uint32_t each = 0;
   for (std::string_view word : split(s, ' ')) {
-    static constexpr std::string_view untyped[] = {".align", ".shared", ".local", ".global", ".const", ".extern", ".param", ".ptr", ".visible"};
-    if (word.empty() || std::find(std::begin(untyped), std::end(untyped), word) != std::end(untyped)) continue;
+    static constexpr std::string_view untyped[] = {".align",  ".shared", ".local", ".global", ".const",
+                                                   ".extern", ".param",  ".ptr",   ".visible"};
+    if (word.empty() || std::find(std::begin(untyped), std::end(untyped), word) != std::end(untyped))
+      continue;
     if (const auto n = number<uint32_t>(word)) d.align = *n;
     else if (word.starts_with('.')) each = bytes_of_type(word.substr(1));
     else d.name = word;
@@ -87,7 +94,8 @@ uint32_t rounded(uint32_t at, uint32_t align) { return (at + align - 1) / align 
 
 class Reader {
  public:
-  Reader(Module& module, Function& function, std::string_view text) : module_(module), f_(function), rest_(text) {}
+  Reader(Module& module, Function& function, std::string_view text)
+      : module_(module), f_(function), rest_(text) {}
 
   void read() {
     f_.register_bytes = specials * lanes * 4;
@@ -105,7 +113,8 @@ class Reader {
       }
     rest_.remove_prefix(body + 1);
     while (statement()) {}
-    if (!scopes_.empty() || !trimmed(rest_).empty()) die(f_.name + ": what follows is not read: " + std::string(rest_.substr(0, 80)));
+    if (!scopes_.empty() || !trimmed(rest_).empty())
+      die(f_.name + ": what follows is not read: " + std::string(rest_.substr(0, 80)));
     f_.shared_bytes = rounded(f_.shared_bytes, 16);
     f_.local_bytes = rounded(f_.local_bytes, 16);
     for (const Place& place : dynamic_) set_constant(place, f_.shared_bytes);
@@ -117,7 +126,10 @@ class Reader {
   }
 
  private:
-  struct Register { uint32_t at; uint8_t bytes; };
+  struct Register {
+    uint32_t at;
+    uint8_t bytes;
+  };
 
   void parameters(std::string_view list) {
     uint32_t end = 0;
@@ -174,7 +186,8 @@ class Reader {
       if (angle != name.npos) count = count_of(name.substr(angle + 1, name.find('>') - angle - 1));
       const uint32_t each = bytes * static_cast<uint32_t>(lanes);
       for (uint32_t i = 0; i < count; ++i) {
-        const std::string full = angle == name.npos ? std::string(name) : std::string(name.substr(0, angle)) + std::to_string(i);
+        const std::string full =
+            angle == name.npos ? std::string(name) : std::string(name.substr(0, angle)) + std::to_string(i);
         scopes_.back()[full] = {f_.register_bytes, bytes};
         f_.register_bytes += rounded(each, 64);
       }
@@ -200,16 +213,20 @@ class Reader {
 
   std::optional<Place> register_place(std::string_view name) const {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-      if (const auto found = scope->find(name); found != scope->end()) return Place{found->second.at, false, found->second.bytes};
-    static constexpr std::string_view names[] = {"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x",
-                                                 "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
+      if (const auto found = scope->find(name); found != scope->end())
+        return Place{found->second.at, false, found->second.bytes};
+    static constexpr std::string_view names[] = {
+        "%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
+        "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
     for (int s = 0; s < specials; ++s)
       if (name == names[s]) return Place{special_at(s), false, 4};
     return std::nullopt;
   }
 
   void set_constant(const Place& place, uint64_t bits) {
-    for (int l = 0; l < lanes; ++l) std::memcpy(f_.constants.data() + place.at + static_cast<uint32_t>(l) * place.bytes, &bits, place.bytes);
+    for (int l = 0; l < lanes; ++l)
+      std::memcpy(f_.constants.data() + place.at + static_cast<uint32_t>(l) * place.bytes, &bits,
+                  place.bytes);
   }
   Place constant(uint64_t bits, uint8_t bytes) {
     if (bytes == 0) bytes = 4;
@@ -261,7 +278,9 @@ class Reader {
     }
     const size_t end = std::min(text.find_first_of(blank), text.size());
     const Words words = split(text.substr(0, end), '.');
-    const auto says = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+    const auto says = [&](std::string_view word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
     std::string_view list = trimmed(text.substr(end));
     if (words[0] == "bra") {
       i.kind = Kind::branch;
@@ -270,7 +289,9 @@ class Reader {
       i.kind = Kind::leave;
     } else {
       const bool in_parts = words[0] == "mov" && list.find('{') != list.npos;
-      Operation operation = !in_parts ? arithmetic(words) : list.front() == '{' ? to_parts(bytes_of_type(words[1])) : of_parts(bytes_of_type(words[1]));
+      Operation operation = !in_parts             ? arithmetic(words)
+                            : list.front() == '{' ? to_parts(bytes_of_type(words[1]))
+                                                  : of_parts(bytes_of_type(words[1]));
       for (const auto resolve : {conversion, memory_access, collective, warpgroup})
         if (!operation.run) operation = resolve(words);
       if (!operation.run) die(f_.name + ": an instruction that this machine does not know: " + i.text);
@@ -279,9 +300,11 @@ class Reader {
       // Whether braces are allowed.
       const bool in_braces = operation.any_register || operation.whole_warp || in_parts;
       i.whole_warp = operation.whole_warp;
-      const auto next_bytes = [&] { return i.operand.size() < operation.bytes.size() ? operation.bytes[i.operand.size()] : uint8_t{0}; };
+      const auto next_bytes = [&] {
+        return i.operand.size() < operation.bytes.size() ? operation.bytes[i.operand.size()] : uint8_t{0};
+      };
       while (!list.empty()) {
-        if (list.front() == '{') {   // Several numbers of one access.
+        if (list.front() == '{') {  // Several numbers of one access.
           const size_t close = list.find('}');
           if (!in_braces) die(f_.name + ": several operands in one: " + i.text);
           const auto parts = split(list.substr(1, close - 1), ',');
@@ -307,9 +330,14 @@ class Reader {
         if (!list.empty() && list.front() == ',') list = trimmed(list.substr(1));
       }
       for (size_t k = 0; k < i.operand.size() && !operation.any_register; ++k)
-        if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 && i.operand[k].bytes != operation.bytes[k])
-          die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " + std::to_string(operation.bytes[k]) + " are expected: " + i.text);
-      i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : says("global") ? Instruction::global : Instruction::anywhere;
+        if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 &&
+            i.operand[k].bytes != operation.bytes[k])
+          die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " +
+              std::to_string(operation.bytes[k]) + " are expected: " + i.text);
+      i.space = says("shared")   ? Instruction::shared
+                : says("local")  ? Instruction::local
+                : says("global") ? Instruction::global
+                                 : Instruction::anywhere;
     }
     f_.code.push_back(std::move(i));
   }
@@ -331,7 +359,8 @@ class Reader {
 std::unique_ptr<Module> read_module(std::string text) {
   auto module = std::make_unique<Module>();
   // Removes comments, so that nothing in them ends a statement.
-  for (size_t at = text.find("//"); at != text.npos; at = text.find("//", at)) text.erase(at, text.find('\n', at) - at);
+  for (size_t at = text.find("//"); at != text.npos; at = text.find("//", at))
+    text.erase(at, text.find('\n', at) - at);
   module->text = std::move(text);
   module->for_warpgroups = module->text.find(".target sm_90a") != module->text.npos;
   const std::string_view all = module->text;
@@ -339,7 +368,7 @@ std::unique_ptr<Module> read_module(std::string text) {
     const size_t end = std::min(all.find('\n', at), all.size());
     const std::string_view line = trimmed(all.substr(at, end - at));
     if (line.find(".entry ") != line.npos) {
-      size_t stop = at;   // After the brace that closes the first one.
+      size_t stop = at;  // After the brace that closes the first one.
       for (int depth = 0; stop == at || depth > 0; depth += all[stop++] == '{' ? 1 : -1) {
         stop = all.find_first_of("{}", stop);
         if (stop == all.npos) die("an entry without an end: " + std::string(line));
@@ -349,11 +378,13 @@ std::unique_ptr<Module> read_module(std::string text) {
       at = stop;
       continue;
     }
-    if (line.starts_with(".global") || line.starts_with(".const") || line.starts_with(".extern") || line.starts_with(".shared")) {
+    if (line.starts_with(".global") || line.starts_with(".const") || line.starts_with(".extern") ||
+        line.starts_with(".shared")) {
       const size_t stop = all.find(';', at);
       const Declared d = declared(trimmed(all.substr(at, stop - at)));
       const bool shared = line.find(".shared") != line.npos;
-      auto variable = std::make_unique<Module::Variable>(Module::Variable{std::string(d.name), {}, shared, d.bytes, d.align});
+      auto variable = std::make_unique<Module::Variable>(
+          Module::Variable{std::string(d.name), {}, shared, d.bytes, d.align});
       if (!shared) {
         variable->memory.assign(d.bytes, 0);
         size_t index = 0;
@@ -380,7 +411,9 @@ Function& function_of(Module& module, std::string_view name) {
       entry.function = std::make_unique<Function>();
       entry.function->name = entry.name;
       entry.function->for_warpgroups = module.for_warpgroups;
-      Reader(module, *entry.function, std::string_view(module.text).substr(entry.begin, entry.end - entry.begin)).read();
+      Reader(module, *entry.function,
+             std::string_view(module.text).substr(entry.begin, entry.end - entry.begin))
+          .read();
     }
     return *entry.function;
   }

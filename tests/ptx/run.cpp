@@ -17,11 +17,14 @@ struct FreeAligned {
   void operator()(char* p) const { std::free(p); }
 };
 using Memory = std::unique_ptr<char[], FreeAligned>;
-Memory aligned(size_t bytes) { return Memory(static_cast<char*>(std::aligned_alloc(256, (bytes + 511) / 256 * 256))); }
+Memory aligned(size_t bytes) {
+  return Memory(static_cast<char*>(std::aligned_alloc(256, (bytes + 511) / 256 * 256)));
+}
 
 uint32_t lanes_in(const Warp& w, Warp::State state) {
   uint32_t mask = 0;
-  for (int l = 0; l < lanes; ++l) mask |= static_cast<uint32_t>(w.state[static_cast<size_t>(l)] == state) << l;
+  for (int l = 0; l < lanes; ++l)
+    mask |= static_cast<uint32_t>(w.state[static_cast<size_t>(l)] == state) << l;
   return mask;
 }
 void put(Warp& w, uint32_t mask, uint32_t pc, Warp::State state = Warp::ready) {
@@ -37,7 +40,7 @@ uint32_t guarded(const Warp& w, const Instruction& i, uint32_t mask) {
   if (i.guard.bytes == 0) return mask;
   const uint8_t* const p = w.at<uint8_t>(i.guard);
   uint32_t set = 0;
-  for (int l = 0; l < lanes; l += 8) {   // The lowest bit of each byte, in byte order.
+  for (int l = 0; l < lanes; l += 8) {  // The lowest bit of each byte, in byte order.
     uint64_t eight;
     std::memcpy(&eight, p + l, 8);
     set |= static_cast<uint32_t>((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << l;
@@ -73,12 +76,14 @@ void advance(Warp& w, const Function& f) {
   for (uint32_t pc = 0, limit = 0;;) {
     const uint32_t mask = lanes_with_lowest_pc(w, pc, limit);
     if (mask == 0) {
-      if (lanes_in(w, Warp::waiting) != 0) die("lanes wait for others that never come: " + f.code[w.pc[static_cast<size_t>(__builtin_ctz(lanes_in(w, Warp::waiting)))]].text);
+      if (lanes_in(w, Warp::waiting) != 0)
+        die("lanes wait for others that never come: " +
+            f.code[w.pc[static_cast<size_t>(__builtin_ctz(lanes_in(w, Warp::waiting)))]].text);
       return;
     }
     put(w, mask, pc);
     for (bool together = true; together;) {
-      if (pc == limit) {   // Others wait here.
+      if (pc == limit) {  // Others wait here.
         put(w, mask, pc);
         break;
       }
@@ -138,7 +143,8 @@ void pass_barrier(std::vector<Warp>& warps, const Function& f) {
       if (w.state[l] != Warp::at_barrier) continue;
       const Instruction& i = f.code[w.pc[l]];
       if (!first) first = &i;
-      if ((i.operand.size() == 3) != (first->operand.size() == 3)) die("threads wait at different kinds of barriers: " + i.text);
+      if ((i.operand.size() == 3) != (first->operand.size() == 3))
+        die("threads wait at different kinds of barriers: " + i.text);
       if (i.operand.size() == 3) set += w.at<uint8_t>(i.operand[2])[l];
     }
   for (Warp& w : warps)
@@ -163,12 +169,15 @@ void run(Function& f, const Grid& grid) {
   running = &f;
   const uint64_t threads = uint64_t{grid.threads[0]} * grid.threads[1] * grid.threads[2];
   const uint64_t blocks = uint64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
-  if (threads == 0 || blocks == 0 || threads > 1024) die("a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) + " threads");
-  if (f.most_threads && threads > f.most_threads) die(std::to_string(threads) + " threads a block, compiled for " + std::to_string(f.most_threads));
+  if (threads == 0 || blocks == 0 || threads > 1024)
+    die("a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) + " threads");
+  if (f.most_threads && threads > f.most_threads)
+    die(std::to_string(threads) + " threads a block, compiled for " + std::to_string(f.most_threads));
   Traffic traffic;
   Block block;
   block.shared_bytes = f.shared_bytes + grid.shared_bytes;
-  if (block.shared_bytes > (f.for_warpgroups ? largest_for_warpgroups : largest_shared_bytes)) die(std::to_string(block.shared_bytes) + " bytes of shared memory");
+  if (block.shared_bytes > (f.for_warpgroups ? largest_for_warpgroups : largest_shared_bytes))
+    die(std::to_string(block.shared_bytes) + " bytes of shared memory");
   const Memory shared = aligned(block.shared_bytes);
   block.shared = shared.get();
   const Memory constants = aligned(f.constants.size());
@@ -178,7 +187,8 @@ void run(Function& f, const Grid& grid) {
   const Memory local = aligned(count * lanes * f.local_bytes);
   std::vector<Warp> warps(count);
   for (uint64_t b = 0; b < blocks; ++b) {
-    const uint64_t place[3] = {b % grid.blocks[0], b / grid.blocks[0] % grid.blocks[1], b / grid.blocks[0] / grid.blocks[1]};
+    const uint64_t place[3] = {b % grid.blocks[0], b / grid.blocks[0] % grid.blocks[1],
+                               b / grid.blocks[0] / grid.blocks[1]};
     std::memset(block.shared, 0xff, block.shared_bytes);
     std::memset(local.get(), 0xff, count * lanes * f.local_bytes);
     for (size_t n = 0; n < count; ++n) {
@@ -223,7 +233,8 @@ void run(Function& f, const Grid& grid) {
   }
   running = nullptr;
   if (!counting) return;
-  const auto known = std::find_if(counted.begin(), counted.end(), [&](const auto& k) { return k.first == f.name; });
+  const auto known =
+      std::find_if(counted.begin(), counted.end(), [&](const auto& k) { return k.first == f.name; });
   Traffic& sum = known != counted.end() ? known->second : counted.emplace_back(f.name, Traffic{}).second;
   sum.launches += 1;
   sum.instructions += traffic.instructions;

@@ -33,7 +33,8 @@ void* memory_of(const char* path) {
   const int file = open(path, O_RDWR);
   struct stat about;
   if (file < 0 || fstat(file, &about) != 0) ptx::die(std::string(path) + ": cannot be opened");
-  void* const memory = mmap(nullptr, static_cast<size_t>(about.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const memory =
+      mmap(nullptr, static_cast<size_t>(about.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) ptx::die(std::string(path) + ": cannot be mapped");
   return memory;
@@ -65,13 +66,17 @@ int main(int count, char** arguments) {
   if (!file) ptx::die(std::string(arguments[1]) + ": cannot be read");
   const auto module = ptx::read_module(text.str());
   ptx::Function& function = ptx::function_of(*module, arguments[2]);
-  if (static_cast<size_t>(count - 6) != function.parameters.size()) ptx::die("expected " + std::to_string(function.parameters.size()) + " arguments");
+  if (static_cast<size_t>(count - 6) != function.parameters.size())
+    ptx::die("expected " + std::to_string(function.parameters.size()) + " arguments");
   for (size_t k = 0; k < function.parameters.size(); ++k)
-    put(arguments[6 + k], function.parameters[k].bytes, function.parameter_memory.data() + function.parameters[k].at);
+    put(arguments[6 + k], function.parameters[k].bytes,
+        function.parameter_memory.data() + function.parameters[k].at);
   ptx::count_traffic(true);
-  ptx::run(function, {{count_of(arguments[3]), 1, 1}, {count_of(arguments[4]), 1, 1}, count_of(arguments[5])});
+  ptx::run(function,
+           {{count_of(arguments[3]), 1, 1}, {count_of(arguments[4]), 1, 1}, count_of(arguments[5])});
   for (const auto& [name, t] : ptx::traffic())
-    std::printf("%llu instructions, %llu sectors of at least %llu, %llu turns of at least %llu\n", static_cast<unsigned long long>(t.instructions),
-                static_cast<unsigned long long>(t.sectors), static_cast<unsigned long long>(t.least_sectors),
-                static_cast<unsigned long long>(t.turns), static_cast<unsigned long long>(t.least_turns));
+    std::printf("%llu instructions, %llu sectors of at least %llu, %llu turns of at least %llu\n",
+                static_cast<unsigned long long>(t.instructions), static_cast<unsigned long long>(t.sectors),
+                static_cast<unsigned long long>(t.least_sectors), static_cast<unsigned long long>(t.turns),
+                static_cast<unsigned long long>(t.least_turns));
 }

@@ -11,9 +11,10 @@ void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, ui
   size_t count = 0;
   for (uint32_t left = mask; left; left &= left - 1) named[count++] = addresses[__builtin_ctz(left)];
   std::sort(named.begin(), named.begin() + count);
-  const size_t different = static_cast<size_t>(std::unique(named.begin(), named.begin() + count) - named.begin());
+  const size_t different =
+      static_cast<size_t>(std::unique(named.begin(), named.begin() + count) - named.begin());
   uint64_t sectors = 0, last = ~uint64_t{0};
-  for (size_t k = 0; k < different; ++k) {   // Aligned: no access crosses a sector.
+  for (size_t k = 0; k < different; ++k) {  // Aligned: no access crosses a sector.
     sectors += named[k] / sector != last;
     last = named[k] / sector;
   }
@@ -22,9 +23,9 @@ void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, ui
 }
 
 void count_shared(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-  const int together = static_cast<int>(bytes <= 4 ? 32 : 128 / bytes);   // Lanes.
+  const int together = static_cast<int>(bytes <= 4 ? 32 : 128 / bytes);  // Lanes.
   for (int first = 0; first < lanes; first += together) {
-    std::array<std::vector<uint64_t>, 32> words;   // Distinct words of every bank.
+    std::array<std::vector<uint64_t>, 32> words;  // Distinct words of every bank.
     uint64_t turns = 0;
     for (int l = first; l < first + together; ++l) {
       if (!(mask >> l & 1)) continue;

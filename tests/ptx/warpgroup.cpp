@@ -16,7 +16,8 @@ void read(const Warp& w, const simt::AsyncProduct& p, simt::WarpOperands& to, bo
   simt::read_operands(p, w.number % 4, to, [&](uint32_t byte) {
     uint16_t bits;
     if (byte + sizeof bits > w.block->shared_bytes) die("a matrix outside of shared memory");
-    if (begins && !is_shown(w, w.block->written[byte / 16])) die("a product reads what was written and not shown to it");
+    if (begins && !is_shown(w, w.block->written[byte / 16]))
+      die("a product reads what was written and not shown to it");
     std::memcpy(&bits, w.block->shared + byte, sizeof bits);
     return bits;
   });
@@ -52,12 +53,15 @@ void multiply(Warp& w, const Instruction& i) {
   constexpr size_t sums = columns / 2;
   const bool has_own_rows = i.operand.size() == sums + 9;
   const size_t after_a = sums + (has_own_rows ? 4 : 1);
-  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[after_a].bytes != 8 || i.operand[sums].bytes != (has_own_rows ? 4 : 8))
+  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[after_a].bytes != 8 ||
+      i.operand[sums].bytes != (has_own_rows ? 4 : 8))
     die("operands: " + i.text);
   const auto of_all = [&](size_t operand) {
     const Place& place = i.operand[operand];
     const auto value = [&](int l) {
-      return place.bytes == 8 ? w.at<uint64_t>(place)[l] : place.bytes == 4 ? w.at<uint32_t>(place)[l] : w.at<uint8_t>(place)[l];
+      return place.bytes == 8   ? w.at<uint64_t>(place)[l]
+             : place.bytes == 4 ? w.at<uint32_t>(place)[l]
+                                : w.at<uint8_t>(place)[l];
     };
     for (int l = 1; l < lanes; ++l)
       if (value(l) != value(0)) die("lanes disagree about a product: " + i.text);
@@ -69,7 +73,8 @@ void multiply(Warp& w, const Instruction& i) {
   const bool added = of_all(after_a + 1) != 0, last_transposed = of_all(i.operand.size() - 1) != 0;
   simt::AsyncProduct p{0, of_all(after_a), columns, false, last_transposed, is_bf16, added, has_own_rows};
   if (!has_own_rows) p.a = of_all(sums), p.a_transposed = of_all(i.operand.size() - 2) != 0;
-  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_transposed), simt::wrong_with_matrix(p.b, p.b_transposed)})
+  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_transposed),
+                            simt::wrong_with_matrix(p.b, p.b_transposed)})
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands, true);
@@ -104,14 +109,22 @@ Operation warpgroup(const Words& words) {
   if (is({"wgmma", "fence", "sync", "aligned"})) return {begin, Kind::together, {}, true};
   if (is({"wgmma", "commit_group", "sync", "aligned"})) return {commit, Kind::together, {}, true};
   if (is({"wgmma", "wait_group", "sync", "aligned"})) return {wait, Kind::together, {4}, true};
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "bf16", "bf16"})) return product(multiply<256, true>, 256);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "f16", "f16"})) return product(multiply<256, false>, 256);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "bf16", "bf16"})) return product(multiply<192, true>, 192);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "f16", "f16"})) return product(multiply<192, false>, 192);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "bf16", "bf16"})) return product(multiply<128, true>, 128);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "f16", "f16"})) return product(multiply<128, false>, 128);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "bf16", "bf16"})) return product(multiply<64, true>, 64);
-  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "f16", "f16"})) return product(multiply<64, false>, 64);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "bf16", "bf16"}))
+    return product(multiply<256, true>, 256);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "f16", "f16"}))
+    return product(multiply<256, false>, 256);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "bf16", "bf16"}))
+    return product(multiply<192, true>, 192);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "f16", "f16"}))
+    return product(multiply<192, false>, 192);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "bf16", "bf16"}))
+    return product(multiply<128, true>, 128);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "f16", "f16"}))
+    return product(multiply<128, false>, 128);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "bf16", "bf16"}))
+    return product(multiply<64, true>, 64);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "f16", "f16"}))
+    return product(multiply<64, false>, 64);
   return {};
 }
 

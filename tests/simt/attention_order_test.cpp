@@ -8,11 +8,13 @@ namespace {
 // The device's bits, and the CPU's if chains are chosen.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
-  const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);
+  const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s,
+                                 in.qkv, in.dout, 1);
   EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s;
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);
-    EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s << ", order " << static_cast<int>(order.order);
+    EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted))
+        << s << ", order " << static_cast<int>(order.order);
   }
 }
 
@@ -20,14 +22,18 @@ TEST(AttentionOrder, ChainsStayTheSame) {
   check_in_every_order({1, 70, 4, 2, 17, true, 0.2f, DType::f32}, 500);
   check_in_every_order({1, 65, 1, 1, 80, false, 0, DType::bf16}, 501);
   check_in_every_order({2, 70, 2, 1, 16, true, 0, DType::f16, position_ids_of({3, 64, 3, 70})}, 502);
-  check_in_every_order(within(20, {2, 70, 2, 1, 16, false, 0, DType::f16, position_ids_of({3, 64, 3, 70})}), 504);
+  check_in_every_order(within(20, {2, 70, 2, 1, 16, false, 0, DType::f16, position_ids_of({3, 64, 3, 70})}),
+                       504);
 }
 
 TEST(AttentionOrder, TensorCoresStayTheSame) {
   check_in_every_order({1, 100, 2, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::tensor}, 10);
   check_in_every_order({2, 70, 2, 2, 40, false, 0, DType::f16, {}, ProductKernels::tensor}, 10);
-  check_in_every_order(within(20, {1, 100, 2, 1, 64, false, 0, DType::bf16, position_ids_of({3, 64, 33}), ProductKernels::tensor}), 10);
-  check_in_every_order(with_alibi({1, 150, 2, 1, 64, true, 0, DType::bf16, {}, ProductKernels::warpgroup}), 10);
+  check_in_every_order(within(20, {1, 100, 2, 1, 64, false, 0, DType::bf16, position_ids_of({3, 64, 33}),
+                                   ProductKernels::tensor}),
+                       10);
+  check_in_every_order(with_alibi({1, 150, 2, 1, 64, true, 0, DType::bf16, {}, ProductKernels::warpgroup}),
+                       10);
   check_in_every_order({1, 150, 1, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::warpgroup}, 10);
   check_in_every_order({1, 150, 1, 1, 128, false, 0, DType::f16, {}, ProductKernels::warpgroup}, 10);
 }
@@ -39,7 +45,8 @@ TEST(AttentionOrder, TheCacheStaysTheSame) {
   for (const simt::Options& order : simt::other_orders)
     for (int64_t largest : {1, 40}) {
       const simt::InOrder in_order(order);
-      EXPECT_TRUE(same_bits(compute_cached(*cuda_table(), s, in.qkv, largest), whole.out)) << "steps of " << largest;
+      EXPECT_TRUE(same_bits(compute_cached(*cuda_table(), s, in.qkv, largest), whole.out))
+          << "steps of " << largest;
     }
 }
 

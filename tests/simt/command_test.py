@@ -1,4 +1,5 @@
 """`stowage` on the emulated CUDA device: the same command and API, with the library of tests/simt."""
+
 import json
 import os
 import subprocess
@@ -21,8 +22,20 @@ class EmulatedCommand(CommandTest):
         self.model = self.write("config.json", CONFIG)
 
     def train_on(self, out, *words, **more):
-        return self.run_command("train", "--model", self.model, *SHAPE, "--vram", "2GiB", "--data", self.text(4000), "--out",
-                                self.path(out), *words, **more)
+        return self.run_command(
+            "train",
+            "--model",
+            self.model,
+            *SHAPE,
+            "--vram",
+            "2GiB",
+            "--data",
+            self.text(4000),
+            "--out",
+            self.path(out),
+            *words,
+            **more,
+        )
 
     def test_the_device_is_listed_and_preferred(self):
         listed = self.run_command("devices").stdout
@@ -44,20 +57,38 @@ class EmulatedCommand(CommandTest):
             self.train_on(cpu, *same, "--device", "cpu")
             result = self.train_on(gpu, *same, "--device", "cuda")
             self.assertEqual(self.weights(gpu), self.weights(cpu))
-            self.assertEqual([line["loss"] for line in self.metrics(gpu) if "loss" in line],
-                             [line["loss"] for line in self.metrics(cpu) if "loss" in line])
+            self.assertEqual(
+                [line["loss"] for line in self.metrics(gpu) if "loss" in line],
+                [line["loss"] for line in self.metrics(cpu) if "loss" in line],
+            )
             self.assertRegex(result.stdout, r"memory +planned ([0-9.]+ .iB), measured \1 ")
 
     def test_resumes_evaluates_and_generates(self):
         self.train_on("whole", "--steps", 4)
         self.train_on("half", "--steps", 2, "--schedule", "constant")
         self.train_on("constant", "--steps", 4, "--schedule", "constant")
-        self.run_command("train", "--resume", self.path("half"), "--model", self.model, *SHAPE, "--vram", "2GiB", "--data", self.text(4000),
-                         "--steps", 4, "--schedule", "constant")
+        self.run_command(
+            "train",
+            "--resume",
+            self.path("half"),
+            "--model",
+            self.model,
+            *SHAPE,
+            "--vram",
+            "2GiB",
+            "--data",
+            self.text(4000),
+            "--steps",
+            4,
+            "--schedule",
+            "constant",
+        )
         self.assertEqual(self.weights("half"), self.weights("constant"))
         self.assertNotEqual(self.weights("whole"), self.weights("constant"))
         self.run_command("eval", "--model", self.path("whole"), *SHAPE, "--data", self.text(4000))
-        said = self.run_command("generate", "--model", self.path("whole"), "--prompt", "the ", "--tokens", "8").stdout
+        said = self.run_command(
+            "generate", "--model", self.path("whole"), "--prompt", "the ", "--tokens", "8"
+        ).stdout
         self.assertTrue(said.startswith("the "), said)
 
     def test_the_library_computes_products(self):
@@ -80,9 +111,16 @@ class EmulatedCommand(CommandTest):
         """The output of a tests/gpu script, which otherwise needs a GPU, for a tiny model; the last word is its file's name."""
         script = os.path.join(os.path.dirname(__file__), "..", "gpu", script)
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
-        tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace('"attn_pdrop": 0.1', '"attn_pdrop": 0.0')
+        tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace(
+            '"attn_pdrop": 0.1', '"attn_pdrop": 0.0'
+        )
         tiny = self.write("tiny.json", tiny.replace('"n_positions": 32', '"n_positions": 33'))
-        done = subprocess.run([sys.executable, script, build, *(tiny if word == "TINY" else word for word in words)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, script, build, *(tiny if word == "TINY" else word for word in words)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -92,26 +130,80 @@ class EmulatedCommand(CommandTest):
             self.assertRegex(table, rf"(?m)^ok +E3 samples of 512 tokens, bf16, {kernels} kernels")
 
     def test_the_benchmark_for_real_devices_runs(self):
-        table = self.on_a_real_device("bench.py", "--tiny", "TINY", "gpt2", "ops", "attention", "optimizers", "budgets")
-        for what in ("gpt2, T 1024, bf16, tensor", "gpt2, 64 x 1024, tensor: norm_gradient", "attention, T 64, tensor --attention cudnn",
-                     "update of gpt2, bf16, adamw, 8-bit states", "least memory of gpt2, T 1024"):
+        table = self.on_a_real_device(
+            "bench.py", "--tiny", "TINY", "gpt2", "ops", "attention", "optimizers", "budgets"
+        )
+        for what in (
+            "gpt2, T 1024, bf16, tensor",
+            "gpt2, 64 x 1024, tensor: norm_gradient",
+            "attention, T 64, tensor --attention cudnn",
+            "update of gpt2, bf16, adamw, 8-bit states",
+            "least memory of gpt2, T 1024",
+        ):
             self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 
     def test_calibrates(self):
-        told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "2GiB", "--out", self.path("profile.json"))
+        told = self.run_command(
+            "calibrate",
+            "--model",
+            self.model,
+            "--batch",
+            "2",
+            "--seq",
+            "32",
+            "--vram",
+            "2GiB",
+            "--out",
+            self.path("profile.json"),
+        )
         self.assertIn("outside the arena 124 MiB; before, 1 GiB were assumed", told.stdout)
-        plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json"))
+        plan = self.plan(
+            "--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json")
+        )
         self.assertEqual(plan["device"]["name"], "h100")
-        self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # The emulated card's context.
+        self.assertEqual(plan["bytes"]["reserve"], 124 << 20)  # The emulated card's context.
 
     def test_who_holds_the_memory_is_told(self):
-        done = self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "10GiB", "--reserve", "9GiB", "--data", self.text(4000),
-                                "--out", self.path("run"), expect=DOES_NOT_FIT)
-        self.assertRegex(done.stderr, r"only 8 GiB are free on the device h100: 1.00 GiB are missing; process 4242 \(python3\) holds 3 GiB, process 17")
+        done = self.run_command(
+            "train",
+            "--model",
+            self.model,
+            *SHAPE,
+            "--steps",
+            1,
+            "--vram",
+            "10GiB",
+            "--reserve",
+            "9GiB",
+            "--data",
+            self.text(4000),
+            "--out",
+            self.path("run"),
+            expect=DOES_NOT_FIT,
+        )
+        self.assertRegex(
+            done.stderr,
+            r"only 8 GiB are free on the device h100: 1.00 GiB are missing; process 4242 \(python3\) holds 3 GiB, process 17",
+        )
 
     def test_a_budget_that_is_too_small_is_an_answer(self):
-        self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "64KiB", "--reserve", "0", "--data", self.text(4000), "--out",
-                         self.path("run"), expect=DOES_NOT_FIT)
+        self.run_command(
+            "train",
+            "--model",
+            self.model,
+            *SHAPE,
+            "--steps",
+            1,
+            "--vram",
+            "64KiB",
+            "--reserve",
+            "0",
+            "--data",
+            self.text(4000),
+            "--out",
+            self.path("run"),
+            expect=DOES_NOT_FIT,
+        )
 
 
 if __name__ == "__main__":

@@ -25,14 +25,22 @@ struct Product {
   const void* bias = nullptr;
   int32_t bias_type = -1;
 };
-struct Layout { cudaDataType type; uint64_t rows, columns; int64_t stride; };
-struct Preference { uint64_t workspace = 0; uint32_t schemes = 7, alignment[4] = {256, 256, 256, 256}; };
+struct Layout {
+  cudaDataType type;
+  uint64_t rows, columns;
+  int64_t stride;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t schemes = 7, alignment[4] = {256, 256, 256, 256};
+};
 
 // The contents of the eight words of our algorithms.
 enum Word { slice, alignment, splits, form };
 uint64_t form_of(const Product& p, const Layout& a, const Layout& d) {
-  return static_cast<uint64_t>(p.transpose_a) | static_cast<uint64_t>(p.transpose_b) << 1 | static_cast<uint64_t>(p.epilogue) << 2 |
-         static_cast<uint64_t>(a.type) << 16 | static_cast<uint64_t>(d.type) << 24;
+  return static_cast<uint64_t>(p.transpose_a) | static_cast<uint64_t>(p.transpose_b) << 1 |
+         static_cast<uint64_t>(p.epilogue) << 2 | static_cast<uint64_t>(a.type) << 16 |
+         static_cast<uint64_t>(d.type) << 24;
 }
 
 float number(const void* data, cudaDataType type, int64_t at) {
@@ -86,16 +94,18 @@ bool fit(const Product& p, const Layout& a, const Layout& b, const Layout& c, co
   const uint64_t kb = p.transpose_b ? b.columns : b.rows, n = p.transpose_b ? b.rows : b.columns;
   for (const Layout* l : {&a, &b, &c, &d})
     if (l->stride < static_cast<int64_t>(l->rows)) return false;
-  return k == kb && d.rows == m && d.columns == n && c.rows == m && c.columns == n && a.type == b.type && c.type == d.type &&
-         (p.epilogue == 1 || (p.bias && p.bias_type == static_cast<int32_t>(d.type)));
+  return k == kb && d.rows == m && d.columns == n && c.rows == m && c.columns == n && a.type == b.type &&
+         c.type == d.type && (p.epilogue == 1 || (p.bias && p.bias_type == static_cast<int32_t>(d.type)));
 }
 
-Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted, HeuristicResult* found, int* count) {
+Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted,
+              HeuristicResult* found, int* count) {
   const auto& p = *static_cast<Product*>(product);
-  const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c), &ld = *static_cast<Layout*>(d);
+  const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c),
+             &ld = *static_cast<Layout*>(d);
   const auto& wish = *static_cast<Preference*>(preference);
   *count = 0;
-  if (simt::is_recording()) return internal_error;   // As in cuBLASLt 13.3.
+  if (simt::is_recording()) return internal_error;  // As in cuBLASLt 13.3.
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
   if (simt::faults.fail_choice > 0 && --simt::faults.fail_choice == 0) return internal_error;
   if (simt::faults.declines_products) return not_supported;
@@ -113,11 +123,15 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   return success;
 }
 
-Status check(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, const Algorithm* algorithm, HeuristicResult* result) {
+Status check(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, const Algorithm* algorithm,
+             HeuristicResult* result) {
   const auto& p = *static_cast<Product*>(product);
   const auto &la = *static_cast<Layout*>(a), &ld = *static_cast<Layout*>(d);
   *result = {*algorithm, 0, success, 1, {}};
-  return fit(p, la, *static_cast<Layout*>(b), *static_cast<Layout*>(c), ld) && algorithm->data[form] == form_of(p, la, ld) ? success : invalid_value;
+  return fit(p, la, *static_cast<Layout*>(b), *static_cast<Layout*>(c), ld) &&
+                 algorithm->data[form] == form_of(p, la, ld)
+             ? success
+             : invalid_value;
 }
 
 Status get(const Algorithm* algorithm, int attribute, void* value, size_t bytes, size_t*) {
@@ -127,10 +141,12 @@ Status get(const Algorithm* algorithm, int attribute, void* value, size_t bytes,
   return success;
 }
 
-Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle a_layout, const void* b, Handle b_layout, const void* beta, const void* c,
-                Handle c_layout, void* d, Handle d_layout, const Algorithm* algorithm, void*, size_t, cudaStream_t stream) {
+Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle a_layout, const void* b,
+                Handle b_layout, const void* beta, const void* c, Handle c_layout, void* d, Handle d_layout,
+                const Algorithm* algorithm, void*, size_t, cudaStream_t stream) {
   const Product p = *static_cast<Product*>(product);
-  const Layout la = *static_cast<Layout*>(a_layout), lb = *static_cast<Layout*>(b_layout), lc = *static_cast<Layout*>(c_layout), ld = *static_cast<Layout*>(d_layout);
+  const Layout la = *static_cast<Layout*>(a_layout), lb = *static_cast<Layout*>(b_layout),
+               lc = *static_cast<Layout*>(c_layout), ld = *static_cast<Layout*>(d_layout);
   if (!fit(p, la, lb, lc, ld) || algorithm->data[form] != form_of(p, la, ld)) return invalid_value;
   for (const void* operand : {a, b, c, static_cast<const void*>(d)})
     if (reinterpret_cast<uintptr_t>(operand) % algorithm->data[alignment] != 0) return not_supported;
@@ -140,15 +156,20 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
   std::memcpy(&factor, alpha, sizeof factor);
   std::memcpy(&kept, beta, sizeof kept);
   const auto depth = static_cast<int64_t>(p.transpose_a ? la.rows : la.columns);
-  const int64_t length = static_cast<int64_t>(algorithm->data[slice]) + (algorithm->data[splits] > 1 ? static_cast<int64_t>(ld.columns % 3) : 0);
+  const int64_t length = static_cast<int64_t>(algorithm->data[slice]) +
+                         (algorithm->data[splits] > 1 ? static_cast<int64_t>(ld.columns % 3) : 0);
   simt::enqueue(stream, [=] {
     const auto columns = static_cast<int64_t>(ld.columns);
-    std::vector<float> left(static_cast<size_t>(depth)), right(static_cast<size_t>(depth * columns)), sums(ld.columns), part(ld.columns);
+    std::vector<float> left(static_cast<size_t>(depth)), right(static_cast<size_t>(depth * columns)),
+        sums(ld.columns), part(ld.columns);
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t j = 0; j < columns; ++j)
-        right[static_cast<size_t>(k * columns + j)] = number(b, lb.type, p.transpose_b ? j + k * lb.stride : k + j * lb.stride);
+        right[static_cast<size_t>(k * columns + j)] =
+            number(b, lb.type, p.transpose_b ? j + k * lb.stride : k + j * lb.stride);
     for (int64_t i = 0; i < static_cast<int64_t>(ld.rows); ++i) {
-      for (int64_t k = 0; k < depth; ++k) left[static_cast<size_t>(k)] = number(a, la.type, p.transpose_a ? k + i * la.stride : i + k * la.stride);
+      for (int64_t k = 0; k < depth; ++k)
+        left[static_cast<size_t>(k)] =
+            number(a, la.type, p.transpose_a ? k + i * la.stride : i + k * la.stride);
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (int64_t first = 0; first < depth; first += length) {
         std::fill(part.begin(), part.end(), 0.0f);
@@ -169,10 +190,17 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
 
 const Functions functions = {
     [] { return size_t{130000}; },
-    [](Status status) { return status == execution_failed ? "CUBLAS_STATUS_EXECUTION_FAILED" : status == internal_error ? "CUBLAS_STATUS_INTERNAL_ERROR" : status == invalid_value ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_SUPPORTED"; },
+    [](Status status) {
+      return status == execution_failed ? "CUBLAS_STATUS_EXECUTION_FAILED"
+             : status == internal_error ? "CUBLAS_STATUS_INTERNAL_ERROR"
+             : status == invalid_value  ? "CUBLAS_STATUS_INVALID_VALUE"
+                                        : "CUBLAS_STATUS_NOT_SUPPORTED";
+    },
     [](Handle* handle) { return make<int>(handle, 1); },
     destroy<int>,
-    [](Handle* handle, int compute, cudaDataType scale) { return compute == compute_32f && scale == CUDA_R_32F ? make<Product>(handle) : not_supported; },
+    [](Handle* handle, int compute, cudaDataType scale) {
+      return compute == compute_32f && scale == CUDA_R_32F ? make<Product>(handle) : not_supported;
+    },
     destroy<Product>,
     set_product,
     make<Layout, cudaDataType, uint64_t, uint64_t, int64_t>,
@@ -189,7 +217,8 @@ const Functions functions = {
 }  // namespace
 
 Result<Functions> load(const std::string&) {
-  if (!simt::faults.has_cublaslt) return Error{Code::unsupported, "cuBLASLt: libcublasLt.so.13: cannot open shared object file"};
+  if (!simt::faults.has_cublaslt)
+    return Error{Code::unsupported, "cuBLASLt: libcublasLt.so.13: cannot open shared object file"};
   return functions;
 }
 

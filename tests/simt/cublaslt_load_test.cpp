@@ -51,16 +51,22 @@ TEST(Cublaslt, HasAllThatWeCall) {
 
 #if __has_include(<cublasLt.h>)
 static_assert(CUBLAS_STATUS_SUCCESS == success && CUBLAS_STATUS_NOT_SUPPORTED == not_supported);
-static_assert(CUBLAS_COMPUTE_32F == compute_32f && CUBLAS_OP_N == not_transposed && CUBLAS_OP_T == transposed);
+static_assert(CUBLAS_COMPUTE_32F == compute_32f && CUBLAS_OP_N == not_transposed &&
+              CUBLAS_OP_T == transposed);
 static_assert(CUBLASLT_MATMUL_DESC_TRANSA == transpose_a && CUBLASLT_MATMUL_DESC_TRANSB == transpose_b);
 static_assert(CUBLASLT_MATMUL_DESC_EPILOGUE == epilogue && CUBLASLT_EPILOGUE_BIAS == epilogue_bias);
-static_assert(CUBLASLT_MATMUL_DESC_BIAS_POINTER == bias_pointer && CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE == bias_type);
-static_assert(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES == max_workspace && CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK == reduction_schemes);
-static_assert(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES == alignment_a && CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES == alignment_d);
+static_assert(CUBLASLT_MATMUL_DESC_BIAS_POINTER == bias_pointer &&
+              CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE == bias_type);
+static_assert(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES == max_workspace &&
+              CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK == reduction_schemes);
+static_assert(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES == alignment_a &&
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES == alignment_d);
 static_assert(CUBLASLT_ALGO_CONFIG_SPLITK_NUM == split_k && CUBLASLT_REDUCTION_SCHEME_NONE == 0);
-static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(Algorithm) && sizeof(cublasLtMatmulHeuristicResult_t) == sizeof(HeuristicResult));
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(Algorithm) &&
+              sizeof(cublasLtMatmulHeuristicResult_t) == sizeof(HeuristicResult));
 static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == offsetof(HeuristicResult, status));
-static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == offsetof(HeuristicResult, workspace_bytes));
+static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) ==
+              offsetof(HeuristicResult, workspace_bytes));
 #endif
 
 }  // namespace

@@ -58,7 +58,7 @@ using Index = std::array<int64_t, 4>;
 struct Values {
   DataType type;
   Index extent, stride;
-  std::vector<float> inner;   // Of a tensor inside the graph.
+  std::vector<float> inner;  // Of a tensor inside the graph.
   void* memory = nullptr;
   float number = 0;
   bool is_number = false;
@@ -71,7 +71,9 @@ struct Values {
   float at_offset(int64_t o) const {
     if (is_number) return number;
     if (!memory) return inner[static_cast<size_t>(o)];
-    return type == DataType::f32 ? static_cast<const float*>(memory)[o] : simt::half_value(static_cast<const uint16_t*>(memory)[o], type == DataType::bf16);
+    return type == DataType::f32
+               ? static_cast<const float*>(memory)[o]
+               : simt::half_value(static_cast<const uint16_t*>(memory)[o], type == DataType::bf16);
   }
   float get(const Index& at) const { return at_offset(offset(at)); }
   void put(const Index& at, float x) {
@@ -133,7 +135,9 @@ class Run {
     return v;
   }
   // Heads of x that share one head of y, side by side.
-  static int64_t shared(int64_t head, const Values& x, const Values& y) { return head / (x.extent[1] / y.extent[1]); }
+  static int64_t shared(int64_t head, const Values& x, const Values& y) {
+    return head / (x.extent[1] / y.extent[1]);
+  }
 
   void multiply(const Object& o) {
     const Values &a = values(o, Attribute::matmul_a), &b = values(o, Attribute::matmul_b);
@@ -144,7 +148,8 @@ class Run {
       for (int64_t first = 0; first < depth; first += slice_) {
         float part = 0;
         for (int64_t k = first; k < std::min(depth, first + slice_); ++k)
-          part = std::fmaf(a.get({at[0], shared(at[1], c, a), at[2], k}), b.get({at[0], shared(at[1], c, b), k, at[3]}), part);
+          part = std::fmaf(a.get({at[0], shared(at[1], c, a), at[2], k}),
+                           b.get({at[0], shared(at[1], c, b), k, at[3]}), part);
         sum += part;
       }
       c.put(at, sum);
@@ -176,11 +181,14 @@ class Run {
   }
 
   void reduce(const Object& o) {
-    const bool adds = static_cast<Reduction>(o.object(Attribute::reduction_descriptor)->one(Attribute::reduction_operator)) == Reduction::add;
+    const bool adds =
+        static_cast<Reduction>(
+            o.object(Attribute::reduction_descriptor)->one(Attribute::reduction_operator)) == Reduction::add;
     const Values& x = values(o, Attribute::reduction_x);
     Values& y = values(o, Attribute::reduction_y);
     y.each([&](const Index& at) { y.put(at, adds ? 0 : -std::numeric_limits<float>::infinity()); });
-    x.each([&](const Index& at) { y.put(at, adds ? y.get(at) + x.get(at) : std::max(y.get(at), x.get(at))); });
+    x.each(
+        [&](const Index& at) { y.put(at, adds ? y.get(at) + x.get(at) : std::max(y.get(at), x.get(at))); });
   }
 
   void reshape(const Object& o) {
@@ -201,14 +209,17 @@ std::vector<const Object*> tensors_of(const Object& graph) {
   std::vector<const Object*> list;
   for (const int64_t entry : graph.all(Attribute::graph_operations))
     for (const auto& [attribute, value] : reinterpret_cast<const Object*>(entry)->values)
-      if (const auto* tensor = reinterpret_cast<const Object*>(value[0]); tensor->type == DescriptorType::tensor) list.push_back(tensor);
+      if (const auto* tensor = reinterpret_cast<const Object*>(value[0]);
+          tensor->type == DescriptorType::tensor)
+        list.push_back(tensor);
   return list;
 }
 int64_t scores_of(const Object& graph) {
   int64_t most = 0;
   for (const Object* tensor : tensors_of(graph)) {
     const auto& e = tensor->all(Attribute::tensor_dimensions);
-    if (tensor->one(Attribute::tensor_is_virtual) && e[2] == e[3]) most = std::max(most, e[0] * e[1] * e[2] * e[3]);
+    if (tensor->one(Attribute::tensor_is_virtual) && e[2] == e[3])
+      most = std::max(most, e[0] * e[1] * e[2] * e[3]);
   }
   return most;
 }
@@ -229,7 +240,9 @@ Status destroy(Descriptor d) {
 Status finalize(Descriptor d) {
   auto& o = *static_cast<Object*>(d);
   if (o.is_final) return bad_param;
-  if (o.type == DescriptorType::tensor && (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4)) return bad_param;
+  if (o.type == DescriptorType::tensor &&
+      (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4))
+    return bad_param;
   if (o.type == DescriptorType::execution_plan) {
     // The real one does not document what it compiles and loads during a recording. This one fails.
     if (simt::is_recording()) return execution_failed;
@@ -252,9 +265,12 @@ Status set(Descriptor d, Attribute attribute, AttributeType type, int64_t count,
   std::vector<int64_t>& list = o.values[attribute];
   list.assign(static_cast<size_t>(count), 0);
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(&list[static_cast<size_t>(i)], static_cast<const char*>(values) + i * size_of(type), static_cast<size_t>(size_of(type)));
+    std::memcpy(&list[static_cast<size_t>(i)], static_cast<const char*>(values) + i * size_of(type),
+                static_cast<size_t>(size_of(type)));
     if (type != AttributeType::descriptor || attribute == Attribute::config_knob_choices) continue;
-    if (const auto* part = reinterpret_cast<const Object*>(list[static_cast<size_t>(i)]); !part || (!part->is_final && part->type != DescriptorType::engine_config)) return bad_param;
+    if (const auto* part = reinterpret_cast<const Object*>(list[static_cast<size_t>(i)]);
+        !part || (!part->is_final && part->type != DescriptorType::engine_config))
+      return bad_param;
   }
   return success;
 }
@@ -265,9 +281,10 @@ Status give(int64_t value, AttributeType type, int64_t* count, void* to) {
   return success;
 }
 
-Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, int64_t* count, void* values) {
+Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, int64_t* count,
+           void* values) {
   auto& o = *static_cast<Object*>(d);
-  auto* const objects = static_cast<Object**>(values);   // Created by the caller, to be filled in.
+  auto* const objects = static_cast<Object**>(values);  // Created by the caller, to be filled in.
   if (attribute == Attribute::heuristics_results) {
     const auto graph = o.one(Attribute::heuristics_graph);
     int64_t extents = 0;
@@ -283,7 +300,10 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
       config.values[Attribute::knob_value] = {8 * (1 + extents % 5)};
       // Like the attributes that a caller would set.
       static std::vector<std::unique_ptr<Object>> engines;
-      engines.push_back(std::make_unique<Object>(Object{DescriptorType::engine, true, {{Attribute::engine_graph, {graph}}, {Attribute::engine_index, {engine}}}}));
+      engines.push_back(std::make_unique<Object>(
+          Object{DescriptorType::engine,
+                 true,
+                 {{Attribute::engine_graph, {graph}}, {Attribute::engine_index, {engine}}}}));
       config.values[Attribute::config_engine] = {reinterpret_cast<int64_t>(engines.back().get())};
     }
     return success;
@@ -299,7 +319,8 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
     return success;
   }
   if (attribute == Attribute::config_knob_choices) {
-    objects[0]->values = {{Attribute::knob_type, {slice_knob}}, {Attribute::knob_value, {o.one(Attribute::knob_value)}}};
+    objects[0]->values = {{Attribute::knob_type, {slice_knob}},
+                          {Attribute::knob_value, {o.one(Attribute::knob_value)}}};
     *count = 1;
     return success;
   }
@@ -317,7 +338,9 @@ int64_t slice_of(const Object& config) {
   return 3;
 }
 
-struct Library { cudaStream_t stream = nullptr; };
+struct Library {
+  cudaStream_t stream = nullptr;
+};
 
 Status execute(Handle handle, Descriptor plan, Descriptor pack) {
   const Object &p = *static_cast<Object*>(plan), &v = *static_cast<Object*>(pack);
@@ -334,32 +357,57 @@ Status execute(Handle handle, Descriptor plan, Descriptor pack) {
     if (!memory.contains(id)) return bad_param;
     // Read now, not when the graph runs.
     if (tensor->one(Attribute::tensor_is_by_value)) numbers[id] = *static_cast<const float*>(memory[id]);
-    else if (reinterpret_cast<uintptr_t>(memory[id]) % static_cast<uintptr_t>(tensor->one(Attribute::tensor_alignment)) != 0) return bad_param;
+    else if (reinterpret_cast<uintptr_t>(memory[id]) %
+                 static_cast<uintptr_t>(tensor->one(Attribute::tensor_alignment)) !=
+             0)
+      return bad_param;
   }
   if (simt::faults.fail_attention > 0 && --simt::faults.fail_attention == 0) return execution_failed;
   ++simt::library_attentions;
   void* const workspace = reinterpret_cast<void*>(v.one(Attribute::pack_workspace));
   const auto bytes = static_cast<size_t>(p.one(Attribute::plan_workspace));
-  simt::enqueue(static_cast<Library*>(handle)->stream, [run = Run(graph, std::move(memory), std::move(numbers), slice_of(config)), workspace, bytes]() mutable {
-    std::memset(workspace, 0xff, bytes);
-    run();
-  });
+  simt::enqueue(static_cast<Library*>(handle)->stream,
+                [run = Run(graph, std::move(memory), std::move(numbers), slice_of(config)), workspace,
+                 bytes]() mutable {
+                  std::memset(workspace, 0xff, bytes);
+                  run();
+                });
   return success;
 }
 
 const Functions functions = {
     [] { return static_cast<size_t>(simt::faults.cudnn_version); },
-    [](Status status) { return status == execution_failed ? "CUDNN_STATUS_EXECUTION_FAILED" : status == bad_param ? "CUDNN_STATUS_BAD_PARAM" : status == device_allocation_failed ? "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED" : "CUDNN_STATUS_NOT_SUPPORTED"; },
-    [](Handle* handle) { *handle = new Library; return success; },
-    [](Handle handle) { delete static_cast<Library*>(handle); return success; },
-    [](Handle handle, cudaStream_t stream) { static_cast<Library*>(handle)->stream = stream; return success; },
-    create, destroy, finalize, set, get, execute,
+    [](Status status) {
+      return status == execution_failed           ? "CUDNN_STATUS_EXECUTION_FAILED"
+             : status == bad_param                ? "CUDNN_STATUS_BAD_PARAM"
+             : status == device_allocation_failed ? "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
+                                                  : "CUDNN_STATUS_NOT_SUPPORTED";
+    },
+    [](Handle* handle) {
+      *handle = new Library;
+      return success;
+    },
+    [](Handle handle) {
+      delete static_cast<Library*>(handle);
+      return success;
+    },
+    [](Handle handle, cudaStream_t stream) {
+      static_cast<Library*>(handle)->stream = stream;
+      return success;
+    },
+    create,
+    destroy,
+    finalize,
+    set,
+    get,
+    execute,
 };
 
 }  // namespace
 
 Result<Functions> load(const std::string&) {
-  if (!simt::faults.has_cudnn) return Error{Code::unsupported, "cuDNN: libcudnn.so.9: cannot open shared object file"};
+  if (!simt::faults.has_cudnn)
+    return Error{Code::unsupported, "cuDNN: libcudnn.so.9: cannot open shared object file"};
   return functions;
 }
 

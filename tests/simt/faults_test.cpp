@@ -32,16 +32,19 @@ TEST_F(CudaDeviceTest, GivesBackWhatItTook) {
 TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
   const auto planned = plan_for(*model_, request());
   const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
-  simt::faults.memory_bytes = simt::device_bytes_in_use() + simt::faults.context_bytes + planned->plan.bytes.arena - 1;
+  simt::faults.memory_bytes =
+      simt::device_bytes_in_use() + simt::faults.context_bytes + planned->plan.bytes.arena - 1;
   auto trainer = Trainer::create(cuda_device(), model_, planned, {});
   simt::faults.memory_bytes = uint64_t{8} << 30;
   ASSERT_FALSE(trainer);
   EXPECT_EQ(trainer.error().code, Code::out_of_memory);
   EXPECT_EQ(trainer.error().bytes_needed, planned->plan.bytes.arena);
   EXPECT_EQ(trainer.error().bytes_available, planned->plan.bytes.arena - 1);
-  EXPECT_NE(trainer.error().message.find(", 1 too few; process 4242 (python3) holds 3221225472, process 17 (Xorg) holds 41943040"), std::string::npos)
+  EXPECT_NE(trainer.error().message.find(
+                ", 1 too few; process 4242 (python3) holds 3221225472, process 17 (Xorg) holds 41943040"),
+            std::string::npos)
       << trainer.error().message;
-  simt::faults.fail_allocation = 1;   // Another process was faster.
+  simt::faults.fail_allocation = 1;  // Another process was faster.
   auto other = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Code::out_of_memory);
@@ -95,8 +98,10 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   const auto failed = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::device_error);
-  EXPECT_NE(failed.error().message.find("op linear of program micro"), std::string::npos) << failed.error().message;
-  EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("op linear of program micro"), std::string::npos)
+      << failed.error().message;
+  EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos)
+      << failed.error().message;
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
 
   // If the choice of an algorithm fails, so does the trainer's creation. The product must not move to our
@@ -105,8 +110,10 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(undecided);
   EXPECT_EQ(undecided.error().code, Code::device_error);
-  EXPECT_NE(undecided.error().message.find("the choice of an algorithm for a product"), std::string::npos) << undecided.error().message;
-  EXPECT_NE(undecided.error().message.find("CUBLAS_STATUS_INTERNAL_ERROR"), std::string::npos) << undecided.error().message;
+  EXPECT_NE(undecided.error().message.find("the choice of an algorithm for a product"), std::string::npos)
+      << undecided.error().message;
+  EXPECT_NE(undecided.error().message.find("CUBLAS_STATUS_INTERNAL_ERROR"), std::string::npos)
+      << undecided.error().message;
   EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
 }
 
@@ -122,7 +129,8 @@ TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
     const auto device = Device::open(options);
     trainer_for(model_, planned, {}, **device);
     std::string all;
-    for (LogMessage m = (*device)->next_log(0); m.number > 0; m = (*device)->next_log(m.number)) all += std::string(m.text) + "\n";
+    for (LogMessage m = (*device)->next_log(0); m.number > 0; m = (*device)->next_log(m.number))
+      all += std::string(m.text) + "\n";
     return all;
   };
   EXPECT_EQ(told(), "");
@@ -131,7 +139,8 @@ TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
   simt::faults.declines_products = simt::faults.declines_attention = false;
   EXPECT_NE(declined.find("cuBLASLt has no algorithm for products ("), std::string::npos) << declined;
   EXPECT_NE(declined.find("cuDNN has no engine for attention ("), std::string::npos) << declined;
-  EXPECT_NE(declined.find("cuDNN has no engine for the gradient of attention ("), std::string::npos) << declined;
+  EXPECT_NE(declined.find("cuDNN has no engine for the gradient of attention ("), std::string::npos)
+      << declined;
 }
 
 TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
@@ -152,14 +161,17 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
   simt::faults.cudnn_version = 92000;
   ASSERT_FALSE(old);
   EXPECT_EQ(old.error().code, Code::unsupported);
-  EXPECT_NE(old.error().message.find("cuDNN: 9.15.0 is there, 9.15.1 is needed"), std::string::npos) << old.error().message;
+  EXPECT_NE(old.error().message.find("cuDNN: 9.15.0 is there, 9.15.1 is needed"), std::string::npos)
+      << old.error().message;
 
   simt::faults.fail_attention = 2;
   const auto failed = Trainer::create(cuda_device(), model_, planned, {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::device_error);
-  EXPECT_NE(failed.error().message.find("op attention of program micro"), std::string::npos) << failed.error().message;
-  EXPECT_NE(failed.error().message.find("CUDNN_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("op attention of program micro"), std::string::npos)
+      << failed.error().message;
+  EXPECT_NE(failed.error().message.find("CUDNN_STATUS_EXECUTION_FAILED"), std::string::npos)
+      << failed.error().message;
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
   // A temporary lack of memory must not lead to another engine or to our own kernels: their bits differ.
   for (int n = 1; n <= 4; ++n) {
@@ -167,7 +179,8 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
     const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
     ASSERT_FALSE(undecided) << n;
     EXPECT_EQ(undecided.error().code, Code::device_error);
-    EXPECT_NE(undecided.error().message.find("DEVICE_ALLOCATION_FAILED"), std::string::npos) << undecided.error().message;
+    EXPECT_NE(undecided.error().message.find("DEVICE_ALLOCATION_FAILED"), std::string::npos)
+        << undecided.error().message;
     EXPECT_EQ(simt::faults.fail_engine, 0);
   }
   EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
@@ -210,7 +223,9 @@ TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
   simt::faults = before;
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::unsupported);
-  EXPECT_NE(refused.error().message.find("wgmma need compute capability 9.0, device 0 has 10.0"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("wgmma need compute capability 9.0, device 0 has 10.0"),
+            std::string::npos)
+      << refused.error().message;
 }
 
 // Like another thread of the host that records a graph in the default mode, which forbids most calls that a
@@ -260,7 +275,7 @@ TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   EXPECT_NE(failed.error().message.find("a copy to the device"), std::string::npos) << failed.error().message;
   EXPECT_TRUE((*stream)->wait()) << "once";
   cuda_device().release(memory, numbers.size());
-  simt::faults.fail_copy = 1;   // And a copy of a step.
+  simt::faults.fail_copy = 1;  // And a copy of a step.
   EXPECT_FALSE(trainer->step(batch.source(), batch_size, 3e-3));
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
 }
@@ -392,7 +407,7 @@ TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   ASSERT_TRUE(trainer->replan(tight));
   EXPECT_EQ(before - simt::device_bytes_in_use(), roomy->plan.bytes.arena - tight->plan.bytes.arena);
   const std::string bytes = saved(*trainer);
-  simt::faults.fail_allocation = 1;   // Growing fails, and the old arena comes back.
+  simt::faults.fail_allocation = 1;  // Growing fails, and the old arena comes back.
   const Status refused = trainer->replan(roomy);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::out_of_memory);
@@ -418,7 +433,8 @@ TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
       EXPECT_EQ(simt::faults.fail_allocations, 0);
       ASSERT_FALSE(lost);
       EXPECT_EQ(lost.error().code, Code::out_of_memory);
-      EXPECT_NE(lost.error().message.find("a restore takes it again"), std::string::npos) << lost.error().message;
+      EXPECT_NE(lost.error().message.find("a restore takes it again"), std::string::npos)
+          << lost.error().message;
       EXPECT_EQ(simt::device_bytes_in_use(), before);
       GlobalBatch batch = random_batch(1, batch_size, sequence);
       const auto code = [](auto result) { return result ? Code::ok : result.error().code; };
@@ -426,16 +442,18 @@ TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
       EXPECT_EQ(code(trainer->save(folder_ / "now.stw")), Code::bad_state);
       EXPECT_EQ(code(trainer->view(0, TensorView::parameter)), Code::bad_state);
       EXPECT_EQ(code(trainer->replan(tight)), Code::bad_state);
-      simt::faults.fail_allocations = 1;   // Still in use by others.
+      simt::faults.fail_allocations = 1;  // Still in use by others.
       EXPECT_EQ(code(trainer->restore(folder_ / "kept.stw")), Code::out_of_memory);
       const Status restored = trainer->restore(folder_ / "kept.stw");
       ASSERT_TRUE(restored) << restored.error().message;
       EXPECT_TRUE(saved(*trainer) == bytes);
-      EXPECT_TRUE(run(*trainer, 1, 1) == run(*[&] {
-        auto other = trainer_for(model_, roomy, {}, cuda_device());
-        run(*other, 0, 1);
-        return other;
-      }(), 1, 1));
+      EXPECT_TRUE(run(*trainer, 1, 1) == run(
+                                             *[&] {
+                                               auto other = trainer_for(model_, roomy, {}, cuda_device());
+                                               run(*other, 0, 1);
+                                               return other;
+                                             }(),
+                                             1, 1));
     }
     EXPECT_EQ(simt::device_bytes_in_use(), before);
   }

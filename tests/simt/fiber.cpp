@@ -56,7 +56,8 @@ SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
   static size_t count = 0;
   // So that the tops of stacks do not all fall on the same cache lines.
   const size_t shift = count++ % 16 * 256;
-  void* memory = mmap(nullptr, stack_bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, stack_bytes + 2 * page, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     std::fprintf(stderr, "simt: no memory for a stack\n");
     std::abort();
@@ -70,7 +71,7 @@ SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
 #endif
 #if defined(__x86_64__)
   auto** top = reinterpret_cast<void**>(f->stack + stack_bytes - shift - 64);
-  *--top = nullptr;   // Where entry() would return to. The stack is then aligned as after a call.
+  *--top = nullptr;  // Where entry() would return to. The stack is then aligned as after a call.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   f->top = top;
@@ -88,7 +89,10 @@ SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
 
 #if defined(SIMT_ADDRESS)
 namespace {
-struct Stack { void* begin; size_t bytes; };
+struct Stack {
+  void* begin;
+  size_t bytes;
+};
 Stack stack_of_thread() {
   pthread_attr_t attributes;
   Stack stack{};

@@ -27,11 +27,11 @@
 namespace simt {
 
 struct Fiber {
-  char* stack = nullptr;        // Its lowest byte.
+  char* stack = nullptr;  // Its lowest byte.
   size_t stack_bytes = 0;
-  void* top = nullptr;          // The saved stack pointer.
-  void* fake_stack = nullptr;   // For the address sanitizer.
-  void* race_context = nullptr; // For the thread sanitizer.
+  void* top = nullptr;           // The saved stack pointer.
+  void* fake_stack = nullptr;    // For the address sanitizer.
+  void* race_context = nullptr;  // For the thread sanitizer.
 };
 
 // A new fiber that calls entry(), which never returns.

@@ -38,7 +38,8 @@ SIMT_UNSEEN void multiply(void* const* in) {
   }
   add_products_of_rows(d, a, b[0], 8);
   for (int l = 0; l < 32; ++l)
-    for (int r = 0; r < 4; ++r) static_cast<const Fragments*>(in[l])->d[r] = d[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2];
+    for (int r = 0; r < 4; ++r)
+      static_cast<const Fragments*>(in[l])->d[r] = d[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2];
 }
 
 }  // namespace

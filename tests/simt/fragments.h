@@ -9,9 +9,13 @@
 
 namespace simt {
 
-uint16_t half_bits(float x, bool is_bf16);   // To nearest, ties to even.
+uint16_t half_bits(float x, bool is_bf16);  // To nearest, ties to even.
 
-struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
+struct Fragments {
+  const uint32_t *a, *b;
+  float* d;
+  bool is_bf16;
+};
 SIMT_UNSEEN void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
 
 }  // namespace simt

@@ -30,7 +30,9 @@ class Inverse : public testing::TestWithParam<simt::Answer> {
 };
 
 // x · (1 / x) is the same to the last bit for every other exponent of x below 126.
-TEST_P(Inverse, IsTheNearestFloatForEveryMantissa) { EXPECT_EQ(wrong_ones(bits_of(1.0f), 1, (int64_t{1} << 23) / 4), 0); }
+TEST_P(Inverse, IsTheNearestFloatForEveryMantissa) {
+  EXPECT_EQ(wrong_ones(bits_of(1.0f), 1, (int64_t{1} << 23) / 4), 0);
+}
 
 TEST_P(Inverse, IsTheNearestFloatForEveryExponent) {
   constexpr uint32_t step = 8191 * 4 + 1, numbers = (0x7f800000u - 0x3f800000u) / step;
@@ -43,7 +45,8 @@ TEST_P(Inverse, IsTheNearestFloatForEveryExponent) {
   EXPECT_NE(inverse(splat(infinity - infinity)).f[3], inverse(splat(infinity - infinity)).f[3]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Answers, Inverse, testing::Values(simt::Answer::below, simt::Answer::nearest, simt::Answer::above));
+INSTANTIATE_TEST_SUITE_P(Answers, Inverse,
+                         testing::Values(simt::Answer::below, simt::Answer::nearest, simt::Answer::above));
 
 }  // namespace
 }  // namespace stw::kernels::cuda

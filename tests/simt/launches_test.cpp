@@ -11,14 +11,17 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t multiprocessors = 4;   // tests/simt/runtime.cpp.
+constexpr int64_t multiprocessors = 4;  // tests/simt/runtime.cpp.
 
 // Of the second step, when all programs are recorded. Two and three micro-steps differ by one.
 TEST(Launches, AreWhatTheyAreDeclaredToBe) {
-  const std::string longer = R"({"model_type": "gpt2", "vocab_size": 300, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,
+  const std::string longer =
+      R"({"model_type": "gpt2", "vocab_size": 300, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,
                                  "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
-  const struct { std::string model; int64_t micro_batch, sequence; } cases[] = {
-      {longer, 4, 64}, {small_gpt2("0.1"), 1, 33}, {small_llama(), 1, 33}, {small_qwen2(), 1, 40}};
+  const struct {
+    std::string model;
+    int64_t micro_batch, sequence;
+  } cases[] = {{longer, 4, 64}, {small_gpt2("0.1"), 1, 33}, {small_llama(), 1, 33}, {small_qwen2(), 1, 40}};
   for (const auto& c : cases)
     for (Recompute recompute : {Recompute::none, Recompute::full}) {
       if (c.micro_batch == 1 && recompute == Recompute::none) continue;
@@ -27,7 +30,8 @@ TEST(Launches, AreWhatTheyAreDeclaredToBe) {
       int64_t declared = 0;
       for (int more = 0; more < 2; ++more) {
         Request r = request_for((2 + more) * c.micro_batch, c.sequence, 1);
-        r.device = "rtx4090", r.precision = Precision::bf16, r.reserve_bytes = 0, r.micro_batch = c.micro_batch, r.recompute = recompute;
+        r.device = "rtx4090", r.precision = Precision::bf16, r.reserve_bytes = 0,
+        r.micro_batch = c.micro_batch, r.recompute = recompute;
         const auto planned = plan_for(*model, r);
         ASSERT_TRUE(planned);
         declared = launches_of(planned->graph, planned->programs.micro_next, multiprocessors);

@@ -5,16 +5,22 @@
 namespace stw::kernels::test {
 namespace {
 
-struct Case { AttentionShape shape; uint64_t calls; };
+struct Case {
+  AttentionShape shape;
+  uint64_t calls;
+};
 
 TEST(EmulatedAttention, AsksTheLibraryForParts) {
   const DType bf16 = DType::bf16;
-  for (const auto& [shape, calls] : {Case{{3, 9, 2, 1, 8, true, 0, bf16}, 2}, Case{{9, 6, 32, 8, 8, true, 0, bf16}, 3}, Case{{2, 5, 300, 300, 8, true, 0, bf16}, 5},
-                                     Case{{2, 9, 2, 1, 8, true, 0, DType::f32}, 0}, Case{{2, 9, 2, 1, 8, true, 0.1f, bf16}, 0}}) {
+  for (const auto& [shape, calls] :
+       {Case{{3, 9, 2, 1, 8, true, 0, bf16}, 2}, Case{{9, 6, 32, 8, 8, true, 0, bf16}, 3},
+        Case{{2, 5, 300, 300, 8, true, 0, bf16}, 5}, Case{{2, 9, 2, 1, 8, true, 0, DType::f32}, 0},
+        Case{{2, 9, 2, 1, 8, true, 0.1f, bf16}, 0}}) {
     AttentionShape s = shape;
     s.products = ProductKernels::library;
     Random random(3);
-    const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()), dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
+    const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()),
+                 dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
     const uint64_t before = simt::library_attentions;
     compute(*cuda_table(), s, qkv, dout, 1);
     EXPECT_EQ(simt::library_attentions - before, calls) << s;
@@ -28,7 +34,8 @@ TEST(EmulatedAttention, AsksTheLibraryForParts) {
 TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
   AttentionShape s{2, 77, 4, 2, 24, true, 0, DType::bf16};
   Random random(4);
-  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()), dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()),
+               dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
   s.products = ProductKernels::tensor;
   const Outcome own = compute(*cuda_table(), s, qkv, dout, 1);
   s.products = ProductKernels::library;
@@ -45,7 +52,8 @@ TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
 TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
   AttentionShape s{1, 79, 2, 1, 64, true, 0, DType::bf16};
   Random random(5);
-  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()), dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()),
+               dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
   const auto by = [&](ProductKernels products) {
     s.products = products;
     return compute(*cuda_table(), s, qkv, dout, 1);
@@ -57,8 +65,9 @@ TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
   EXPECT_TRUE(same(by(ProductKernels::library_or_warpgroup), own));
   simt::faults.declines_attention = false;
   EXPECT_EQ(simt::library_attentions, before);
-  s.rows = 80;   // The library supports this.
-  const Buffer more = Buffer::normal(s.dtype, random, s.rows * s.width()), dmore = Buffer::normal(s.dtype, random, s.rows * s.out_width());
+  s.rows = 80;  // The library supports this.
+  const Buffer more = Buffer::normal(s.dtype, random, s.rows * s.width()),
+               dmore = Buffer::normal(s.dtype, random, s.rows * s.out_width());
   compute(*cuda_table(), s, more, dmore, 1);
   EXPECT_GT(simt::library_attentions, before);
 }

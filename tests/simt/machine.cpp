@@ -38,24 +38,33 @@ constexpr int most_pieces = 64, most_copies = 64;
 constexpr size_t without_asking = 48 * 1024;
 // Of a block, on cards with the least: compute capability 8.6, 8.9, 12.0.
 constexpr size_t most_shared = 99 * 1024;
-constexpr size_t most_with_warpgroups = 227 * 1024;   // 9.0.
+constexpr size_t most_with_warpgroups = 227 * 1024;  // 9.0.
 
 struct Warp {
-  uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;   // One bit a lane.
+  uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;  // One bit a lane.
   uint32_t mask[lanes];
   Exchange exchange[lanes];
   void *in[lanes], *out[lanes];
 };
 
-struct Copy { void* to; const void* from; size_t bytes; int group; };
-struct Piece { const void* key; char* memory; size_t bytes; };
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes;
+  int group;
+};
+struct Piece {
+  const void* key;
+  char* memory;
+  size_t bytes;
+};
 
 // Arrays instead of containers: the thread sanitizer would check the containers' code.
 struct Block {
   int threads = 0, living = 0, current = 0, at_barrier = 0;
   int predicates = 0, last_predicates = 0;
   Warp warp[most_warps];
-  Fiber* fiber[most_threads] = {};   // Of a thread that has begun.
+  Fiber* fiber[most_threads] = {};  // Of a thread that has begun.
   Piece piece[most_pieces];
   int pieces = 0;
   char* dynamic = nullptr;
@@ -121,7 +130,7 @@ SIMT_UNSEEN int next_thread() {
   int ready[most_warps], count = 0;
   const int now = b.current / lanes;
   if (options.order == Order::forward && b.warp[now].ready) {
-    ready[count++] = now;   // A warp continues as long as it can.
+    ready[count++] = now;  // A warp continues as long as it can.
   } else {
     for (int w = 0; w < warps; ++w)
       if (b.warp[w].ready) ready[count++] = w;
@@ -134,7 +143,8 @@ SIMT_UNSEEN int next_thread() {
   } else if (options.order == Order::random) {
     draw = draw * 6364136223846793005u + 1442695040888963407u;
     w = ready[(draw >> 33) % static_cast<unsigned>(count)];
-    l = nth_bit(b.warp[w].ready, static_cast<int>((draw >> 48) % static_cast<unsigned>(std::popcount(b.warp[w].ready))));
+    l = nth_bit(b.warp[w].ready,
+                static_cast<int>((draw >> 48) % static_cast<unsigned>(std::popcount(b.warp[w].ready))));
   }
   b.warp[w].ready &= ~(1u << l);
   return w * lanes + l;
@@ -163,7 +173,9 @@ SIMT_UNSEEN void go_on() {
   const int next = next_thread();
   if (next < 0) {
     char text[160];
-    std::snprintf(text, sizeof text, "deadlock: of %d threads %d wait at __syncthreads, the others for their warp", b.living, b.at_barrier);
+    std::snprintf(text, sizeof text,
+                  "deadlock: of %d threads %d wait at __syncthreads, the others for their warp", b.living,
+                  b.at_barrier);
     die(text);
   }
   resume(next);
@@ -210,7 +222,7 @@ SIMT_UNSEEN void finish_thread() {
 SIMT_UNSEEN void next_after_end(int ended) {
   const int next = next_thread();
 #if !defined(SIMT_THREAD)
-  if (next >= 0 && !b.fiber[next]) {   // It has not begun: it takes over this fiber.
+  if (next >= 0 && !b.fiber[next]) {  // It has not begun: it takes over this fiber.
     b.fiber[next] = running;
     b.fiber[ended] = nullptr;
     stand_at(next);
@@ -219,10 +231,10 @@ SIMT_UNSEEN void next_after_end(int ended) {
   idle[idle_count++] = b.fiber[ended];
   b.fiber[ended] = nullptr;
 #else
-  (void)ended;   // Threads keep their fibers, so that races between them stay visible.
+  (void)ended;  // Threads keep their fibers, so that races between them stay visible.
 #endif
   if (next >= 0) return resume(next);
-  if (b.living > 0) return go_on();   // Reports what they wait for.
+  if (b.living > 0) return go_on();  // Reports what they wait for.
   Fiber* from = running;
   running = &host;
   switch_fiber(*from, host);
@@ -255,7 +267,8 @@ SIMT_UNSEEN void run_block() {
   ++counters.blocks;
   running = &host;
   resume(next_thread());
-  if (b.dynamic_bytes > most_shared && !b.uses_warpgroups) die("more dynamic shared memory than every device has");
+  if (b.dynamic_bytes > most_shared && !b.uses_warpgroups)
+    die("more dynamic shared memory than every device has");
   if (b.dynamic) give_shared(b.dynamic, b.dynamic_bytes);
   for (int i = 0; i < b.pieces; ++i) give_shared(b.piece[i].memory, b.piece[i].bytes);
 }
@@ -263,12 +276,13 @@ SIMT_UNSEEN void run_block() {
 }  // namespace
 
 void die(const char* what) {
-  std::fprintf(stderr, "simt: %s (block %u,%u,%u thread %u,%u,%u)\n", what, place.block.x, place.block.y, place.block.z,
-               place.thread.x, place.thread.y, place.thread.z);
+  std::fprintf(stderr, "simt: %s (block %u,%u,%u thread %u,%u,%u)\n", what, place.block.x, place.block.y,
+               place.block.z, place.thread.x, place.thread.y, place.thread.z);
   std::abort();
 }
 
-SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_thread)(void*), void* context_of_body) {
+SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_thread)(void*),
+                     void* context_of_body) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z, blocks = uint64_t{grid.x} * grid.y * grid.z;
   if (blocks == 0) die("an empty grid");
   if (threads == 0 || threads > most_threads) die("a block has 1 to 1024 threads");
@@ -287,7 +301,8 @@ SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_
   // Created by the host, so that no fiber inherits the history of another one.
   for (int t = 0; t < b.threads; ++t)
     if (!b.fiber[t]) b.fiber[t] = make_fiber(thread_loop);
-  race_arena = static_cast<char*>(mmap(nullptr, race_arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  race_arena = static_cast<char*>(mmap(nullptr, race_arena_bytes, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   race_arena_used = 0;
 #endif
   SIMT_BEFORE(&launched);
@@ -326,7 +341,7 @@ SIMT_UNSEEN void collective(uint32_t mask, Exchange exchange, void* in, void* ou
   w.in[lane] = in;
   w.out[lane] = out;
   w.waiting |= 1u << lane;
-  if (meet(w, lane)) w.ready &= ~(1u << lane);   // The last lane continues itself.
+  if (meet(w, lane)) w.ready &= ~(1u << lane);  // The last lane continues itself.
   else go_on();
 }
 
@@ -346,7 +361,8 @@ SIMT_UNSEEN void* shared(const void* key, size_t bytes) {
   size_t all = b.dynamic_bytes + bytes;
   for (int i = 0; i < b.pieces; ++i) all += b.piece[i].bytes;
   if (all > most_shared) die("too much shared memory");
-  if (b.dynamic_bytes <= without_asking && all > without_asking) die("more shared memory than a launch gets that does not ask for it");
+  if (b.dynamic_bytes <= without_asking && all > without_asking)
+    die("more shared memory than a launch gets that does not ask for it");
   b.piece[b.pieces] = {key, take_shared(bytes), bytes};
   return b.piece[b.pieces++].memory;
 }
@@ -373,7 +389,8 @@ SIMT_UNSEEN void wait_for_copies(int groups_left) {
   Copy* copies = b.copy[b.current];
   const int count = b.copies[b.current], newest_done = b.groups[b.current] - groups_left - 1;
   for (int i = 0; i < count; ++i) {
-    if (copies[i].group <= newest_done) std::memcpy(copies[i].to, copies[i].from, copies[i].bytes), b.unshown[b.current] = true;
+    if (copies[i].group <= newest_done)
+      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes), b.unshown[b.current] = true;
     else copies[kept++] = copies[i];
   }
   b.copies[b.current] = kept;
@@ -384,7 +401,8 @@ SIMT_UNSEEN bool copies_are_shown() { return !b.any_unshown && !b.unshown[b.curr
 SIMT_UNSEEN void use_warpgroups() { b.uses_warpgroups = true; }
 SIMT_UNSEEN int current_thread() { return b.current; }
 SIMT_UNSEEN const void* shared_at(uint32_t byte, uint32_t bytes) {
-  if (byte < first_shared_byte || byte - first_shared_byte + bytes > b.dynamic_bytes) die("a matrix outside of shared memory");
+  if (byte < first_shared_byte || byte - first_shared_byte + bytes > b.dynamic_bytes)
+    die("a matrix outside of shared memory");
   return b.dynamic + (byte - first_shared_byte);
 }
 

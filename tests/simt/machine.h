@@ -21,14 +21,22 @@ namespace simt {
 
 // Which ready thread runs next. In `reverse`, blocks run backwards too.
 enum class Order { forward, reverse, random };
-struct Options { Order order = Order::forward; uint64_t seed = 1; };
+struct Options {
+  Order order = Order::forward;
+  uint64_t seed = 1;
+};
 extern Options options;
 
-struct Counters { uint64_t launches, blocks, threads, barriers, collectives; };
+struct Counters {
+  uint64_t launches, blocks, threads, barriers, collectives;
+};
 extern Counters counters;
 
 // Of the current thread.
-struct Place { uint3 thread, block; dim3 block_extent, grid_extent; };
+struct Place {
+  uint3 thread, block;
+  dim3 block_extent, grid_extent;
+};
 extern Place place;
 
 // Runs body(context) once for every thread of the grid.
@@ -54,17 +62,18 @@ void wait_for_copies(int groups_left);
 // For products of warpgroups (warpgroup.h). They do not see copied data until the thread that waited for the
 // copies shows them, and a barrier follows.
 void show_copies();
-bool copies_are_shown();   // To the current thread.
-void use_warpgroups();     // The block does, and may have as much shared memory as cards that support them.
+bool copies_are_shown();  // To the current thread.
+void use_warpgroups();    // The block does, and may have as much shared memory as cards that support them.
 int current_thread();
 // Dynamic shared memory by its address; the first address is first_shared_byte.
 inline constexpr uint32_t first_shared_byte = 528;
 const void* shared_at(uint32_t byte, uint32_t bytes);
 
-[[noreturn]] void die(const char* what);   // Prints the thread and ends the process.
+[[noreturn]] void die(const char* what);  // Prints the thread and ends the process.
 
 inline unsigned lane() {
-  return (place.thread.x + place.block_extent.x * (place.thread.y + place.block_extent.y * place.thread.z)) & 31u;
+  return (place.thread.x + place.block_extent.x * (place.thread.y + place.block_extent.y * place.thread.z)) &
+         31u;
 }
 
 }  // namespace simt

@@ -17,8 +17,10 @@ void nothing_to_do(void*) {}
 
 TEST(Machine, RefusesWhatADeviceDoesNotStart) {
   EXPECT_DEATH(run(dim3(1, 0), dim3(32), 0, nothing_to_do, nullptr), "an empty grid");
-  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr), "more dynamic shared memory than every device has");
-  EXPECT_DEATH(run(dim3(1), dim3(32), 227 * 1024 + 1, nothing_to_do, nullptr), "too much dynamic shared memory");
+  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr),
+               "more dynamic shared memory than every device has");
+  EXPECT_DEATH(run(dim3(1), dim3(32), 227 * 1024 + 1, nothing_to_do, nullptr),
+               "too much dynamic shared memory");
   run(dim3(1), dim3(32), 99 * 1024, nothing_to_do, nullptr);
   const auto with_a_variable = [](void*) {
     static char key;
@@ -32,20 +34,25 @@ TEST(Machine, RefusesWhatADeviceDoesNotStart) {
 
 // A read that comes too late finds none of the old data; a read that comes too early finds none of the new.
 TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
-  struct Seen { float begun, under_way, done; } seen{};
-  run(dim3(1), dim3(1), 16, [](void* context) {
-    alignas(16) static const float from[4] = {1, 2, 3, 4};
-    auto* const to = static_cast<float*>(dynamic_shared());
-    auto* const s = static_cast<Seen*>(context);
-    to[0] = 7;
-    copy_later(to, from, sizeof from);
-    s->begun = to[0];
-    commit_copies();
-    wait_for_copies(1);
-    s->under_way = to[0];
-    wait_for_copies(0);
-    s->done = to[0];
-  }, &seen);
+  struct Seen {
+    float begun, under_way, done;
+  } seen{};
+  run(
+      dim3(1), dim3(1), 16,
+      [](void* context) {
+        alignas(16) static const float from[4] = {1, 2, 3, 4};
+        auto* const to = static_cast<float*>(dynamic_shared());
+        auto* const s = static_cast<Seen*>(context);
+        to[0] = 7;
+        copy_later(to, from, sizeof from);
+        s->begun = to[0];
+        commit_copies();
+        wait_for_copies(1);
+        s->under_way = to[0];
+        wait_for_copies(0);
+        s->done = to[0];
+      },
+      &seen);
   EXPECT_TRUE(std::isnan(seen.begun));
   EXPECT_TRUE(std::isnan(seen.under_way));
   EXPECT_EQ(seen.done, 1);
@@ -67,7 +74,9 @@ void multiply_and_break(void* context) {
   for (uint32_t& word : own_rows) word = half_bits(1, true) * 0x10001u;
   float sums[columns / 2] = {};
   if (broken != Broken::fence) begin_products();
-  multiply_async({0, at >> 4 | uint64_t{64} << 32 | uint64_t{1} << 62, columns, false, false, true, true, true}, sums, own_rows);
+  multiply_async(
+      {0, at >> 4 | uint64_t{64} << 32 | uint64_t{1} << 62, columns, false, false, true, true, true}, sums,
+      own_rows);
   if (broken != Broken::commit) commit_products();
   if (broken == Broken::registers) own_rows[2] = 0;
   if (broken == Broken::memory && place.thread.x == 127) fill_line(0);
@@ -96,7 +105,9 @@ void add_on_a_device_that_refuses() {
   run<AddArgs>(cuda_table()->add, {4, {x, DType::f32}, {x, DType::f32}, {x, DType::f32}}, 1, 0);
 }
 
-TEST(Kernels, OneThatDoesNotStartIsTold) { EXPECT_FATAL_FAILURE(add_on_a_device_that_refuses(), "a kernel did not start"); }
+TEST(Kernels, OneThatDoesNotStartIsTold) {
+  EXPECT_FATAL_FAILURE(add_on_a_device_that_refuses(), "a kernel did not start");
+}
 
 }  // namespace
 }  // namespace stw::kernels::test

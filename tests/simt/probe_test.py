@@ -1,17 +1,37 @@
 """gpu_probe on the emulated device, at small sizes: every part works, and a part that fails does not end the others."""
+
 import os
 import subprocess
 import tempfile
 import unittest
 
 PROBE = os.environ["PROBE"]
-PARTS = ("the card's own copy", "the card's own bf16 product", "forward 144", "dX 144", "dW 144", "attention 2 x 80", "attention 2 x 72", "dW of 4096 tokens, tensor",
-         "dW of 4096 tokens, wgmma", "dW of 4096 tokens, cublaslt fast", "head, dW", "cross-entropy 6 x 50257, fast", "cross-entropy 6 x 50304", "AdamW, 32-bit", "AdamW, 8-bit",
-         "LayerNorm", "RMSNorm", "steps of GPT-2, weight gradients on a branch")
+PARTS = (
+    "the card's own copy",
+    "the card's own bf16 product",
+    "forward 144",
+    "dX 144",
+    "dW 144",
+    "attention 2 x 80",
+    "attention 2 x 72",
+    "dW of 4096 tokens, tensor",
+    "dW of 4096 tokens, wgmma",
+    "dW of 4096 tokens, cublaslt fast",
+    "head, dW",
+    "cross-entropy 6 x 50257, fast",
+    "cross-entropy 6 x 50304",
+    "AdamW, 32-bit",
+    "AdamW, 8-bit",
+    "LayerNorm",
+    "RMSNorm",
+    "steps of GPT-2, weight gradients on a branch",
+)
 
 
 def run(*words):
-    done = subprocess.run([PROBE, "--small", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        [PROBE, "--small", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return done.returncode, done.stdout
 
 
@@ -27,10 +47,26 @@ class Probe(unittest.TestCase):
         for part in PARTS:
             self.assertIn(" " + part, told)
             self.assertIn(" " + part, table)
-        tiles = ("wgmma 128x256", "wgmma 128x192", "wgmma 128x128", "wgmma 64x128", "mma 128x128", "mma 96x192", "mma 64x64")
-        for product, without in (("forward 144", ("wgmma 128x192", "mma 96x192")), ("dX 144", ("wgmma 128x192", "mma 96x192")), ("dW 144", ("wgmma 128x256",))):
+        tiles = (
+            "wgmma 128x256",
+            "wgmma 128x192",
+            "wgmma 128x128",
+            "wgmma 64x128",
+            "mma 128x128",
+            "mma 96x192",
+            "mma 64x64",
+        )
+        for product, without in (
+            ("forward 144", ("wgmma 128x192", "mma 96x192")),
+            ("dX 144", ("wgmma 128x192", "mma 96x192")),
+            ("dW 144", ("wgmma 128x256",)),
+        ):
             line = next(line for line in told.splitlines() if product in line)
-            self.assertEqual([tile for tile in tiles if f" {tile} " in line], [tile for tile in tiles if tile not in without], line)
+            self.assertEqual(
+                [tile for tile in tiles if f" {tile} " in line],
+                [tile for tile in tiles if tile not in without],
+                line,
+            )
         self.assertRegex(table, r"the head's three products +\d+ +expected +354, pessimistic +440")
         self.assertRegex(table, r"(?m)^0 of \d+ results are wrong")
 
@@ -42,7 +78,7 @@ class Probe(unittest.TestCase):
         code, text = run("--part-seconds", "1.5", "--hang", "losses", "losses", "updates")
         self.assertEqual(code, 1, text)
         self.assertRegex(text, r"FAIL +losses +ran past its time")
-        self.assertRegex(text, r"ok +AdamW, 8-bit|FAIL +updates +ran past")   # On a slow machine.
+        self.assertRegex(text, r"ok +AdamW, 8-bit|FAIL +updates +ran past")  # On a slow machine.
 
     def test_what_there_is_no_time_for_is_named(self):
         code, text = run("--seconds", "1", "norms")

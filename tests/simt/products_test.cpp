@@ -18,7 +18,7 @@ template <int64_t terms>
 struct Steps {
   float value, chain = 0;
   int count = 0;
-  int64_t added = 0;   // Terms of the chain.
+  int64_t added = 0;  // Terms of the chain.
   float a[16] = {}, b[16] = {};
   void add(float x, float y) {
     a[count] = x, b[count] = y;
@@ -44,7 +44,7 @@ struct Steps {
 };
 using OneChain = Steps<0>;
 using Chains = Steps<chain_terms>;
-using LongChains = Steps<8192>;   // narrow_chain_terms.
+using LongChains = Steps<8192>;  // narrow_chain_terms.
 
 // A kernel without collectives uses no tensor core.
 template <class Call>
@@ -79,19 +79,23 @@ int expect_naive_numbers(Problem& problem) {
   Buffer y, dx, added;
   Problem::Gradients gradients;
   const auto naive_forward = [&] {
-    return in_steps_of(problem.types.output, problem.shape.inputs, [&](auto sum) { return problem.naive_forward<decltype(sum)>(); });
+    return in_steps_of(problem.types.output, problem.shape.inputs,
+                       [&](auto sum) { return problem.naive_forward<decltype(sum)>(); });
   };
   const auto naive_input_gradient = [&](bool with_addend) {
-    return in_steps_of(problem.types.output, problem.outputs, [&](auto sum) { return problem.naive_input_gradient<decltype(sum)>(with_addend); });
+    return in_steps_of(problem.types.output, problem.outputs,
+                       [&](auto sum) { return problem.naive_input_gradient<decltype(sum)>(with_addend); });
   };
   const bool forward = uses_tensor_cores([&] { y = problem.forward(table, 1); });
   expect_numbers(y, forward ? naive_forward() : problem.naive_forward(), "y");
   const bool backward = uses_tensor_cores([&] { dx = problem.input_gradient(table, 1, Addend::none); });
   added = problem.input_gradient(table, 1, Addend::other);
   expect_numbers(dx, backward ? naive_input_gradient(false) : problem.naive_input_gradient(false), "dx");
-  expect_numbers(added, backward ? naive_input_gradient(true) : problem.naive_input_gradient(true), "dx + addend");
+  expect_numbers(added, backward ? naive_input_gradient(true) : problem.naive_input_gradient(true),
+                 "dx + addend");
   const bool weights = uses_tensor_cores([&] { gradients = problem.parameter_gradients(table, 1); });
-  expect_numbers(gradients, weights ? problem.naive_parameter_gradients<Chains>() : problem.naive_parameter_gradients());
+  expect_numbers(gradients,
+                 weights ? problem.naive_parameter_gradients<Chains>() : problem.naive_parameter_gradients());
   return forward + backward + weights;
 }
 int expect_naive_numbers_of_both(Problem& problem) {
@@ -138,7 +142,9 @@ TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
   }
   EXPECT_GT(in_steps, 24);
   // Tiles of every size, for each of the three products.
-  for (const Shape& shape : {Shape{2, 35, 48, {640, 200}}, Shape{3, 131, 136, {40, 24}}, Shape{1, 20, 328, {272}}, Shape{2, 35, 184, {248}}, Shape{1, 67, 384, {96}}, Shape{2, 35, 376, {248}}})
+  for (const Shape& shape :
+       {Shape{2, 35, 48, {640, 200}}, Shape{3, 131, 136, {40, 24}}, Shape{1, 20, 328, {272}},
+        Shape{2, 35, 184, {248}}, Shape{1, 67, 384, {96}}, Shape{2, 35, 376, {248}}})
     for (bool transposed : {false, true}) {
       Problem problem = tensor_problem(random, shape, {bf16, bf16, bf16, f32}, transposed, true, transposed);
       if (shape.features.size() == 1) problem.add_residual(random);
@@ -151,7 +157,9 @@ TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
   Random random(13);
   for (const DType half : {bf16, f16})
     for (bool transposed : {false, true}) {
-      Problem problem = tensor_problem(random, {2, 67, 136, {264}}, {half, half, half, transposed ? half : f32}, transposed, transposed, transposed);
+      Problem problem =
+          tensor_problem(random, {2, 67, 136, {264}}, {half, half, half, transposed ? half : f32}, transposed,
+                         transposed, transposed);
       if (transposed || half == f16) problem.add_residual(random);
       EXPECT_EQ(expect_naive_numbers_of_both(problem), 6);
     }
@@ -162,7 +170,8 @@ TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
 TEST(EmulatedProducts, CutLongSums) {
   Random random(14);
   const auto expect = [](Problem problem) { EXPECT_EQ(expect_naive_numbers_of_both(problem), 6); };
-  for (const Shape& shape : {Shape{2, 530, 24, {40}}, Shape{2, 256, 40, {24}}}) expect(tensor_problem(random, shape, {bf16, bf16, bf16, bf16}, true, true, true));
+  for (const Shape& shape : {Shape{2, 530, 24, {40}}, Shape{2, 256, 40, {24}}})
+    expect(tensor_problem(random, shape, {bf16, bf16, bf16, bf16}, true, true, true));
   expect(tensor_problem(random, {1, 20, 264, {280, 16}}, {bf16, bf16, f32, f32}, false, true, true));
   expect(tensor_problem(random, {1, 4, 8264, {8}}, {f16, f16, f16, f16}, false, true, true));
   expect(tensor_problem(random, {1, 4, 8, {8200, 24}}, {f16, f16, f16, f16}, true, true, true));
@@ -182,7 +191,8 @@ TEST(EmulatedProducts, LongSumsStayAccurate) {
   constexpr int64_t tokens = 16384, edge = 64;
   constexpr double limit = 4 * 4e-7;
   Random random(15);
-  Problem problem = tensor_problem(random, {1, tokens, edge, {edge}}, {bf16, bf16, bf16, bf16}, false, false, false);
+  Problem problem =
+      tensor_problem(random, {1, tokens, edge, {edge}}, {bf16, bf16, bf16, bf16}, false, false, false);
   const std::vector<float> x = problem.x.floats(), dy = problem.dy.floats();
   std::vector<double> exact(edge * edge);
   std::vector<float> nearest(edge * edge);
@@ -193,7 +203,7 @@ TEST(EmulatedProducts, LongSumsStayAccurate) {
         exact[i * edge + j] += static_cast<double>(a) * b;
         nearest[i * edge + j] = std::fmaf(a, b, nearest[i * edge + j]);
       }
-  std::vector<float> cut_off = nearest;   // A row of one chain.
+  std::vector<float> cut_off = nearest;  // A row of one chain.
   for (size_t j = 0; j < edge; ++j) {
     OneChain sum{0};
     for (size_t token = 0; token < tokens; ++token) sum.add(dy[token * edge], x[token * edge + j]);
@@ -204,11 +214,13 @@ TEST(EmulatedProducts, LongSumsStayAccurate) {
   EXPECT_GT(relative_error(cut_off, exact), 4 * limit);
   for (const ProductKernels products : tensor_kernels()) {
     problem.products = products;
-    const double error = relative_error(problem.parameter_gradients(*cuda_table(), 1).weight[0].floats(), exact);
+    const double error =
+        relative_error(problem.parameter_gradients(*cuda_table(), 1).weight[0].floats(), exact);
     EXPECT_LT(error, limit);
     EXPECT_LT(error, error_of_nearest);
-    std::printf("%s: error %.2g, of one chain rounded to nearest %.2g, of one chain cut off %.2g\n", products == ProductKernels::tensor ? "mma" : "wgmma", error,
-                error_of_nearest, relative_error(cut_off, exact));
+    std::printf("%s: error %.2g, of one chain rounded to nearest %.2g, of one chain cut off %.2g\n",
+                products == ProductKernels::tensor ? "mma" : "wgmma", error, error_of_nearest,
+                relative_error(cut_off, exact));
   }
 }
 
@@ -222,7 +234,8 @@ TEST(EmulatedProducts, ChainsOfNarrowOutputsLoseLittle) {
       OneChain sum{0};
       double exact = 0, size = 0;
       for (int k = 0; k < 8192; ++k) {
-        const float a = float_of_bf16(bf16_of(static_cast<float>(random.normal()))), b = float_of_bf16(bf16_of(static_cast<float>(random.normal())));
+        const float a = float_of_bf16(bf16_of(static_cast<float>(random.normal()))),
+                    b = float_of_bf16(bf16_of(static_cast<float>(random.normal())));
         const float product = one_sign ? std::fabs(a) : a;
         sum.add(product, one_sign ? std::fabs(b) : b);
         exact += static_cast<double>(product) * (one_sign ? std::fabs(b) : b);
@@ -288,9 +301,12 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{2, 2, 2}));
   EXPECT_EQ(asked({3, 5, 16, {24}}, {f32, f32, f32, f32}, true), (Counts{1, 1, 3}));
   EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f32}, true, false), (Counts{1, 1, 3}));
-  EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f16}, true), (Counts{0, 0, 3})) << "bias and addend of other types";
-  EXPECT_EQ(asked({3, 5, 16, {24}}, {bf16, f32, bf16, bf16}, true), (Counts{0, 0, 3})) << "weights of another type";
-  EXPECT_EQ(asked({3, 5, 15, {24}}, {bf16, bf16, bf16, bf16}, true), (Counts{0, 0, 0})) << "rows that are no multiples of 16 bytes";
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f16}, true), (Counts{0, 0, 3}))
+      << "bias and addend of other types";
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {bf16, f32, bf16, bf16}, true), (Counts{0, 0, 3}))
+      << "weights of another type";
+  EXPECT_EQ(asked({3, 5, 15, {24}}, {bf16, bf16, bf16, bf16}, true), (Counts{0, 0, 0}))
+      << "rows that are no multiples of 16 bytes";
   products = ProductKernels::library_or_warpgroup;
   EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{2, 2, 2}));
   products = ProductKernels::warpgroup;
@@ -301,7 +317,8 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
 TEST(EmulatedProducts, AreOursWhereTheLibraryHasNoAlgorithm) {
   Random random(9);
   Problem problem = tensor_problem(random, {3, 5, 56, {24, 40}}, {bf16, bf16, bf16, bf16}, false, true, true);
-  const Buffer y = problem.forward(*cuda_table(), 1), dx = problem.input_gradient(*cuda_table(), 1, Addend::other);
+  const Buffer y = problem.forward(*cuda_table(), 1),
+               dx = problem.input_gradient(*cuda_table(), 1, Addend::other);
   const Problem::Gradients gradients = problem.parameter_gradients(*cuda_table(), 1);
   problem.products = ProductKernels::library;
   const uint64_t before = simt::library_products;
@@ -320,17 +337,20 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
     const simt::InOrder in_order(order);
     Random random(7);
     for (bool transposed : {false, true}) {
-      Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
+      Problem small =
+          tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
       EXPECT_EQ(expect_naive_numbers_of_both(small), 6);
-      small.products = ProductKernels::chain;   // The chains of chain_product.h.
+      small.products = ProductKernels::chain;  // The chains of chain_product.h.
       EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
-      EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
+      EXPECT_TRUE(
+          same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
       EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
     }
     Problem large = tensor_problem(random, {2, 35, 72, {648}}, {bf16, bf16, bf16, f32}, false, true, true);
     EXPECT_EQ(expect_naive_numbers_of_both(large), 6);
-    for (int64_t inputs : {184, 376}) {   // Tiles that only weight gradients have.
-      Problem gradient = tensor_problem(random, {2, 70, inputs, {248}}, {bf16, bf16, bf16, f32}, false, false, true);
+    for (int64_t inputs : {184, 376}) {  // Tiles that only weight gradients have.
+      Problem gradient =
+          tensor_problem(random, {2, 70, inputs, {248}}, {bf16, bf16, bf16, f32}, false, false, true);
       EXPECT_EQ(expect_naive_numbers_of_both(gradient), 6);
     }
   }
@@ -348,8 +368,10 @@ TEST(EmulatedProducts, RoundTheNumbersOfSteps) {
       expect_numbers(problem.parameter_gradients(*cuda_table(), 1), expected);
     }
   };
-  for (const Shape& shape : {Shape{3, 35, 48, {640, 200}}, Shape{2, 70, 136, {264}}, Shape{2, 50, 136, {40, 24}}, Shape{4, 16, 64, {72}}, Shape{3, 70, 24, {8}}})
-    for (bool transposed : {false, true}) expect(rounded_problem(random, shape, transposed ? f16 : bf16, transposed, transposed));
+  for (const Shape& shape : {Shape{3, 35, 48, {640, 200}}, Shape{2, 70, 136, {264}},
+                             Shape{2, 50, 136, {40, 24}}, Shape{4, 16, 64, {72}}, Shape{3, 70, 24, {8}}})
+    for (bool transposed : {false, true})
+      expect(rounded_problem(random, shape, transposed ? f16 : bf16, transposed, transposed));
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);
     expect(rounded_problem(random, {3, 21, 136, {72, 24}}, bf16, false, true));

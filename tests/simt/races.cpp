@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/lanes/device.h"
 #include "kernels/contract/kernels.h"
+#include "kernels/lanes/device.h"
 #include "tests/simt/runtime.h"
 
 namespace {
@@ -44,8 +44,9 @@ void call(void (*kernel)(const Launch&, const Args&), const Args& args, uint64_t
 void real_kernels() {
   const Table& table = *cuda_table();
   const int64_t samples = 2, sequence = 32, rows = samples * sequence, width = 32;
-  std::vector<float> x(static_cast<size_t>(rows * 3 * width), 0.5f), y(x.size()), weight(static_cast<size_t>(3 * width * width), 0.25f),
-      gradient(weight.size()), loss(static_cast<size_t>(rows)), lse(static_cast<size_t>(rows * 2));
+  std::vector<float> x(static_cast<size_t>(rows * 3 * width), 0.5f), y(x.size()),
+      weight(static_cast<size_t>(3 * width * width), 0.25f), gradient(weight.size()),
+      loss(static_cast<size_t>(rows)), lse(static_cast<size_t>(rows * 2));
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) * 0.1f - 0.8f;
   NormArgs norm{};
   norm.rows = rows, norm.features = width, norm.rows_per_sample = sequence, norm.epsilon = 1e-5f;
@@ -66,14 +67,16 @@ void real_kernels() {
   norm.addend = {}, norm.biases = nullptr;
   std::vector<float> sums(2 * 16);
   QkNormArgs heads{};
-  heads.rows = rows, heads.rows_per_sample = sequence, heads.query_heads = 2, heads.kv_heads = 1, heads.head_dim = 16, heads.epsilon = 1e-5f;
+  heads.rows = rows, heads.rows_per_sample = sequence, heads.query_heads = 2, heads.kv_heads = 1,
+  heads.head_dim = 16, heads.epsilon = 1e-5f;
   heads.weight[0] = heads.weight[1] = weight.data();
   heads.x = {x.data(), DType::f32}, heads.y = {y.data(), DType::f32};
   call(table.qk_norm, heads, 0);
   heads.dx = heads.y, heads.weight_gradient[0] = sums.data(), heads.weight_gradient[1] = sums.data() + 16;
   call(table.qk_norm_gradient, heads, cuda::qk_norm_gradient_workspace(heads));
-  const int64_t length = 12000;   // A row that lies in shared memory piece by piece.
-  std::vector<float> rows_of_x(static_cast<size_t>(3 * length), 0.5f), rows_of_dx(rows_of_x.size()), scale(rows_of_x.size(), 1.5f);
+  const int64_t length = 12000;  // A row that lies in shared memory piece by piece.
+  std::vector<float> rows_of_x(static_cast<size_t>(3 * length), 0.5f), rows_of_dx(rows_of_x.size()),
+      scale(rows_of_x.size(), 1.5f);
   norm.rows = norm.rows_per_sample = 3, norm.features = length;
   norm.weight = scale.data(), norm.weight_gradient = rows_of_dx.data() + length;
   norm.x = {rows_of_x.data(), DType::f32}, norm.y = {rows_of_dx.data(), DType::f32};
@@ -102,18 +105,21 @@ void real_kernels() {
       call(table.linear_weight_gradient, rounded, 0);
       for (const ProductKernels products : {ProductKernels::warpgroup, ProductKernels::tensor}) {
         std::vector<float> other(y.size(), 0.5f);
-        LinearArgs ending = linear;   // In GELU, and in its derivative, in place.
+        LinearArgs ending = linear;  // In GELU, and in its derivative, in place.
         ending.products = products, ending.activated = {other.data(), dtype};
         call(table.linear, ending, 0);
-        ending.activated = {}, ending.x = {other.data(), dtype}, ending.before_gelu = {other.data(), dtype}, ending.input_bias_gradient = gradient.data();
+        ending.activated = {}, ending.x = {other.data(), dtype}, ending.before_gelu = {other.data(), dtype},
+        ending.input_bias_gradient = gradient.data();
         call(table.linear_input_gradient, ending, cuda::linear_input_gradient_workspace(ending));
       }
       linear.products = ProductKernels::tensor;
     }
     const int64_t rank = 16;
-    std::vector<float> low(static_cast<size_t>(rows * 2 * rank), 0.5f), wide(static_cast<size_t>(rows * 3 * width));
+    std::vector<float> low(static_cast<size_t>(rows * 2 * rank), 0.5f),
+        wide(static_cast<size_t>(rows * 3 * width));
     AdapterArgs adapter{};
-    adapter.rows = rows, adapter.rank = rank, adapter.rows_per_sample = sequence, adapter.parts = 2, adapter.width = 3 * width;
+    adapter.rows = rows, adapter.rank = rank, adapter.rows_per_sample = sequence, adapter.parts = 2,
+    adapter.width = 3 * width;
     adapter.products = linear.products, adapter.weight_dtype = dtype;
     adapter.part[0] = {weight.data(), gradient.data(), width, 0};
     adapter.part[1] = {weight.data(), gradient.data() + width * rank, width, 2 * width};
@@ -127,19 +133,23 @@ void real_kernels() {
     AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence;
     attention.query_heads = attention.kv_heads = 2, attention.head_dim = 16;
-    attention.scale = 0.25f, attention.causal = true, attention.products = dtype == DType::bf16 ? ProductKernels::tensor : ProductKernels::chain;
+    attention.scale = 0.25f, attention.causal = true,
+    attention.products = dtype == DType::bf16 ? ProductKernels::tensor : ProductKernels::chain;
     attention.qkv = {x.data(), dtype}, attention.out = {y.data(), dtype}, attention.lse = lse.data();
     call(table.attention, attention, 0);
     attention.dout = {weight.data(), dtype};
     std::vector<float> dqkv(x.size()), dout(static_cast<size_t>(rows * width), 0.1f);
     attention.dout = {dout.data(), dtype}, attention.dqkv = {dqkv.data(), dtype};
     call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
-    if (dtype == DType::bf16) {   // Several blocks of keys.
+    if (dtype == DType::bf16) {  // Several blocks of keys.
       const int64_t keys = 300;
-      std::vector<uint16_t> qkv(static_cast<size_t>(keys * 3 * 64), 0x3f00), out(static_cast<size_t>(keys * 64));
+      std::vector<uint16_t> qkv(static_cast<size_t>(keys * 3 * 64), 0x3f00),
+          out(static_cast<size_t>(keys * 64));
       std::vector<float> sums(static_cast<size_t>(keys));
-      attention.samples = 1, attention.rows_per_sample = keys, attention.query_heads = attention.kv_heads = 1, attention.head_dim = 64;
-      attention.qkv = {qkv.data(), dtype}, attention.out = {out.data(), dtype}, attention.lse = sums.data(), attention.products = ProductKernels::warpgroup;
+      attention.samples = 1, attention.rows_per_sample = keys, attention.query_heads = attention.kv_heads = 1,
+      attention.head_dim = 64;
+      attention.qkv = {qkv.data(), dtype}, attention.out = {out.data(), dtype}, attention.lse = sums.data(),
+      attention.products = ProductKernels::warpgroup;
       call(table.attention, attention, 0);
       std::vector<uint16_t> gradient(qkv.size()), gradient_of_out(out.size(), 0x3f00);
       attention.dout = {gradient_of_out.data(), dtype}, attention.dqkv = {gradient.data(), dtype};
@@ -149,34 +159,44 @@ void real_kernels() {
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 31);
   CrossEntropyArgs entropy{};
-  entropy.rows = rows, entropy.vocabulary = entropy.stride = width, entropy.targets = tokens.data(), entropy.logits = {x.data(), DType::f32};
+  entropy.rows = rows, entropy.vocabulary = entropy.stride = width, entropy.targets = tokens.data(),
+  entropy.logits = {x.data(), DType::f32};
   entropy.gradient = true, entropy.token_loss = loss.data();
   StepState counted{};
   call(table.hit_count, HitCountArgs{rows, width, tokens.data(), {x.data(), DType::f32}, width, &counted}, 0);
   call(table.cross_entropy, entropy, 0);
   std::vector<float> values(x.size(), 0.5f);
-  call(table.value_hits, ValueHitsArgs{rows, width, tokens.data(), values.data(), {x.data(), DType::f32}, width, &counted}, 0);
+  call(table.value_hits,
+       ValueHitsArgs{rows, width, tokens.data(), values.data(), {x.data(), DType::f32}, width, &counted}, 0);
   ValueLossArgs of_values{};
-  of_values.rows = rows, of_values.count = of_values.stride = width, of_values.targets = tokens.data(), of_values.values = values.data();
+  of_values.rows = rows, of_values.count = of_values.stride = width, of_values.targets = tokens.data(),
+  of_values.values = values.data();
   of_values.logits = {x.data(), DType::f32}, of_values.gradient = true, of_values.row_loss = loss.data();
   call(table.value_loss, of_values, 0);
   std::vector<int32_t> positions(static_cast<size_t>(rows));
-  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
+  for (size_t i = 0; i < positions.size(); ++i)
+    positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
   // One document that begins late and has more rows than a chain, and before it one document of every other
   // row.
   std::vector<int32_t> places(400), following(places.size());
-  for (size_t i = 100; i < places.size(); ++i) places[i] = static_cast<int32_t>(i) - 100, following[i] = 399 - static_cast<int32_t>(i);
+  for (size_t i = 100; i < places.size(); ++i)
+    places[i] = static_cast<int32_t>(i) - 100, following[i] = 399 - static_cast<int32_t>(i);
   std::vector<float> long_x(400 * 16, 0.5f), means(long_x.size());
-  const DocumentMeanArgs mean{400, 16, places.data(), following.data(), {long_x.data(), DType::f32}, {means.data(), DType::f32}};
+  const DocumentMeanArgs mean{
+      400, 16, places.data(), following.data(), {long_x.data(), DType::f32}, {means.data(), DType::f32}};
   call(table.document_mean, mean, 0);
   call(table.document_mean_gradient, mean, 0);
   PreferenceArgs pairs{};
-  pairs.samples = rows / sequence, pairs.rows_per_sample = sequence, pairs.terms = {Preference::simpo, 2, 0, 0, 0};
-  pairs.token_loss = loss.data(), pairs.targets = tokens.data(), pairs.positions = positions.data(), pairs.token_weights = lse.data(), pairs.state = &counted;
+  pairs.samples = rows / sequence, pairs.rows_per_sample = sequence,
+  pairs.terms = {Preference::simpo, 2, 0, 0, 0};
+  pairs.token_loss = loss.data(), pairs.targets = tokens.data(), pairs.positions = positions.data(),
+  pairs.token_weights = lse.data(), pairs.state = &counted;
   call(table.preference, pairs, cuda::preference_workspace(pairs));
   EmbeddingArgs embedding{};
-  embedding.rows = rows, embedding.rows_per_sample = sequence, embedding.features = width, embedding.vocabulary = 31;
-  embedding.tokens = tokens.data(), embedding.y = {y.data(), DType::f32}, embedding.table_gradient = gradient.data();
+  embedding.rows = rows, embedding.rows_per_sample = sequence, embedding.features = width,
+  embedding.vocabulary = 31;
+  embedding.tokens = tokens.data(), embedding.y = {y.data(), DType::f32},
+  embedding.table_gradient = gradient.data();
   call(table.embedding_gradient, embedding, cuda::embedding_gradient_workspace(embedding));
   double sum = 0;
   const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
@@ -190,7 +210,8 @@ void real_kernels() {
   for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
     UpdateArgs muon{};
     muon.count = 66 * 40, muon.columns = 40, muon.dtype = DType::bf16, muon.parameter = y.data();
-    muon.gradient[0] = x.data(), muon.rate = 1, muon.state = &state, muon.first = gradient.data(), muon.products = products;
+    muon.gradient[0] = x.data(), muon.rate = 1, muon.state = &state, muon.first = gradient.data(),
+    muon.products = products;
     call(table.muon, muon, cuda::muon_workspace(muon));
   }
 }

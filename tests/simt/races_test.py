@@ -1,4 +1,5 @@
 """The thread sanitizer over the emulated machine: it finds the planted races, and none in the kernels."""
+
 import subprocess
 import sys
 import unittest
@@ -8,7 +9,15 @@ PROGRAM = sys.argv.pop(1)
 
 class Races(unittest.TestCase):
     def run_it(self, what):
-        return subprocess.run([PROGRAM, what], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=600, check=False)
+        return subprocess.run(
+            [PROGRAM, what],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=600,
+            check=False,
+        )
 
     def test_the_kernels_have_none(self):
         result = self.run_it("clean")

@@ -22,16 +22,27 @@
 
 namespace {
 using Call = std::function<void()>;
-struct Node { Call call; std::vector<size_t> after; };   // `after`: earlier nodes that it waits for.
-struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; cudaStreamCaptureMode mode; bool is_over = false, is_spoilt = false; };
+struct Node {
+  Call call;
+  std::vector<size_t> after;
+};  // `after`: earlier nodes that it waits for.
+struct Capture {
+  std::vector<Node> nodes;
+  CUstream_st* origin;
+  std::thread::id thread;
+  cudaStreamCaptureMode mode;
+  bool is_over = false, is_spoilt = false;
+};
 }  // namespace
 
-struct CUctx_st { int ordinal; };
+struct CUctx_st {
+  int ordinal;
+};
 struct CUstream_st {
   CUcontext context = nullptr;
   std::deque<Call> waiting;
-  std::shared_ptr<Capture> capture;   // The graph in which calls are recorded.
-  std::vector<size_t> latest;         // The nodes before its next one.
+  std::shared_ptr<Capture> capture;  // The graph in which calls are recorded.
+  std::vector<size_t> latest;        // The nodes before its next one.
 };
 struct CUevent_st {
   CUstream_st* stream = nullptr;
@@ -41,8 +52,12 @@ struct CUevent_st {
   std::shared_ptr<Capture> capture;
   std::vector<size_t> latest;
 };
-struct CUgraph_st { std::vector<Node> nodes; };
-struct CUgraphExec_st { std::vector<Node> nodes; };
+struct CUgraph_st {
+  std::vector<Node> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<Node> nodes;
+};
 
 namespace simt {
 
@@ -58,7 +73,7 @@ CUstream_st null_stream;
 std::set<CUstream_st*> streams{&null_stream};
 std::map<const char*, size_t> on_device, on_host;
 uint64_t device_bytes = 0, host_bytes = 0;
-cudaError_t broken = cudaSuccess;           // An error that stays, like a kernel's.
+cudaError_t broken = cudaSuccess;  // An error that stays, like a kernel's.
 thread_local cudaError_t last = cudaSuccess;
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -77,9 +92,13 @@ bool capturing() {
 bool forbidden() {
   bool found = false;
   for (const CUstream_st* s : streams) {
-    if (!s->capture || s->capture->mode == cudaStreamCaptureModeRelaxed || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    if (!s->capture || s->capture->mode == cudaStreamCaptureModeRelaxed ||
+        thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+      continue;
     const bool is_ours = s->capture->thread == std::this_thread::get_id();
-    if (!is_ours && (s->capture->mode != cudaStreamCaptureModeGlobal || thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL)) continue;
+    if (!is_ours &&
+        (s->capture->mode != cudaStreamCaptureModeGlobal || thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL))
+      continue;
     s->capture->is_spoilt = found = true;
   }
   return found;
@@ -108,7 +127,7 @@ bool inside(const std::map<const char*, size_t>& memory, const void* p, size_t b
 // Contexts. A call of the runtime that needs one gives the thread that of its device, as on a real device.
 constexpr int most_devices = 8;
 CUctx_st primary[most_devices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-std::set<int> active;   // Devices whose primary context exists.
+std::set<int> active;  // Devices whose primary context exists.
 thread_local CUcontext current = nullptr;
 thread_local int current_device = 0;
 void choose(int device) {
@@ -118,8 +137,14 @@ void choose(int device) {
 void need_context() {
   if (!current) choose(current_device);
 }
-CUresult get_context(CUcontext* context) { *context = current; return CUDA_SUCCESS; }
-CUresult set_context(CUcontext context) { current = context; return CUDA_SUCCESS; }
+CUresult get_context(CUcontext* context) {
+  *context = current;
+  return CUDA_SUCCESS;
+}
+CUresult set_context(CUcontext context) {
+  current = context;
+  return CUDA_SUCCESS;
+}
 CUresult state_of(CUdevice device, unsigned* flags, int* is_active) {
   std::lock_guard lock(one);
   *flags = 0;
@@ -173,7 +198,9 @@ void run_graph(const std::vector<Node>& nodes) {
       if (--missing[later] == 0) ready.insert(later);
   }
 }
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -198,7 +225,9 @@ void finish() {
 }
 bool is_recording() {
   std::lock_guard lock(one);
-  return std::any_of(streams.begin(), streams.end(), [](const CUstream_st* s) { return s->capture && s->capture->thread == std::this_thread::get_id(); });
+  return std::any_of(streams.begin(), streams.end(), [](const CUstream_st* s) {
+    return s->capture && s->capture->thread == std::this_thread::get_id();
+  });
 }
 
 uint64_t device_bytes_in_use() { return device_bytes; }
@@ -225,8 +254,14 @@ using namespace simt;
 
 extern "C" {
 
-cudaError_t cudaDriverGetVersion(int* version) { *version = faults.driver; return cudaSuccess; }
-cudaError_t cudaRuntimeGetVersion(int* version) { *version = CUDART_VERSION; return cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = faults.driver;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = faults.driver == 0 ? 0 : faults.devices;
   if (faults.driver == 0) return set_last(cudaErrorInsufficientDriver);
@@ -263,12 +298,17 @@ cudaError_t cudaSetDevice(int device) {
   choose(device);
   return cudaSuccess;
 }
-cudaError_t cudaGetDevice(int* device) { *device = current ? current->ordinal : current_device; return cudaSuccess; }
-cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
-  static const std::map<std::string_view, void*> functions{{"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
-                                                           {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(exchange_mode)},
-                                                           {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)},
-                                                           {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(state_of)}};
+cudaError_t cudaGetDevice(int* device) {
+  *device = current ? current->ordinal : current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* found) {
+  static const std::map<std::string_view, void*> functions{
+      {"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
+      {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(exchange_mode)},
+      {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)},
+      {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(state_of)}};
   const auto function = functions.find(name);
   *address = function == functions.end() ? nullptr : function->second;
   *found = *address ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
@@ -286,7 +326,9 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
   need_context();
   if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
-  if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || (faults.fail_allocations > 0 && faults.fail_allocations-- > 0) || bytes > faults.memory_bytes - device_bytes - faults.context_bytes)
+  if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) ||
+      (faults.fail_allocations > 0 && faults.fail_allocations-- > 0) ||
+      bytes > faults.memory_bytes - device_bytes - faults.context_bytes)
     return set_last(cudaErrorMemoryAllocation);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*p) return set_last(cudaErrorMemoryAllocation);
@@ -333,13 +375,16 @@ cudaError_t cudaFreeHost(void* p) {
 
 // From memory that is not pinned, a device copies at once. So does this runtime, so that a buffer on the
 // stack may end its life.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   std::lock_guard lock(one);
   if (faults.fail_copy > 0 && --faults.fail_copy == 0) return set_last(cudaErrorInvalidValue);
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
-  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return set_last(cudaErrorInvalidValue);
-  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return set_last(cudaErrorInvalidValue);
-  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);   // Not a node of a graph.
+  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device)
+    return set_last(cudaErrorInvalidValue);
+  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device)
+    return set_last(cudaErrorInvalidValue);
+  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);  // Not a node of a graph.
   return add(stream, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -351,7 +396,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
-  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);   // Not a node of a graph.
+  if (bytes == 0 && of(stream)->capture) return set_last(cudaErrorInvalidValue);  // Not a node of a graph.
   return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
@@ -405,7 +450,10 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (e->capture) return cudaSuccess;
   e->stream = stream;
   const uint64_t count = ++e->recorded;
-  return add(s, [e, count] { e->reached = count; e->seconds = now(); });
+  return add(s, [e, count] {
+    e->reached = count;
+    e->seconds = now();
+  });
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) {
   std::lock_guard lock(one);
@@ -419,7 +467,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);
   if (e->capture && e->capture->is_over) return set_last(cudaErrorCapturedEvent);
   if (e->capture) {
-    of(s)->capture = e->capture;   // This stream takes part from now on.
+    of(s)->capture = e->capture;  // This stream takes part from now on.
     for (size_t n : e->latest) of(s)->latest.push_back(n);
     return cudaSuccess;
   }
@@ -477,7 +525,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t s) {
   std::lock_guard lock(one);
   return add(s, [executable] { run_graph(executable->nodes); });
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { delete graph; return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   std::lock_guard lock(one);
   for (CUstream_st* s : streams) drain(s);

@@ -14,37 +14,40 @@ struct CUstream_st;
 
 namespace simt {
 
-struct Holder { uint64_t process, bytes; const char* name; };
+struct Holder {
+  uint64_t process, bytes;
+  const char* name;
+};
 
 struct Faults {
   int devices = 1;
-  int driver = 13000;             // cudaDriverGetVersion; 0: no driver.
+  int driver = 13000;  // cudaDriverGetVersion; 0: no driver.
   int capability = 90;
   uint64_t memory_bytes = uint64_t{8} << 30;
   // Users of device 0's memory, as the driver's library reports them.
   std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};
-  bool tells_memory = true;       // That library reports which memory is in use.
-  uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // Of a context, in addition to allocations.
-  int fail_launch = 0;            // The n-th launch from now on fails (1: the next).
+  bool tells_memory = true;                            // That library reports which memory is in use.
+  uint64_t context_bytes = (uint64_t{123} << 20) + 1;  // Of a context, in addition to allocations.
+  int fail_launch = 0;                                 // The n-th launch from now on fails (1: the next).
   int fail_allocation = 0;
-  int fail_allocations = 0;       // The number of allocations that fail from now on.
+  int fail_allocations = 0;  // The number of allocations that fail from now on.
   int fail_copy = 0;
   bool has_cublaslt = true;
-  bool declines_products = false; // cuBLASLt has no algorithm for any product.
-  int fail_choice = 0;            // The choice of such an algorithm.
-  int fail_product = 0;           // A product by cuBLASLt.
+  bool declines_products = false;  // cuBLASLt has no algorithm for any product.
+  int fail_choice = 0;             // The choice of such an algorithm.
+  int fail_product = 0;            // A product by cuBLASLt.
   bool has_cudnn = true;
   uint64_t cudnn_version = 92000;
-  bool declines_attention = false; // cuDNN has no engine for any attention.
-  int fail_attention = 0;         // Attention by cuDNN.
-  int fail_engine = 0;            // The n-th of its plans finds no memory.
+  bool declines_attention = false;  // cuDNN has no engine for any attention.
+  int fail_attention = 0;           // Attention by cuDNN.
+  int fail_engine = 0;              // The n-th of its plans finds no memory.
 };
 extern Faults faults;
 
-extern uint64_t library_products;   // Products computed by cuBLASLt.
-extern uint64_t library_attentions; // Attention computed by cuDNN.
-extern int64_t cudnn_descriptors;   // Not yet destroyed.
-extern uint64_t single_launches;    // Launches of kernels outside graphs.
+extern uint64_t library_products;    // Products computed by cuBLASLt.
+extern uint64_t library_attentions;  // Attention computed by cuDNN.
+extern int64_t cudnn_descriptors;    // Not yet destroyed.
+extern uint64_t single_launches;     // Launches of kernels outside graphs.
 // Runs the call when the stream reaches it, or records it in a graph. Every launch of a kernel uses it.
 void enqueue(CUstream_st* stream, std::function<void()> call);
 // Whether this thread records a graph.

@@ -32,7 +32,7 @@
 #define __host__
 #define __constant__
 #define __launch_bounds__(...)
-#define __forceinline__ inline   // A kernel inlined into one function takes five times as long to compile.
+#define __forceinline__ inline  // A kernel inlined into one function takes five times as long to compile.
 #define __restrict__ __restrict
 
 #define threadIdx (::simt::place.thread)
@@ -52,12 +52,17 @@
 namespace simt {
 
 template <class... P, class... A>
-void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+               A... arguments) {
   // Arguments are copied at the launch, as on a device.
   std::tuple<P...> copied(static_cast<P>(arguments)...);
   enqueue(stream, [=]() mutable {
-    struct Call { void (*kernel)(P...); std::tuple<P...>* arguments; } call{kernel, &copied};
-    run(grid, block, shared_bytes,
+    struct Call {
+      void (*kernel)(P...);
+      std::tuple<P...>* arguments;
+    } call{kernel, &copied};
+    run(
+        grid, block, shared_bytes,
         [](void* context) {
           auto* c = static_cast<Call*>(context);
           std::apply(c->kernel, *c->arguments);
@@ -67,7 +72,10 @@ void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
 }
 
 template <class T>
-struct Sent { T value; int from; };   // A lane's value, and the lane whose value it wants.
+struct Sent {
+  T value;
+  int from;
+};  // A lane's value, and the lane whose value it wants.
 
 // One lane makes the exchange for all and accesses the others' stacks. The sanitizers do not check it.
 template <class T>
@@ -109,7 +117,9 @@ void aligned_store(void* p, T value) {
 
 // ldmatrix: lane l gives the address of row l % 8 of matrix l / 8; a lane gets two adjacent elements of each
 // matrix.
-struct MatrixRows { const void* row; };
+struct MatrixRows {
+  const void* row;
+};
 // Each lane reads its row itself, so that the sanitizers see it.
 inline void touch_row(const void* row) {
   if (reinterpret_cast<uintptr_t>(row) % 16 != 0) die("a misaligned row of a matrix");
@@ -125,14 +135,17 @@ SIMT_UNSEEN inline void load_matrices(uint32_t, void* const* in, void* const* ou
 // stmatrix before the store: the values that a lane writes to the row whose address it gives.
 SIMT_UNSEEN inline void lines_of_matrices(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
-    for (int c = 0; c < 4; ++c) static_cast<uint32_t*>(out[l])[c] = static_cast<const uint32_t*>(in[4 * (l % 8) + c])[l / 8];
+    for (int c = 0; c < 4; ++c)
+      static_cast<uint32_t*>(out[l])[c] = static_cast<const uint32_t*>(in[4 * (l % 8) + c])[l / 8];
 }
 SIMT_UNSEEN inline void load_matrices_transposed(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m)
-      for (int e = 0; e < 2; ++e) {   // Element (row 2·(l % 4) + e, column l / 4).
-        const auto* row = static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + 2 * (l % 4) + e])->row);
-        std::memcpy(reinterpret_cast<char*>(static_cast<uint32_t*>(out[l]) + m) + 2 * e, row + 2 * (l / 4), 2);
+      for (int e = 0; e < 2; ++e) {  // Element (row 2·(l % 4) + e, column l / 4).
+        const auto* row =
+            static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + 2 * (l % 4) + e])->row);
+        std::memcpy(reinterpret_cast<char*>(static_cast<uint32_t*>(out[l]) + m) + 2 * e, row + 2 * (l / 4),
+                    2);
       }
 }
 
@@ -177,13 +190,18 @@ inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 namespace stw::kernels::cuda {
 
 template <class... P, class... A>
-void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+            A... arguments) {
   simt::launch_on(static_cast<cudaStream_t>(l.stream), kernel, grid, block, shared_bytes, arguments...);
 }
 template <class T>
-T load_vector(const void* p) { return simt::aligned_load<T>(p); }
+T load_vector(const void* p) {
+  return simt::aligned_load<T>(p);
+}
 template <class T>
-void store_vector(void* p, T value) { simt::aligned_store<T>(p, value); }
+void store_vector(void* p, T value) {
+  simt::aligned_store<T>(p, value);
+}
 inline void loads_are_issued() {}
 template <class Floats, int count>
 void loads_are_issued(Floats (&)[count]) {}
@@ -192,7 +210,8 @@ inline void store_global16(float* p, float4 v) { simt::aligned_store<float4>(p, 
 inline void store_global16(uint16_t* p, uint4 v) { simt::aligned_store<uint4>(p, v); }
 inline void store_global8(uint16_t* p, uint2 v) { simt::aligned_store<uint2>(p, v); }
 inline void copy_async16(void* shared_to, const void* from) {
-  if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) simt::die("a misaligned copy");
+  if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0)
+    simt::die("a misaligned copy");
   simt::copy_later(shared_to, from, 16);
 }
 inline void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) {
@@ -205,7 +224,9 @@ inline void copy_async4_or_zeros(float* shared_to, const float* from, bool copy)
 }
 inline void commit_copies() { simt::commit_copies(); }
 template <int groups_left>
-void wait_copies() { simt::wait_for_copies(groups_left); }
+void wait_copies() {
+  simt::wait_for_copies(groups_left);
+}
 inline void load_matrix4(uint32_t (&r)[4], const void* row) {
   simt::MatrixRows rows{row};
   simt::touch_row(row);
@@ -222,7 +243,8 @@ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
 }
 inline uint32_t shared_address(const void* p) {
-  return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) - static_cast<const char*>(simt::dynamic_shared()));
+  return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) -
+                                                         static_cast<const char*>(simt::dynamic_shared()));
 }
 inline void show_to_products() { simt::show_copies(); }
 inline float settled_sum(float x, float y) { return x + y; }
@@ -234,7 +256,9 @@ inline void store_matrix4(void* row, const uint32_t (&r)[4]) {
 inline void begin_products() { simt::begin_products(); }
 inline void commit_products() { simt::commit_products(); }
 template <int groups_left>
-void wait_products() { simt::wait_for_products(groups_left); }
+void wait_products() {
+  simt::wait_for_products(groups_left);
+}
 template <int count, int numbers>
 void products_are_done(float (&)[count][numbers]) {}
 inline void computed_by_now(void*, const float (&)[2]) {}
@@ -249,11 +273,14 @@ void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64
 inline int forgotten(int x) { return x; }
 template <DType dtype>
 uint32_t pack_halves(float low, float high) {
-  return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
+  return simt::half_bits(low, dtype == DType::bf16) |
+         static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
 }
 template <DType dtype>
 float2 unpack_halves(uint32_t packed) {
-  const auto half = [&](int shift) { return simt::half_value(static_cast<uint16_t>(packed >> shift), dtype == DType::bf16); };
+  const auto half = [&](int shift) {
+    return simt::half_value(static_cast<uint16_t>(packed >> shift), dtype == DType::bf16);
+  };
   return {half(0), half(16)};
 }
 inline float larger(float x, float y) { return std::fmax(x, y); }

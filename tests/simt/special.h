@@ -9,7 +9,7 @@ namespace simt {
 enum class Answer { any, below, nearest, above };
 extern Answer inverse_answer;
 
-float approximate_inverse(float x);   // rcp.approx.ftz.f32: within 1 ulp.
-float approximate_exp2(float x);      // ex2.approx.ftz.f32: within 2 ulp, exact for integers.
+float approximate_inverse(float x);  // rcp.approx.ftz.f32: within 1 ulp.
+float approximate_exp2(float x);     // ex2.approx.ftz.f32: within 2 ulp, exact for integers.
 
 }  // namespace simt

@@ -37,15 +37,17 @@ float add_products(float sum, const float* a, const float* b) {
     all += term[k];
     largest = std::fabs(term[k]) > largest ? std::fabs(term[k]) : largest;
   }
-  if (!std::isfinite(all)) return static_cast<float>(all);   // Finite terms cannot overflow a double.
+  if (!std::isfinite(all)) return static_cast<float>(all);  // Finite terms cannot overflow a double.
   if (largest == 0) return 0;
   const int exponent = std::ilogb(largest);
   const double units = std::ldexp(1.0, kept - exponent);
-  int32_t total = 0;   // Of 17 terms below 2^26.
+  int32_t total = 0;  // Of 17 terms below 2^26.
   for (const double t : term) total += static_cast<int32_t>(t * units);
   const double exact = std::ldexp(static_cast<double>(total), exponent - kept);
   const float nearest = static_cast<float>(exact);
-  return std::isfinite(nearest) && std::fabs(static_cast<double>(nearest)) > std::fabs(exact) ? std::nextafter(nearest, 0.0f) : nearest;
+  return std::isfinite(nearest) && std::fabs(static_cast<double>(nearest)) > std::fabs(exact)
+             ? std::nextafter(nearest, 0.0f)
+             : nearest;
 }
 
 namespace {
@@ -74,12 +76,16 @@ void add_products_of_some(float* sums, const float* a, const float* b, int strid
   const Longs units = (int64_t{2 * bias + kept} << 52) - exponent;
   Ints total = {};
   for (const Doubles& t : term) total += __builtin_convertvector(t * reinterpret_cast<Doubles>(units), Ints);
-  const Doubles exact = __builtin_convertvector(total, Doubles) * reinterpret_cast<Doubles>(exponent - (int64_t{kept} << 52));
+  const Doubles exact =
+      __builtin_convertvector(total, Doubles) * reinterpret_cast<Doubles>(exponent - (int64_t{kept} << 52));
   Floats nearest = __builtin_convertvector(exact, Floats);
-  const Longs is_beyond = (reinterpret_cast<Longs>(__builtin_convertvector(nearest, Doubles)) & sizes) > (reinterpret_cast<Longs>(exact) & sizes);
+  const Longs is_beyond = (reinterpret_cast<Longs>(__builtin_convertvector(nearest, Doubles)) & sizes) >
+                          (reinterpret_cast<Longs>(exact) & sizes);
   const Ints is_number = (reinterpret_cast<Ints>(nearest) & INT32_MAX) < 0x7f800000;
-  nearest = reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) + (__builtin_convertvector(is_beyond, Ints) & is_number));
-  nearest = reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) & __builtin_convertvector(largest != 0, Ints));
+  nearest = reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) +
+                                     (__builtin_convertvector(is_beyond, Ints) & is_number));
+  nearest =
+      reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) & __builtin_convertvector(largest != 0, Ints));
   std::memcpy(sums, &nearest, sizeof nearest);
 }
 
@@ -106,7 +112,7 @@ void add_products_of_rows(float (*sums)[8], const float (*a)[16], const float* b
   for (int row = 0; row < 16; ++row) {
     const uint32_t of_a = largest_size(a[row], 1, 16, 16);
     if ((of_a == 0 && of_b < infinite) || (of_b == 0 && of_a < infinite)) {
-      for (int c = 0; c < 8; ++c) sums[row][c] += 0.0f;   // A zero loses its sign.
+      for (int c = 0; c < 8; ++c) sums[row][c] += 0.0f;  // A zero loses its sign.
       continue;
     }
     for (int c = 0; c < 8; c += columns) add_products_of_some(sums[row] + c, a[row], b + c, stride);

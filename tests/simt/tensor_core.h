@@ -13,9 +13,11 @@ inline float half_value(uint16_t bits, bool is_bf16) {
   float x;
   std::memcpy(&x, &u, 4);
   if (is_bf16) return x;
-  constexpr float of_exponents = 0x1p112f;   // The factor between exponents with bias 15 and 127: exact.
+  constexpr float of_exponents = 0x1p112f;  // The factor between exponents with bias 15 and 127: exact.
   const bool is_finite = (bits & 0x7c00) != 0x7c00;
-  const float size = is_finite ? x * of_exponents : (bits & 0x3ff) == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  const float size = is_finite             ? x * of_exponents
+                     : (bits & 0x3ff) == 0 ? std::numeric_limits<float>::infinity()
+                                           : std::numeric_limits<float>::quiet_NaN();
   return bits & 0x8000 ? -size : size;
 }
 

@@ -11,7 +11,8 @@ namespace simt {
 namespace {
 
 TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
-  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity(),
+                  nan = std::numeric_limits<float>::quiet_NaN();
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   int special = 0, rounded = 0;
@@ -36,7 +37,8 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
       for (float& x : row) x = kind == 4 && random() % 4 ? 0.0f : draw();
     for (float& x : b) x = kind == 4 && round % 16 == 4 ? -0.0f : draw();
     for (auto& row : sums)
-      for (float& x : row) x = kind == 5 && random() % 9 == 0 ? -infinity : kind == 4 && random() % 3 == 0 ? -0.0f : draw();
+      for (float& x : row)
+        x = kind == 5 && random() % 9 == 0 ? -infinity : kind == 4 && random() % 3 == 0 ? -0.0f : draw();
     if (kind == 4)
       for (float& x : a[round % 16]) x = 0;
     float expected[16][8];
@@ -44,7 +46,8 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
       for (int c = 0; c < 8; ++c) {
         float column[16];
         double exact = sums[row][c];
-        for (int k = 0; k < 16; ++k) column[k] = b[k * stride + c], exact += static_cast<double>(a[row][k]) * column[k];
+        for (int k = 0; k < 16; ++k)
+          column[k] = b[k * stride + c], exact += static_cast<double>(a[row][k]) * column[k];
         expected[row][c] = add_products(sums[row][c], a[row], column);
         rounded += std::isfinite(exact) && static_cast<float>(exact) != expected[row][c];
       }
@@ -54,11 +57,13 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
         const float found = sums[row][c], wanted = expected[row][c];
         special += !std::isfinite(wanted);
         if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(found)) << kind;
-        else ASSERT_EQ(std::bit_cast<uint32_t>(found), std::bit_cast<uint32_t>(wanted)) << kind << ", " << found << ", " << wanted;
+        else
+          ASSERT_EQ(std::bit_cast<uint32_t>(found), std::bit_cast<uint32_t>(wanted))
+              << kind << ", " << found << ", " << wanted;
       }
   }
   EXPECT_GT(special, 1000);
-  EXPECT_GT(rounded, 1000);   // Truncated, where the nearest number is another one.
+  EXPECT_GT(rounded, 1000);  // Truncated, where the nearest number is another one.
 }
 
 // All patterns of 16 bits, compared with the definition of IEEE 754.
@@ -70,8 +75,10 @@ TEST(TensorCore, HalvesAreThoseOfTheStandard) {
       EXPECT_TRUE(std::isnan(found));
       continue;
     }
-    const float size = exponent == 31 ? std::numeric_limits<float>::infinity()
-                                      : std::ldexp(static_cast<float>(exponent == 0 ? fraction : 1024 + fraction), exponent == 0 ? -24 : exponent - 25);
+    const float size = exponent == 31
+                           ? std::numeric_limits<float>::infinity()
+                           : std::ldexp(static_cast<float>(exponent == 0 ? fraction : 1024 + fraction),
+                                        exponent == 0 ? -24 : exponent - 25);
     ASSERT_EQ(std::bit_cast<uint32_t>(found), std::bit_cast<uint32_t>(bits >> 15 ? -size : size)) << bits;
     ASSERT_EQ(std::bit_cast<uint32_t>(half_value(static_cast<uint16_t>(bits), true)), bits << 16);
   }

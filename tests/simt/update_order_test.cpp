@@ -15,13 +15,15 @@ void in_every_order(const Result& result) {
     const simt::InOrder in_order(order);
     const std::vector<Buffer> found = result();
     for (size_t i = 0; i < expected.size(); ++i)
-      EXPECT_TRUE(same_bits(found[i], expected[i])) << "order " << static_cast<int>(order.order) << ", output " << i;
+      EXPECT_TRUE(same_bits(found[i], expected[i]))
+          << "order " << static_cast<int>(order.order) << ", output " << i;
   }
 }
 
 std::vector<int32_t> some_tokens(Random& random, int64_t rows, int64_t vocabulary) {
   std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < rows; ++i) tokens.push_back(static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
+  for (int64_t i = 0; i < rows; ++i)
+    tokens.push_back(static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
   return tokens;
 }
 
@@ -36,7 +38,8 @@ TEST(Order, LossAndItsSumStayTheSame) {
       state.label_smoothing = 0.1, state.z_loss = 1e-3;
       Buffer gradient = logits, loss(DType::f32, rows), sums(DType::f32, sizeof(StepState) / 4);
       CrossEntropyArgs args = {};
-      args.rows = rows, args.vocabulary = args.stride = vocabulary, args.targets = targets.data(), args.logits = gradient.matrix();
+      args.rows = rows, args.vocabulary = args.stride = vocabulary, args.targets = targets.data(),
+      args.logits = gradient.matrix();
       args.gradient = true, args.token_loss = floats_of(loss), args.state = &state;
       run(cuda_table()->cross_entropy, args, 1, 0);
       run(cuda_table()->loss_sum, LossSumArgs{4, rows / 4, floats_of(loss), targets.data(), &state}, 1, 0);
@@ -49,7 +52,7 @@ TEST(Order, LossAndItsSumStayTheSame) {
 TEST(Order, EmbeddingGradientStaysTheSame) {
   Random random(2);
   for (int64_t vocabulary : {50, 70000}) {
-    const int64_t rows = 1300, features = 20;   // Three blocks of the sort.
+    const int64_t rows = 1300, features = 20;  // Three blocks of the sort.
     Buffer dy = Buffer::normal(DType::bf16, random, rows * features);
     const std::vector<int32_t> tokens = some_tokens(random, rows, vocabulary);
     in_every_order([&] {
@@ -68,7 +71,8 @@ TEST(Order, SquareSumStaysTheSame) {
   const std::vector<float> g = normals(random, 9001);
   in_every_order([&] {
     Buffer sum(DType::f32, 2);
-    run(cuda_table()->square_sum, SquareSumArgs{9001, {g.data(), nullptr}, static_cast<double*>(sum.data())}, 1, 0);
+    run(cuda_table()->square_sum, SquareSumArgs{9001, {g.data(), nullptr}, static_cast<double*>(sum.data())},
+        1, 0);
     return std::vector<Buffer>{sum};
   });
 }

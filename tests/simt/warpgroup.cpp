@@ -15,12 +15,21 @@ uint32_t stride_of(uint64_t d) { return static_cast<uint32_t>(d >> 32 & 0x3fff) 
 
 // Arrays: see machine.cpp.
 constexpr int most_warps = 32, lanes = 32, most_in_flight = 16, most_sums = 128;
-struct InFlight { AsyncProduct product; const uint32_t* own_rows[lanes]; uint64_t digest; int group; bool running; };
+struct InFlight {
+  AsyncProduct product;
+  const uint32_t* own_rows[lanes];
+  uint64_t digest;
+  int group;
+  bool running;
+};
 // Sums of products in flight: their addresses in each lane, and their future values.
 // count: of a lane; 0: unused.
-struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };
+struct Sums {
+  float *d[lanes], value[lanes][most_sums];
+  int count, last_group;
+};
 struct Warp {
-  uint64_t block = 0;   // Number of the block; the state of another block is stale.
+  uint64_t block = 0;  // Number of the block; the state of another block is stale.
   bool begun = false;
   int groups = 0;
   InFlight product[most_in_flight];
@@ -43,7 +52,8 @@ SIMT_UNSEEN uint16_t element(uint32_t byte) {
 }
 SIMT_UNSEEN void read(const InFlight& f, WarpOperands& to) {
   read_operands(f.product, current_thread() / lanes % 4, to, element);
-  for (int l = 0; f.product.has_own_rows && l < lanes; ++l) read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
+  for (int l = 0; f.product.has_own_rows && l < lanes; ++l)
+    read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
 }
 
 // Copies between the stacks of lanes, hidden from the sanitizer, which would see a memcpy.
@@ -57,7 +67,11 @@ SIMT_UNSEEN void make_unknown(float* sums, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(sums)[i] = NAN;
 }
 
-struct Ask { const AsyncProduct* product; float* d; const uint32_t* own_rows; };
+struct Ask {
+  const AsyncProduct* product;
+  float* d;
+  const uint32_t* own_rows;
+};
 WarpOperands operands;
 
 SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
@@ -65,7 +79,8 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   const AsyncProduct& p = *static_cast<const Ask*>(in[0])->product;
   for (int l = 1; l < lanes; ++l) {
     const AsyncProduct& other = *static_cast<const Ask*>(in[l])->product;
-    if (other.a != p.a || other.b != p.b || other.has_own_rows != p.has_own_rows) die("lanes disagree about the matrices of a product");
+    if (other.a != p.a || other.b != p.b || other.has_own_rows != p.has_own_rows)
+      die("lanes disagree about the matrices of a product");
   }
   if (!w.begun) die("a product in a group that was not begun with a fence");
   if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
@@ -89,7 +104,7 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   while (found < most_in_flight && !is_of(found)) ++found;
   const bool are_new = found == most_in_flight;
   if (are_new)
-    for (found = 0; w.sums[found].count > 0;) ++found;   // There are as many places as products.
+    for (found = 0; w.sums[found].count > 0;) ++found;  // There are as many places as products.
   Sums& sums = w.sums[found];
   if (!are_new && sums.count != count) die("products with other sums are in flight");
   float* values[lanes];
@@ -112,7 +127,8 @@ SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
   for (InFlight& flight : w.product) {
     if (!flight.running || flight.group > newest_done) continue;
     read(flight, operands);
-    if (operands.digest != flight.digest) die("shared memory or registers changed under a product that reads them");
+    if (operands.digest != flight.digest)
+      die("shared memory or registers changed under a product that reads them");
     flight.running = false;
   }
   for (Sums& sums : w.sums) {
@@ -127,8 +143,11 @@ void touch([[maybe_unused]] const AsyncProduct& p) {
 #if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
   for (int k = 0; k < 16; ++k) {
-    if (lane < 16 && !p.has_own_rows) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_transposed, 16 * warp + lane, k), 2));
-    for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_transposed, o, k), 2));
+    if (lane < 16 && !p.has_own_rows)
+      (void)*static_cast<const volatile uint16_t*>(
+          shared_at(byte_of_element(p.a, p.a_transposed, 16 * warp + lane, k), 2));
+    for (int o = lane; o < p.columns; o += lanes)
+      (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_transposed, o, k), 2));
   }
 #endif
 }
@@ -154,7 +173,8 @@ const char* wrong_with_matrix(uint64_t d, bool transposed) {
   if (d >> 62 != 1) return "a matrix without swizzling by 128 bytes";
   if ((d >> 49 & 7) != 0) return "a matrix with an offset of its base";
   if (start_of(d) % 1024 >= (transposed ? 16u : 128u)) return "a matrix that does not begin with its atom";
-  if (stride_of(d) % 1024 != 0 || (transposed && leading_of(d) % 1024 != 0)) return "a matrix whose atoms are not aligned";
+  if (stride_of(d) % 1024 != 0 || (transposed && leading_of(d) % 1024 != 0))
+    return "a matrix whose atoms are not aligned";
   return nullptr;
 }
 
@@ -163,22 +183,27 @@ const char* wrong_with_matrix(uint64_t d, bool transposed) {
 // 7 to 9 of the address are XORed into bits 4 to 6.
 uint32_t byte_of_element(uint64_t d, bool transposed, int output, int k) {
   const auto o = static_cast<uint32_t>(output), depth = static_cast<uint32_t>(k);
-  const uint32_t at = start_of(d) + (transposed ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 + depth / 8 * stride_of(d)
-                                            : o % 8 * 128 + o / 8 * stride_of(d) + depth * 2);
+  const uint32_t at = start_of(d) + (transposed ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 +
+                                                      depth / 8 * stride_of(d)
+                                                : o % 8 * 128 + o / 8 * stride_of(d) + depth * 2);
   return at ^ (at >> 7 & 7) << 4;
 }
 
 SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, WarpOperands& to) {
   for (int r = 0; r < 4; ++r) {
     add_to_digest(to, words[r]);
-    for (int e = 0; e < 2; ++e) to.a[lane / 4 + 8 * (r % 2)][2 * (lane % 4) + e + 8 * (r / 2)] = half_value(static_cast<uint16_t>(words[r] >> (16 * e)), is_bf16);
+    for (int e = 0; e < 2; ++e)
+      to.a[lane / 4 + 8 * (r % 2)][2 * (lane % 4) + e + 8 * (r / 2)] =
+          half_value(static_cast<uint16_t>(words[r] >> (16 * e)), is_bf16);
   }
 }
 
 SIMT_UNSEEN void add_async_products(const WarpOperands& factors, int columns, float* const* sums) {
   for (int first = 0; first < columns; first += 8) {
     float tile[16][8];
-    const auto sum = [&](int row, int column) -> float& { return sums[row % 8 * 4 + column / 2][first / 2 + row / 8 * 2 + column % 2]; };
+    const auto sum = [&](int row, int column) -> float& {
+      return sums[row % 8 * 4 + column / 2][first / 2 + row / 8 * 2 + column % 2];
+    };
     for (int row = 0; row < 16; ++row)
       for (int column = 0; column < 8; ++column) tile[row][column] = sum(row, column);
     add_products_of_rows(tile, factors.a, &factors.b[0][first], 256);

@@ -8,29 +8,35 @@
 
 namespace simt {
 
-// Matrices of 16-bit elements in the layout of 128-byte swizzling. `transposed`: lines run along the rows of a
-// or the columns of b, not along k. Returns null, or the error in the descriptor.
+// Matrices of 16-bit elements in the layout of 128-byte swizzling. `transposed`: lines run along the rows of
+// a or the columns of b, not along k. Returns null, or the error in the descriptor.
 const char* wrong_with_matrix(uint64_t descriptor, bool transposed);
 uint32_t byte_of_element(uint64_t descriptor, bool transposed, int output, int k);
 
 struct AsyncProduct {
   uint64_t a, b;
-  int columns;   // Of b.
+  int columns;  // Of b.
   bool a_transposed, b_transposed, is_bf16;
-  bool added = true;           // To the old sums.
-  bool has_own_rows = false;   // a is in registers, like the left operand of mma.m16n8k16.
+  bool added = true;          // To the old sums.
+  bool has_own_rows = false;  // a is in registers, like the left operand of mma.m16n8k16.
 };
 // The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
 // registers, and b (columns × 16), by element(byte of shared memory).
-struct WarpOperands { float a[16][16], b[16][256]; uint64_t digest; };   // b by k, then by column.
-SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) { to.digest = (to.digest ^ bits) * 1099511628211u; }
+struct WarpOperands {
+  float a[16][16], b[16][256];
+  uint64_t digest;
+};  // b by k, then by column.
+SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) {
+  to.digest = (to.digest ^ bits) * 1099511628211u;
+}
 template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
   to.digest = 14695981039346656037u;
   for (int row = p.has_own_rows ? 16 : 0; row < 16 + p.columns; ++row)
     for (int k = 0; k < 16; ++k) {
       const bool of_a = row < 16;
-      const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_transposed, 16 * warp + row, k) : byte_of_element(p.b, p.b_transposed, row - 16, k));
+      const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_transposed, 16 * warp + row, k)
+                                         : byte_of_element(p.b, p.b_transposed, row - 16, k));
       add_to_digest(to, bits);
       (of_a ? to.a[row][k] : to.b[k][row - 16]) = half_value(bits, p.is_bf16);
     }

@@ -11,7 +11,8 @@
 namespace stw::testing_tools {
 
 // Random tokens, each predicting the next one. Every fifth target is ignored.
-inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence, int64_t vocabulary = small_vocabulary) {
+inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence,
+                                int64_t vocabulary = small_vocabulary) {
   GlobalBatch batch;
   batch.sequence = sequence;
   uint32_t counter = 0;
@@ -38,7 +39,9 @@ inline GlobalBatch batch_for(const Model& model, uint64_t seed, int64_t samples,
   for (int64_t begin = 0, length = 1, at = 0; at < static_cast<int64_t>(b.tokens.size()); ++at) {
     if (at == begin + length || at % sequence == 0) {
       begin = at, length = 1 + b.tokens[static_cast<size_t>(at)] % 20;
-      b.targets[static_cast<size_t>(at)] = b.tokens[static_cast<size_t>(at + std::min(length, sequence - at % sequence) - 1)] % static_cast<int32_t>(model.config().labels.size());
+      b.targets[static_cast<size_t>(at)] =
+          b.tokens[static_cast<size_t>(at + std::min(length, sequence - at % sequence) - 1)] %
+          static_cast<int32_t>(model.config().labels.size());
     }
     b.positions.push_back(static_cast<int32_t>(at - begin));
     if (model.config().token_types > 1) b.token_types.push_back(at - begin > length / 2);
@@ -80,7 +83,8 @@ struct NumericsCase {
 
 inline std::string case_name(const testing::TestParamInfo<NumericsCase>& info) {
   const NumericsCase& c = info.param;
-  return std::string(c.name) + "_" + name_of(c.precision) + "_" + name_of(c.optimizer) + std::to_string(c.state_bits);
+  return std::string(c.name) + "_" + name_of(c.precision) + "_" + name_of(c.optimizer) +
+         std::to_string(c.state_bits);
 }
 
 // A dataset of `count` tokens, in a file of that folder.
@@ -98,7 +102,8 @@ inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size
 }
 
 // Takes a step and adds its loss and gradient norm. Returns whether the step was made.
-inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t samples, std::vector<double>& figures) {
+inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t samples,
+                      std::vector<double>& figures) {
   auto result = trainer.step(batch.source(), samples, 3e-3);
   if (!result || result->skip != kernels::skip_none) {
     ADD_FAILURE() << (result ? "a step was skipped" : result.error().message);
@@ -119,18 +124,16 @@ inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::ve
 // Runs a plan for some steps; batch_of(number of earlier steps) makes the batch. `restored`: the checkpoint
 // to start from; `saved`: the one to write; empty: none.
 template <class BatchOf>
-Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const BatchOf& batch_of, int steps,
-                 const std::string& restored = {}, const std::string& saved = {}) {
+Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
+                 const BatchOf& batch_of, int steps, const std::string& restored = {},
+                 const std::string& saved = {}) {
   OpenTrainer trainer(model, planned);
-  if (!restored.empty()) {
-    EXPECT_TRUE(trainer->restore(restored));
-  }
+  if (!restored.empty()) { EXPECT_TRUE(trainer->restore(restored)); }
   Trained trained;
   for (int step = 0; step < steps; ++step)
-    if (!take_step(*trainer, batch_of(trainer->progress().step), trainer->global_batch(), trained.figures)) break;
-  if (!saved.empty()) {
-    EXPECT_TRUE(trainer->save(saved));
-  }
+    if (!take_step(*trainer, batch_of(trainer->progress().step), trainer->global_batch(), trained.figures))
+      break;
+  if (!saved.empty()) { EXPECT_TRUE(trainer->save(saved)); }
   trained.state = trainer.state();
   return trained;
 }
@@ -138,7 +141,8 @@ Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_pt
 // Expects the same bits of three steps on 6 samples at every micro-batch, also when a run continues from
 // another micro-batch's checkpoint. Returns the run with all samples at once.
 template <class BatchOf>
-Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Request r, const BatchOf& batch_of) {
+Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Request r,
+                                const BatchOf& batch_of) {
   const TemporaryDirectory folder;
   r.micro_batch = 6;
   const auto whole_plan = plan_for(*model, r);
@@ -149,7 +153,8 @@ Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Reque
     const auto planned = plan_for(*model, r);
     expect_same(train_on(model, planned, batch_of, 3), whole, "micro-batch " + std::to_string(micro_batch));
     train_on(model, planned, batch_of, 2, "", folder / "two.stw");
-    EXPECT_EQ(differences(train_on(model, whole_plan, batch_of, 1, folder / "two.stw").state, whole.state), "");
+    EXPECT_EQ(differences(train_on(model, whole_plan, batch_of, 1, folder / "two.stw").state, whole.state),
+              "");
   }
   return whole;
 }

@@ -75,11 +75,12 @@ inline std::shared_ptr<const Planned> plan_for(const Model& model, const Request
 }
 
 // A plan with these decisions in place of the search's.
-inline std::shared_ptr<const Planned> plan_with(const Model& model, const Request& request, const Decisions& decisions) {
+inline std::shared_ptr<const Planned> plan_with(const Model& model, const Request& request,
+                                                const Decisions& decisions) {
   auto planned = std::make_shared<Planned>(*plan_for(model, request));
   planned->plan.decisions = decisions;
-  planned->programs = make_programs(planned->graph, decisions, request.global_batch, planned->plan.request.threads,
-                                    find_device(request.device)->alignment);
+  planned->programs = make_programs(planned->graph, decisions, request.global_batch,
+                                    planned->plan.request.threads, find_device(request.device)->alignment);
   planned->plan.bytes.arena = planned->programs.arena_bytes;
   planned->plan.bytes.host = planned->programs.arena.host_bytes;
   auto status = planned->verify();
@@ -87,8 +88,10 @@ inline std::shared_ptr<const Planned> plan_with(const Model& model, const Reques
   return planned;
 }
 
-inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned,
-                                            const TrainerOptions& options = {}, const Device& device = best_device()) {
+inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model,
+                                            std::shared_ptr<const Planned> planned,
+                                            const TrainerOptions& options = {},
+                                            const Device& device = best_device()) {
   auto trainer = Trainer::create(device, std::move(model), std::move(planned), options);
   if (!trainer) {
     ADD_FAILURE() << trainer.error().message;
@@ -101,14 +104,15 @@ inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model, 
 struct GlobalBatch {
   int64_t sequence = 0;
   std::vector<int32_t> tokens, targets;
-  std::vector<int32_t> positions;   // empty: 0, 1, 2, … in every sample
-  std::vector<float> weights;       // empty: 1
-  std::vector<float> reference;     // empty: 0
-  std::vector<int32_t> token_types; // empty: 0
-  std::vector<float> values;        // empty: 0; otherwise a value for every label in each row
+  std::vector<int32_t> positions;    // empty: 0, 1, 2, … in every sample
+  std::vector<float> weights;        // empty: 1
+  std::vector<float> reference;      // empty: 0
+  std::vector<int32_t> token_types;  // empty: 0
+  std::vector<float> values;         // empty: 0; otherwise a value for every label in each row
   uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
   uint64_t target_count() const {
-    return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
+    return static_cast<uint64_t>(
+        std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
   }
   SampleSource source() const {
     return [this](uint64_t sample, const SampleRows& rows) -> Status {
@@ -117,9 +121,11 @@ struct GlobalBatch {
       std::copy_n(targets.begin() + at, sequence, rows.targets);
       if (rows.positions && !positions.empty()) std::copy_n(positions.begin() + at, sequence, rows.positions);
       if (rows.weights && !weights.empty()) std::copy_n(weights.begin() + at, sequence, rows.weights);
-      if (rows.token_types && !token_types.empty()) std::copy_n(token_types.begin() + at, sequence, rows.token_types);
+      if (rows.token_types && !token_types.empty())
+        std::copy_n(token_types.begin() + at, sequence, rows.token_types);
       if (rows.reference && !reference.empty()) std::copy_n(reference.begin() + at, sequence, rows.reference);
-      if (rows.values && !values.empty()) std::copy_n(values.begin() + at * rows.value_count, sequence * rows.value_count, rows.values);
+      if (rows.values && !values.empty())
+        std::copy_n(values.begin() + at * rows.value_count, sequence * rows.value_count, rows.values);
       return ok();
     };
   }
@@ -146,7 +152,8 @@ inline State state_of(const Planned& planned, const void* arena) {
   State state;
   for (const Buffer& b : planned.programs.arena.persistent)
     if (b.owner == Class::parameters || b.owner == Class::optimizer)
-      state[planned.graph.at(b.tensor).name] = std::string(static_cast<const char*>(arena) + b.offset, b.bytes);
+      state[planned.graph.at(b.tensor).name] =
+          std::string(static_cast<const char*>(arena) + b.offset, b.bytes);
   return state;
 }
 
@@ -162,7 +169,7 @@ inline std::string differences(const State& a, const State& b) {
 // The results of some steps: the state, and the reported figures.
 struct Trained {
   State state;
-  std::vector<double> figures;   // loss and gradient norm of every step, and figures that a test adds
+  std::vector<double> figures;  // loss and gradient norm of every step, and figures that a test adds
 };
 inline void expect_same(const Trained& a, const Trained& b, const std::string& what = "") {
   EXPECT_EQ(differences(a.state, b.state), "") << what;
@@ -175,8 +182,8 @@ inline void expect_same(const Trained& a, const Trained& b, const std::string& w
 // A trainer whose arena the test can read.
 class OpenTrainer {
  public:
-  OpenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options = {},
-              const Device& device = best_device())
+  OpenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned,
+              TrainerOptions options = {}, const Device& device = best_device())
       : planned_(planned), arena_(take((planned->plan.bytes.arena + 255) / 256 * 256, device)) {
     options.arena = arena_.get();
     options.arena_bytes = planned->plan.bytes.arena;
@@ -185,7 +192,7 @@ class OpenTrainer {
   Trainer* operator->() { return trainer_.get(); }
   Trainer& operator*() { return *trainer_; }
   State state() const { return state_of(*planned_, bytes().data()); }
-  std::string bytes() const {   // while no step is under way
+  std::string bytes() const {  // while no step is under way
     std::string held(planned_->plan.bytes.arena, '\0');
 #if defined(STW_GPU)
     EXPECT_EQ(cudaMemcpy(held.data(), arena_.get(), held.size(), cudaMemcpyDefault), cudaSuccess);
@@ -198,7 +205,7 @@ class OpenTrainer {
  private:
   using Memory = std::unique_ptr<void, void (*)(void*)>;
   static Memory take(size_t bytes, [[maybe_unused]] const Device& device) {
-#if defined(STW_GPU)   // a real one, whose memory the host cannot reach
+#if defined(STW_GPU)  // a real one, whose memory the host cannot reach
     if (device.is_cuda()) {
       void* memory = nullptr;
       EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);

@@ -1,4 +1,5 @@
 """The best evaluation of a run: its weights, patience, checkpoints that are kept, events for TensorBoard, and the model card."""
+
 import json
 import os
 import pathlib
@@ -50,7 +51,7 @@ def fields_of(data):
             value = varint()
         else:
             size = {1: 8, 5: 4}.get(key & 7) or varint()
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         fields.append((key >> 3, value))
     return fields
 
@@ -62,17 +63,21 @@ class BestTest(CommandTest):
     def table(self):
         draw = random.Random(3)
         kinds = {"air": ["wind", "west", "turn"], "sea": ["ship", "sails", "crew"]}
-        rows = [(" ".join(draw.choices(kinds[label], k=3)), label) for label in draw.choices(list(kinds), k=200)]
+        rows = [
+            (" ".join(draw.choices(kinds[label], k=3)), label) for label in draw.choices(list(kinds), k=200)
+        ]
         return self.write("table.csv", "text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
 
     def test_the_weights_of_the_best_evaluation_are_written(self):
         self.assertEqual(crc32c(b"123456789"), 0xE3069283)
-        words = ["--steps", 30, "--lr", "2e-2", *EVERY]   # too large a rate: the last step is not the best one
+        words = ["--steps", 30, "--lr", "2e-2", *EVERY]  # too large a rate: the last step is not the best one
         told = self.train("best", *words, "--keep-best").stdout
         losses = self.losses("best")
         step = min(losses, key=losses.get)
         self.assertNotEqual(step, 30)
-        self.assertIn(f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told)
+        self.assertIn(
+            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told
+        )
         # They are those of a run that ends there; the bits of the run itself are as without the flag.
         self.train("short", *words[2:], "--steps", step)
         self.assertEqual(self.weights("best"), self.weights("short"))
@@ -95,23 +100,36 @@ class BestTest(CommandTest):
 
     def test_a_run_that_a_signal_stops_writes_its_best_weights(self):
         words = [*SMALL, "--data", self.text(), "--lr", "2e-2", *EVERY, "--keep-best"]
-        process = subprocess.Popen([STOWAGE, *map(str, ["train", *words, "--steps", 1000000, "--out", self.path("run")])], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [STOWAGE, *map(str, ["train", *words, "--steps", 1000000, "--out", self.path("run")])],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
         metrics = self.folder / "run/metrics.jsonl"
-        while process.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"eval_loss") >= 3):
+        while process.poll() is None and not (
+            metrics.exists() and metrics.read_bytes().count(b"eval_loss") >= 3
+        ):
             time.sleep(0.002)
         process.send_signal(signal.SIGTERM)
         told = process.communicate(timeout=60)[0].decode()
         self.assertEqual(process.returncode, 143)
         losses = self.losses("run")
         step = min(losses, key=losses.get)
-        self.assertIn(f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told)
-        stopped = int(re.search(r"stopped after ([\d,]+) of 1,000,000 batches and saved", told)[1].replace(",", ""))
+        self.assertIn(
+            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told
+        )
+        stopped = int(
+            re.search(r"stopped after ([\d,]+) of 1,000,000 batches and saved", told)[1].replace(",", "")
+        )
         self.run_command("train", *words, "--steps", step, "--out", self.path("short"))
         self.assertEqual(self.weights("run"), self.weights("short"))
         self.run_command("train", "--resume", self.path("run"), "--steps", stopped + 7)
         self.run_command("train", *words, "--steps", stopped + 7, "--out", self.path("whole"))
-        self.assertEqual((self.losses("run"), self.weights("run")), (self.losses("whole"), self.weights("whole")))
+        self.assertEqual(
+            (self.losses("run"), self.weights("run")), (self.losses("whole"), self.weights("whole"))
+        )
 
     def test_patience_ends_a_run(self):
         words = ["--steps", 200, "--lr", "2e-2", *EVERY]
@@ -120,7 +138,9 @@ class BestTest(CommandTest):
         steps = sorted(losses)
         best = min(losses, key=losses.get)
         self.assertEqual(steps[-1], best + 15)
-        self.assertIn(f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", told)
+        self.assertIn(
+            f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", told
+        )
         # It stays ended, and goes on with more patience.
         before = self.weights("run")
         self.run_command("train", "--resume", self.path("run"))
@@ -130,54 +150,141 @@ class BestTest(CommandTest):
 
     def test_too_few_evaluations_are_told(self):
         told = self.train("run", "--steps", 8, "--patience", 3, "--keep-best").stderr.splitlines()
-        self.assertEqual(told, ["stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every",
-                                "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, which makes 0 evaluations before the last one; it takes 4 to end a run: give a smaller --eval-every"])
+        self.assertEqual(
+            told,
+            [
+                "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every",
+                "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, which makes 0 evaluations before the last one; it takes 4 to end a run: give a smaller --eval-every",
+            ],
+        )
         for every, steps, patience, count in ((2, 8, 2, 0), (2, 8, 3, 1), (0, 8, 1, 1)):
-            told = self.train("run", "--steps", steps, "--eval-every", every, "--patience", patience, "--overwrite").stderr
+            told = self.train(
+                "run", "--steps", steps, "--eval-every", every, "--patience", patience, "--overwrite"
+            ).stderr
             self.assertEqual(told.count("warning: --patience"), count, told)
 
     def test_a_metric_of_the_task_decides(self):
-        told = self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 20, *EVERY, "--keep-best", "--metric", "f1_macro").stdout
+        told = self.run_command(
+            "train",
+            *SMALL[:-2],
+            "--data",
+            self.table(),
+            "--out",
+            self.path("run"),
+            "--steps",
+            20,
+            *EVERY,
+            "--keep-best",
+            "--metric",
+            "f1_macro",
+        ).stdout
         values = {line["step"]: line["eval_f1_macro"] for line in self.metrics("run") if "eval_loss" in line}
-        best = max(values, key=values.get)   # of equal ones the first
+        best = max(values, key=values.get)  # of equal ones the first
         self.assertIn(f"best        step {best}, with the f1_macro {values[best]:.6g}: ", told)
         train = ["train", *SMALL[:-2], "--steps", 1, "--out", self.path("no"), "--data"]
-        self.refused(*train, self.path("table.csv"), "--keep-best", "--metric", "rmse", expect=USAGE, says=["--metric rmse: evaluations of this model have loss, accuracy, f1_macro, f1_micro, matthews, f1"])
-        self.refused(*train, self.path("table.csv"), "--metric", "accuracy", expect=USAGE, says=["is for --keep-best and --patience"])
-        self.refused(*train, self.path("table.csv"), "--patience", 2, "--eval-batches", 0, expect=USAGE, says=["--patience: with --eval-batches 0 there are no evaluations"])
+        self.refused(
+            *train,
+            self.path("table.csv"),
+            "--keep-best",
+            "--metric",
+            "rmse",
+            expect=USAGE,
+            says=[
+                "--metric rmse: evaluations of this model have loss, accuracy, f1_macro, f1_micro, matthews, f1"
+            ],
+        )
+        self.refused(
+            *train,
+            self.path("table.csv"),
+            "--metric",
+            "accuracy",
+            expect=USAGE,
+            says=["is for --keep-best and --patience"],
+        )
+        self.refused(
+            *train,
+            self.path("table.csv"),
+            "--patience",
+            2,
+            "--eval-batches",
+            0,
+            expect=USAGE,
+            says=["--patience: with --eval-batches 0 there are no evaluations"],
+        )
 
     def test_an_evaluation_without_a_target_does_not_count(self):
         # Of the last tenth every token ends a document, and what follows it is not learned.
         data = self.write("text.txt", "the hold\n" * 400 + "\n" * 500)
-        told = self.run_command("train", "--model", "nano", "--data", data, "--document-end", 10, "--batch", 2, "--seq", 32, "--vram", "32MiB", "--threads", 2, "--steps", 3,
-                                "--eval-every", 1, "--patience", 1, "--keep-best", "--out", self.path("run")).stdout
+        told = self.run_command(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            data,
+            "--document-end",
+            10,
+            "--batch",
+            2,
+            "--seq",
+            32,
+            "--vram",
+            "32MiB",
+            "--threads",
+            2,
+            "--steps",
+            3,
+            "--eval-every",
+            1,
+            "--patience",
+            1,
+            "--keep-best",
+            "--out",
+            self.path("run"),
+        ).stdout
         self.assertEqual(list(self.losses("run")), [1, 2, 3])
-        self.assertIn("best        no evaluation has the metric loss: the weights of the last step are written\n", told)
+        self.assertIn(
+            "best        no evaluation has the metric loss: the weights of the last step are written\n", told
+        )
         self.assertNotIn("ended early", told)
         self.assertNotIn("evaluation on", self.read("run", "README.md"))
 
     def test_the_last_checkpoints_are_kept(self):
         self.train("run", "--steps", 10, "--save-every", 2, "--keep", 3)
         self.assertEqual(sorted(os.listdir(self.path("run/checkpoints"))), ["10.stw", "6.stw", "8.stw"])
-        self.assertEqual((self.folder / "run/checkpoints/10.stw").read_bytes(), (self.folder / "run/checkpoint.stw").read_bytes())
+        self.assertEqual(
+            (self.folder / "run/checkpoints/10.stw").read_bytes(),
+            (self.folder / "run/checkpoint.stw").read_bytes(),
+        )
         # Each is one to go on from.
         after = self.weights("run")
         shutil.copy(self.path("run/checkpoints/6.stw"), self.path("run/checkpoint.stw"))
         self.run_command("train", "--resume", self.path("run"))
         self.assertEqual(self.weights("run"), after)
-        self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("run"), says=["exists already"])
+        self.refused(
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            self.path("run"),
+            says=["exists already"],
+        )
         self.train("run", "--steps", 1, "--overwrite")
         self.assertFalse(os.path.exists(self.path("run/checkpoints")))
 
     def events(self):
         scalars, starts = {}, []
-        for path in sorted(pathlib.Path(self.path("events")).iterdir(), key=lambda file: file.stat().st_mtime_ns):
+        for path in sorted(
+            pathlib.Path(self.path("events")).iterdir(), key=lambda file: file.stat().st_mtime_ns
+        ):
             self.assertIn(".tfevents.", path.name)
             data, at, first = path.read_bytes(), 0, True
             while at < len(data):
                 (size, crc) = struct.unpack_from("<QI", data, at)
-                self.assertEqual(crc, masked(data[at:at + 8]))
-                event = data[at + 12:at + 12 + size]
+                self.assertEqual(crc, masked(data[at : at + 8]))
+                event = data[at + 12 : at + 12 + size]
                 self.assertEqual(struct.unpack_from("<I", data, at + 12 + size)[0], masked(event))
                 at += 16 + size
                 fields = dict(fields_of(event))
@@ -199,11 +306,30 @@ class BestTest(CommandTest):
         self.assertEqual(starts, [(7, {1: 1})])
         single = lambda number: struct.unpack("<f", struct.pack("<f", number))[0]
         for line in self.metrics("run"):
-            for name, tag in (("loss", "train/loss"), ("lr", "train/lr"), ("grad_norm", "train/grad_norm"), ("eval_loss", "eval/loss")):
+            for name, tag in (
+                ("loss", "train/loss"),
+                ("lr", "train/lr"),
+                ("grad_norm", "train/grad_norm"),
+                ("eval_loss", "eval/loss"),
+            ):
                 if name in line:
                     self.assertEqual(scalars.pop((tag, line["step"])), single(line[name]))
-        self.assertEqual(list(scalars), [("eval/loss", 6)][:len(scalars)])   # the evaluation at the first end, if the run did not keep it
-        self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("no"), "--tensorboard", self.path("text.txt"), says=["--tensorboard", "cannot create the folder"])
+        self.assertEqual(
+            list(scalars), [("eval/loss", 6)][: len(scalars)]
+        )  # the evaluation at the first end, if the run did not keep it
+        self.refused(
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            self.path("no"),
+            "--tensorboard",
+            self.path("text.txt"),
+            says=["--tensorboard", "cannot create the folder"],
+        )
 
     def test_tensorboard_reads_the_events(self):
         try:
@@ -216,26 +342,60 @@ class BestTest(CommandTest):
         read.Reload()
         single = lambda number: struct.unpack("<f", struct.pack("<f", number))[0]
         for name, tag in (("loss", "train/loss"), ("lr", "train/lr"), ("grad_norm", "train/grad_norm")):
-            self.assertEqual([(event.step, event.value) for event in read.Scalars(tag)], [(line["step"], single(line[name])) for line in self.metrics("run") if name in line])
-        self.assertLessEqual({(line["step"], single(line["eval_loss"])) for line in self.metrics("run") if "eval_loss" in line},
-                             {(event.step, event.value) for event in read.Scalars("eval/loss")})
+            self.assertEqual(
+                [(event.step, event.value) for event in read.Scalars(tag)],
+                [(line["step"], single(line[name])) for line in self.metrics("run") if name in line],
+            )
+        self.assertLessEqual(
+            {
+                (line["step"], single(line["eval_loss"]))
+                for line in self.metrics("run")
+                if "eval_loss" in line
+            },
+            {(event.step, event.value) for event in read.Scalars("eval/loss")},
+        )
 
     def test_a_model_card_tells_of_the_run(self):
-        self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 10)
+        self.run_command(
+            "train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 10
+        )
         card = self.read("run", "README.md")
         front, _, text = card.removeprefix("---\n").partition("\n---\n")
         self.assertIn("library_name: transformers\npipeline_tag: text-classification\n", front)
         last = self.metrics("run")[-1]
         self.assertIn(f"    - type: accuracy\n      value: {json.dumps(last['eval_accuracy'])}"[:40], front)
-        for part in ("# run", "| labels | 2: air, sea |", "| data | table.csv: ", "| steps | 10 of 4 samples of 32 tokens, cosine schedule |", "fp32, adamw", "64 MiB", "| evaluation on table.csv | loss "):
+        for part in (
+            "# run",
+            "| labels | 2: air, sea |",
+            "| data | table.csv: ",
+            "| steps | 10 of 4 samples of 32 tokens, cosine schedule |",
+            "fp32, adamw",
+            "64 MiB",
+            "| evaluation on table.csv | loss ",
+        ):
             self.assertIn(part, text)
         self.assertNotIn(str(self.folder), card)
         # The Hub's cache names a model. What a config says of itself names the model that its author began with.
-        for folder, front_matter in (("models--owner--name/snapshots/1", 'base_model: "owner/name"'), ("plain", None)):
+        for folder, front_matter in (
+            ("models--owner--name/snapshots/1", 'base_model: "owner/name"'),
+            ("plain", None),
+        ):
             shutil.copytree(self.folder / "run", self.folder / folder)
             config = json.loads(self.read("run", "config.json"))
             self.write(folder + "/config.json", json.dumps(config | {"_name_or_path": "someone/else"}))
-            self.run_command("train", *SMALL[2:-2], "--model", self.path(folder), "--data", self.table(), "--out", self.path("after"), "--steps", 1, "--overwrite")
+            self.run_command(
+                "train",
+                *SMALL[2:-2],
+                "--model",
+                self.path(folder),
+                "--data",
+                self.table(),
+                "--out",
+                self.path("after"),
+                "--steps",
+                1,
+                "--overwrite",
+            )
             card = self.read("after", "README.md")
             self.assertNotIn("someone/else", card)
             if front_matter:
@@ -244,10 +404,22 @@ class BestTest(CommandTest):
                 self.assertNotIn("base_model", card)
         # A card of one's own stays.
         self.write("own/README.md", "# My model\n")
-        self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("own"), "--steps", 2)
+        self.run_command(
+            "train", *SMALL[:-2], "--data", self.table(), "--out", self.path("own"), "--steps", 2
+        )
         self.assertEqual(self.read("own", "README.md"), "# My model\n")
         self.run_command("train", "--resume", self.path("own"), "--steps", 3)
-        told = self.run_command("train", *SMALL[:-2], "--data", self.table(), "--out", self.path("own"), "--steps", 2, "--overwrite").stdout
+        told = self.run_command(
+            "train",
+            *SMALL[:-2],
+            "--data",
+            self.table(),
+            "--out",
+            self.path("own"),
+            "--steps",
+            2,
+            "--overwrite",
+        ).stdout
         self.assertEqual(self.read("own", "README.md"), "# My model\n")
         self.assertNotIn("README.md", told)
         self.run_command("train", "--resume", self.path("run"), "--steps", 12)

@@ -1,4 +1,5 @@
 """A headless Chromium through its WebDriver, with the standard library alone."""
+
 import base64
 import json
 import pathlib
@@ -27,11 +28,30 @@ class Browser:
         self.driver = subprocess.Popen([DRIVER, "--port=0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             self.url = f"http://127.0.0.1:{self.port(log)}"
-            arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                         "--no-first-run", f"--user-data-dir={self.folder}/profile"]
-            self.url += "/session/" + self.call("/session", {"capabilities": {"alwaysMatch": {
-                "browserName": "chrome", "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
-                "goog:loggingPrefs": {"browser": "ALL"}}}})["sessionId"]
+            arguments = [
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--hide-scrollbars",
+                "--no-first-run",
+                f"--user-data-dir={self.folder}/profile",
+            ]
+            self.url += (
+                "/session/"
+                + self.call(
+                    "/session",
+                    {
+                        "capabilities": {
+                            "alwaysMatch": {
+                                "browserName": "chrome",
+                                "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
+                                "goog:loggingPrefs": {"browser": "ALL"},
+                            }
+                        }
+                    },
+                )["sessionId"]
+            )
         except BaseException:
             self.__exit__()
             raise
@@ -63,8 +83,12 @@ class Browser:
 
     def call(self, path, body=None, method=None):
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"},
-                                         method=method or ("GET" if body is None else "POST"))
+        request = urllib.request.Request(
+            self.url + path,
+            data,
+            {"Content-Type": "application/json"},
+            method=method or ("GET" if body is None else "POST"),
+        )
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 return json.load(answer)["value"]
@@ -76,11 +100,18 @@ class Browser:
 
     def show(self, file, width, height, dark=False, phone=False):
         """Opens a file in a window of that many CSS pixels."""
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, mobile=phone,
-                      deviceScaleFactor=2 if phone else 1)
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            mobile=phone,
+            deviceScaleFactor=2 if phone else 1,
+        )
         self.devtools("Emulation.setTouchEmulationEnabled", enabled=phone)
-        self.devtools("Emulation.setEmulatedMedia",
-                      features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.devtools(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         self.call("/url", {"url": pathlib.Path(file).resolve().as_uri()})
 
     def run(self, script, *arguments):
@@ -97,7 +128,9 @@ class Browser:
 
     def picture(self, scale=1):
         """A screenshot of the whole page as PNG."""
-        width, height = self.run("return [document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+        width, height = self.run(
+            "return [document.documentElement.clientWidth, document.documentElement.scrollHeight]"
+        )
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
         shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         return base64.b64decode(shot["data"])
@@ -116,5 +149,8 @@ class Browser:
 
     def complaints(self):
         """Lines of the console that are errors or warnings."""
-        return [entry["message"] for entry in self.call("/se/log", {"type": "browser"})
-                if entry["level"] in ("SEVERE", "WARNING")]
+        return [
+            entry["message"]
+            for entry in self.call("/se/log", {"type": "browser"})
+            if entry["level"] in ("SEVERE", "WARNING")
+        ]

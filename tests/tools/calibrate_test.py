@@ -1,4 +1,5 @@
 """`stowage calibrate`, and planning and training with what it writes."""
+
 import json
 import os
 import unittest
@@ -41,10 +42,16 @@ class CalibrateTest(CommandTest):
             self.assertNotIn(op, body["ops"])
         for word in ("predicted before", "measured", "predicted now", "--device "):
             self.assertIn(word, type(self).report)
-        shares = [line.split() for line in type(self).report.splitlines() if line.startswith("  ") and line.count("%") == 2 and "others" not in line]
+        shares = [
+            line.split()
+            for line in type(self).report.splitlines()
+            if line.startswith("  ") and line.count("%") == 2 and "others" not in line
+        ]
         self.assertEqual(len(shares), len(body["ops"]))
         self.assertAlmostEqual(sum(float(words[4]) for words in shares), 100, delta=2)
-        self.assertEqual([float(words[6]) for words in shares], sorted((float(words[6]) for words in shares), reverse=True))
+        self.assertEqual(
+            [float(words[6]) for words in shares], sorted((float(words[6]) for words in shares), reverse=True)
+        )
         text = self.run_command("inspect", path).stdout
         for op in body["ops"]:
             self.assertIn(op, text)
@@ -64,9 +71,22 @@ class CalibrateTest(CommandTest):
         # One account: what the trace adds up to is what the plan said.
         with open(self.path("timed/plan.json"), encoding="utf-8") as file:
             step = json.load(file)["predicted"]["step_seconds"]
-        self.assertAlmostEqual(sum(e["dur"] * e["args"]["runs"] for e in predicted) * 1e-6, step, delta=step * 1e-6)
-        self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("none"), "--profile", self.path("no/step.json"),
-                     says=["no/step.json"])
+        self.assertAlmostEqual(
+            sum(e["dur"] * e["args"]["runs"] for e in predicted) * 1e-6, step, delta=step * 1e-6
+        )
+        self.refused(
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            "--profile",
+            self.path("no/step.json"),
+            says=["no/step.json"],
+        )
 
     def test_plans_with_it(self):
         path = self.profile()
@@ -76,10 +96,16 @@ class CalibrateTest(CommandTest):
         self.assertEqual(now["device"]["name"], "cpu")
         self.assertNotEqual(now["fingerprint"], before["fingerprint"])
         self.assertEqual(self.plan(*NANO, "--device", path), now)
-        self.assertIn("calibrated with 2 threads, fp32", self.run_command("plan", *NANO, "--device", path).stdout)
+        self.assertIn(
+            "calibrated with 2 threads, fp32", self.run_command("plan", *NANO, "--device", path).stdout
+        )
         # A launch that takes longer is in the predicted time.
         ops = json.loads(type(self).measured)["ops"]
-        slow = self.plan(*NANO, "--device", self.changed(ops={**ops, "linear": {**ops["linear"], "launch_nanoseconds": 10**7}}))
+        slow = self.plan(
+            *NANO,
+            "--device",
+            self.changed(ops={**ops, "linear": {**ops["linear"], "launch_nanoseconds": 10**7}}),
+        )
         self.assertGreater(slow["predicted"]["step_seconds"], now["predicted"]["step_seconds"] + 0.1)
 
     def test_trains_with_it_to_the_same_bits(self):
@@ -93,8 +119,21 @@ class CalibrateTest(CommandTest):
         # The plan alone is enough, and a run goes on with and without the profile.
         os.remove(path)
         plan = self.write("plan.json", text)
-        self.run_command("train", "--model", "nano", "--data", self.text(), "--plan", plan, "--steps", 2, "--eval-batches", 2,
-                         "--out", self.path("planned"))
+        self.run_command(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            self.text(),
+            "--plan",
+            plan,
+            "--steps",
+            2,
+            "--eval-batches",
+            2,
+            "--out",
+            self.path("planned"),
+        )
         self.assertEqual(self.weights("planned"), self.weights("plain"))
         report = self.run_command("inspect", plan, "--model", "nano").stdout
         self.assertIn("calibrated with 2 threads", report)
@@ -105,32 +144,67 @@ class CalibrateTest(CommandTest):
         path = self.profile()
         words = ["plan", "--model", "nano", "--vram", "64MiB", "--json", "--device", path]
         self.assertEqual(self.run_command(*words, "--threads", 2).stderr, "")
-        self.assertIn("measured with 2 threads, the plan is for 1", self.run_command(*words, "--threads", 1).stderr)
-        self.assertIn("measured in fp32", self.run_command(*words, "--threads", 2, "--precision", "bf16").stderr)
+        self.assertIn(
+            "measured with 2 threads, the plan is for 1", self.run_command(*words, "--threads", 1).stderr
+        )
+        self.assertIn(
+            "measured in fp32", self.run_command(*words, "--threads", 2, "--precision", "bf16").stderr
+        )
 
     def test_bad_profiles(self):
         good = self.profile()
         ops = json.loads(type(self).measured)["ops"]
         wrong = [
-            ({"format": "stowage-plan"}, "stowage-profile"), ({"version": 2}, "version 1, found 2"),
-            ({"device": "abacus"}, "abacus"), ({"device": None}, "device"), ({"threads": 0}, "threads"),
-            ({"threads": 10**9}, "threads"), ({"precision": "fp8"}, "fp8"), ({"launch_nanoseconds": 0}, "launch_nanoseconds"),
-            ({"launch_nanoseconds": -5}, "launch_nanoseconds"), ({"launch_nanoseconds": 1e300}, "launch_nanoseconds"),
-            ({"launch_nanoseconds": "fast"}, "launch_nanoseconds"), ({"product_permille": 10**6}, "product_permille"),
-            ({"stream_permille": 0.5}, "stream_permille"), ({"step_nanoseconds": None}, "step_nanoseconds"),
-            ({"ops": []}, "ops"), ({"ops": {"warp": ops["linear"]}}, "warp"), ({"ops": {"linear": [[[1]]]}}, "linear"),
+            ({"format": "stowage-plan"}, "stowage-profile"),
+            ({"version": 2}, "version 1, found 2"),
+            ({"device": "abacus"}, "abacus"),
+            ({"device": None}, "device"),
+            ({"threads": 0}, "threads"),
+            ({"threads": 10**9}, "threads"),
+            ({"precision": "fp8"}, "fp8"),
+            ({"launch_nanoseconds": 0}, "launch_nanoseconds"),
+            ({"launch_nanoseconds": -5}, "launch_nanoseconds"),
+            ({"launch_nanoseconds": 1e300}, "launch_nanoseconds"),
+            ({"launch_nanoseconds": "fast"}, "launch_nanoseconds"),
+            ({"product_permille": 10**6}, "product_permille"),
+            ({"stream_permille": 0.5}, "stream_permille"),
+            ({"step_nanoseconds": None}, "step_nanoseconds"),
+            ({"ops": []}, "ops"),
+            ({"ops": {"warp": ops["linear"]}}, "warp"),
+            ({"ops": {"linear": [[[1]]]}}, "linear"),
             ({"ops": {"linear": {**ops["linear"], "permille": 0}}}, "permille"),
             ({"ops": {"linear": {**ops["linear"], "permille": 100001}}}, "permille"),
-            ({"ops": {"linear": {"permille": 5}}}, "launch_nanoseconds"), ({"ops": {"linear": {}}}, "permille"),
+            ({"ops": {"linear": {"permille": 5}}}, "launch_nanoseconds"),
+            ({"ops": {"linear": {}}}, "permille"),
         ]
         for fields, says in wrong:
             self.refused("plan", *NANO, "--device", self.changed(**fields), says=["changed.json", says])
-        for text in ("", "{", "null", "[]", type(self).measured[:-20], type(self).measured + "x", "{\"a\":" * 500,
-                     type(self).measured.replace('"threads": 2', '"threads": NaN'), b"\xff\xfe"):
+        for text in (
+            "",
+            "{",
+            "null",
+            "[]",
+            type(self).measured[:-20],
+            type(self).measured + "x",
+            '{"a":' * 500,
+            type(self).measured.replace('"threads": 2', '"threads": NaN'),
+            b"\xff\xfe",
+        ):
             path = self.write("broken.json", text)
             self.refused("plan", *NANO, "--device", path, says=["broken.json", "profile: "])
-            self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("out"), "--device", path,
-                         says=["broken.json"])
+            self.refused(
+                "train",
+                *SMALL,
+                "--data",
+                self.text(),
+                "--steps",
+                1,
+                "--out",
+                self.path("out"),
+                "--device",
+                path,
+                says=["broken.json"],
+            )
         self.refused("plan", *NANO, "--device", self.path("none.json"), says=["none.json"])
         self.refused("plan", *NANO, "--device", str(self.folder), says=[str(self.folder)])
         self.assertFalse(os.path.exists(self.path("out")))
@@ -138,15 +212,40 @@ class CalibrateTest(CommandTest):
         absent = self.changed(device="rtx4090")
         words = [*NANO[:-1], "2GiB", "--device", absent, "--precision", "fp32"]
         self.assertEqual(self.plan(*words)["device"]["name"], "rtx4090")
-        self.refused("train", *words, "--data", self.text(), "--steps", 1, "--out", self.path("out"), expect=USAGE,
-                     says=["rtx4090", "profile is for planning only"])
+        self.refused(
+            "train",
+            *words,
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            self.path("out"),
+            expect=USAGE,
+            says=["rtx4090", "profile is for planning only"],
+        )
         self.run_command("plan", *NANO, "--device", good, expect=DONE)
 
     def test_a_plan_and_a_profile_are_not_both_taken(self):
         path = self.profile()
         plan = self.write("plan.json", self.run_command("plan", *NANO, "--json").stdout)
-        self.refused("train", "--model", "nano", "--data", self.text(), "--plan", plan, "--device", path, "--steps", 1, "--out",
-                     self.path("out"), expect=USAGE, says=["--device", "here.json"])
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            self.text(),
+            "--plan",
+            plan,
+            "--device",
+            path,
+            "--steps",
+            1,
+            "--out",
+            self.path("out"),
+            expect=USAGE,
+            says=["--device", "here.json"],
+        )
 
     def test_refuses_and_writes_nothing(self):
         self.profile()
@@ -156,10 +255,22 @@ class CalibrateTest(CommandTest):
         self.refused(*words, expect=USAGE, says=["--out"])
         self.refused(*words, "--out", str(self.folder), says=["folder"])
         self.refused(*words, "--out", self.path("no/such/file.json"), says=["no/such"])
-        self.refused(*words, "--out", old, "--device", "rtx4090", expect=USAGE, says=["rtx4090", "profile is for planning only"])
+        self.refused(
+            *words,
+            "--out",
+            old,
+            "--device",
+            "rtx4090",
+            expect=USAGE,
+            says=["rtx4090", "profile is for planning only"],
+        )
         self.refused(*words[:-1], "1KiB", "--out", old, expect=3, says=["nano does not fit"])
-        self.refused("calibrate", "--model", "nano", "--batch", 0, "--out", old, expect=USAGE, says=["--batch"])
-        self.refused("calibrate", "--model", "no-such-preset", "--batch", 1, "--out", old, says=["no-such-preset"])
+        self.refused(
+            "calibrate", "--model", "nano", "--batch", 0, "--out", old, expect=USAGE, says=["--batch"]
+        )
+        self.refused(
+            "calibrate", "--model", "no-such-preset", "--batch", 1, "--out", old, says=["no-such-preset"]
+        )
         self.assertEqual(files_of(self.folder), before)
 
 

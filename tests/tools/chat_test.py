@@ -1,4 +1,5 @@
 """Conversations: a model's chat template as Jinja2 carries it out, and `train`, `eval` and `generate` with it."""
+
 import gzip
 import json
 import os
@@ -6,10 +7,12 @@ import pathlib
 import subprocess
 import unittest
 
-import tokenizer_test   # its class by name would run here again
+import tokenizer_test  # its class by name would run here again
 from support import FAILED, USAGE, CommandTest
 
-GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "chat_templates.json").read_text(encoding="utf-8"))
+GOLDENS = json.loads(
+    (pathlib.Path(__file__).parent.parent / "golden" / "chat_templates.json").read_text(encoding="utf-8")
+)
 VALUES = pathlib.Path(__file__).parent.parent / "golden" / "jinja_values.jsonl.gz"
 RENDER = os.environ.get("RENDER_CHAT", "render_chat")
 TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
@@ -28,9 +31,13 @@ class ChatTemplateTest(CommandTest):
     def rendered(self, template, lines, tokens=None):
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
-        (folder / "tokenizer_config.json").write_text(json.dumps({**(tokens or {}), "chat_template": template}))
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps({**(tokens or {}), "chat_template": template})
+        )
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        done = subprocess.run([RENDER, "", folder], input=text, text=True, capture_output=True, check=True, encoding="utf-8")
+        done = subprocess.run(
+            [RENDER, "", folder], input=text, text=True, capture_output=True, check=True, encoding="utf-8"
+        )
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def said(self, template, *messages):
@@ -44,11 +51,21 @@ class ChatTemplateTest(CommandTest):
         for case in GOLDENS["cases"]:
             with self.subTest(case["name"]):
                 lines = case["lines"]
-                for number, (expected, found) in enumerate(zip(lines, self.rendered(case["template"], [l["line"] for l in lines], GOLDENS["tokens"]), strict=True)):
+                for number, (expected, found) in enumerate(
+                    zip(
+                        lines,
+                        self.rendered(case["template"], [l["line"] for l in lines], GOLDENS["tokens"]),
+                        strict=True,
+                    )
+                ):
                     if "error" in expected:
                         self.assertIn(expected["error"], found["error"], number)
                         continue
-                    self.assertEqual({key: found.get(key) for key in ("text", "prompt")}, {key: expected[key] for key in ("text", "prompt")}, number)
+                    self.assertEqual(
+                        {key: found.get(key) for key in ("text", "prompt")},
+                        {key: expected[key] for key in ("text", "prompt")},
+                        number,
+                    )
                     if "said" in expected:
                         self.assertEqual(found["said"], expected["said"], number)
 
@@ -60,7 +77,7 @@ class ChatTemplateTest(CommandTest):
         done = subprocess.run([RENDER], input=asked, capture_output=True, check=True, encoding="utf-8")
         refused = 0
         for (template, text), answer in zip(rows, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
-            if "error" in answer and text is not None:   # by name
+            if "error" in answer and text is not None:  # by name
                 self.assertEqual(answer["error"], "line 1: filter 'groupby' is not known here", template)
                 refused += 1
             else:
@@ -73,28 +90,75 @@ class ChatTemplateTest(CommandTest):
     def test_what_the_assistant_says_is_found(self):
         turns, thinking, headers = self.template("turns"), self.template("thinking"), self.template("headers")
         self.assertEqual(self.said(turns, user("q"), assistant("a")), ["a<|done|>\n"])
-        self.assertEqual(self.said(turns, user("same"), assistant("same"), user("same"), assistant("same")), ["same<|done|>\n"] * 2)
+        self.assertEqual(
+            self.said(turns, user("same"), assistant("same"), user("same"), assistant("same")),
+            ["same<|done|>\n"] * 2,
+        )
         self.assertEqual(self.said(headers, user("q"), assistant("  a \n")), ["a<e>"])
         # As it is asked for, with what was thought; before the last question without.
         self.assertEqual(self.said(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"])
-        self.assertEqual(self.said(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
-        self.assertEqual(self.said(thinking, user("q"), assistant("<think>\nso\n</think>\n\na1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
+        self.assertEqual(
+            self.said(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")),
+            ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"],
+        )
+        self.assertEqual(
+            self.said(
+                thinking, user("q"), assistant("<think>\nso\n</think>\n\na1"), user("q2"), assistant("a2")
+            ),
+            ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"],
+        )
         # Where the prompt that asks has thought already, and where what was said before is written anew with every question.
-        ready = thinking.replace("{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}", "{{- '<think>\\n\\n</think>\\n\\n' }}")
+        ready = thinking.replace(
+            "{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}",
+            "{{- '<think>\\n\\n</think>\\n\\n' }}",
+        )
         self.assertNotEqual(ready, thinking)
-        self.assertEqual(self.said(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")), ["so it is\n</think>\n\na1</a>\n"])
+        self.assertEqual(
+            self.said(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")),
+            ["so it is\n</think>\n\na1</a>\n"],
+        )
         moved = "{% set s = messages[0].content %}{% for m in messages[1:] %}{% if m.role == 'user' %}[{% if loop.last or loop.revindex == 2 %}{{ s }} {% endif %}{{ m.content }}]{% else %} {{ m.content }};{% endif %}{% endfor %}"
-        self.assertEqual(self.said(moved, {"role": "system", "content": "red"}, user("blue or red?"), assistant("red"), user("or blue?"), assistant("blue")), ["red;", " blue;"])
+        self.assertEqual(
+            self.said(
+                moved,
+                {"role": "system", "content": "red"},
+                user("blue or red?"),
+                assistant("red"),
+                user("or blue?"),
+                assistant("blue"),
+            ),
+            ["red;", " blue;"],
+        )
         # Where the end of a conversation has a token of its own, and where it begins with the assistant.
         ends = TURNS + "{% if not add_generation_prompt %}[end]{% endif %}"
-        self.assertEqual(self.said(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</>", "a2</>[end]"])
-        self.assertEqual(self.said(turns, assistant("first"), user("q"), assistant("a")), ["first<|done|>\n", "a<|done|>\n"])
+        self.assertEqual(
+            self.said(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</>", "a2</>[end]"]
+        )
+        self.assertEqual(
+            self.said(turns, assistant("first"), user("q"), assistant("a")),
+            ["first<|done|>\n", "a<|done|>\n"],
+        )
         # Who says nothing says nothing; what stands nowhere is not made up.
-        self.assertEqual(self.said("{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}", user("q"), assistant(""), user("r"), assistant("s")), ["<assistant>s"])
-        self.refused("{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}?{% endif %}{% endfor %}", "line[1]: ", messages=[user("q"), assistant("xyz")])
+        self.assertEqual(
+            self.said(
+                "{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}",
+                user("q"),
+                assistant(""),
+                user("r"),
+                assistant("s"),
+            ),
+            ["<assistant>s"],
+        )
+        self.refused(
+            "{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}?{% endif %}{% endfor %}",
+            "line[1]: ",
+            messages=[user("q"), assistant("xyz")],
+        )
 
-    CALLS = ("{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}"
-             "{% for c in m.tool_calls or [] %}[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}")
+    CALLS = (
+        "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}"
+        "{% for c in m.tool_calls or [] %}[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+    )
 
     def conversation(self, count):
         texts = ["a", " spaced ", "a", "two\nlines", "ä", "with an end\n", "\tx" * 9]
@@ -105,90 +169,225 @@ class ChatTemplateTest(CommandTest):
         compared, counts = 0, (18, 20, 36, 50, 64)
         for template in {case["template"]: 0 for case in GOLDENS["cases"]}:
             messages = self.conversation(78)
-            whole, *begins = self.rendered(template, [{"messages": messages}, *({"messages": messages[:count]} for count in counts)], GOLDENS["tokens"])
+            whole, *begins = self.rendered(
+                template,
+                [{"messages": messages}, *({"messages": messages[:count]} for count in counts)],
+                GOLDENS["tokens"],
+            )
             if "error" in whole:
                 continue
             self.assertTrue(whole["said"])
             for count, begin in zip(counts, begins, strict=True):
-                if "error" not in begin and whole["text"].startswith(begin["text"]) and len(whole["said"]) == 39:
+                if (
+                    "error" not in begin
+                    and whole["text"].startswith(begin["text"])
+                    and len(whole["said"]) == 39
+                ):
                     self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
                     compared += 1
         self.assertGreater(compared, 15)
         # A template that writes one message in its own way is looked at there.
-        odd = TURNS.replace("{{ m.content }}", "{% if loop.index == 50 %}-{% endif %}{{ m.content }}{% if loop.index == 52 %}-{% endif %}")
+        odd = TURNS.replace(
+            "{{ m.content }}",
+            "{% if loop.index == 50 %}-{% endif %}{{ m.content }}{% if loop.index == 52 %}-{% endif %}",
+        )
         said = self.said(odd, *self.conversation(78))
-        self.assertEqual((said[24][0], said[25][-4:-3], said[26][0]), ("-", "-", self.conversation(78)[53]["content"][0]))
+        self.assertEqual(
+            (said[24][0], said[25][-4:-3], said[26][0]), ("-", "-", self.conversation(78)[53]["content"][0])
+        )
 
     def test_work_of_long_conversations_is_linear(self):
         for template in (TURNS, self.template("turns"), self.template("headers")):
-            short, long = self.rendered(template, [{"messages": self.conversation(count)} for count in (200, 800)], GOLDENS["tokens"])
+            short, long = self.rendered(
+                template, [{"messages": self.conversation(count)} for count in (200, 800)], GOLDENS["tokens"]
+            )
             self.assertEqual(len(long["said"]), 400)
             self.assertLess(long["work"], 6 * short["work"])
 
     def test_calls_of_tools_are_said_too(self):
         call = {"type": "function", "function": {"name": "look", "arguments": {"at": "sky"}}}
-        messages = [user("q"), assistant("", tool_calls=[call]), {"role": "tool", "content": "blue"}, assistant("It is blue."), user("q2"), assistant("a2")]
-        self.assertEqual(self.said(self.CALLS, *messages), ["<think></think>[look({\"at\": \"sky\"})]</>", "It is blue.</>", "<think></think>a2</>"])
-        text = [user("q"), assistant("I look.", tool_calls=[call]), {"role": "tool", "content": "blue"}, assistant("It is blue.")]
-        self.assertEqual(self.said(self.CALLS, *text)[0], "<think></think>I look.[look({\"at\": \"sky\"})]</>")
-        self.refused(TURNS, "line[1]: ", messages=text)   # which writes none
+        messages = [
+            user("q"),
+            assistant("", tool_calls=[call]),
+            {"role": "tool", "content": "blue"},
+            assistant("It is blue."),
+            user("q2"),
+            assistant("a2"),
+        ]
+        self.assertEqual(
+            self.said(self.CALLS, *messages),
+            ['<think></think>[look({"at": "sky"})]</>', "It is blue.</>", "<think></think>a2</>"],
+        )
+        text = [
+            user("q"),
+            assistant("I look.", tool_calls=[call]),
+            {"role": "tool", "content": "blue"},
+            assistant("It is blue."),
+        ]
+        self.assertEqual(self.said(self.CALLS, *text)[0], '<think></think>I look.[look({"at": "sky"})]</>')
+        self.refused(TURNS, "line[1]: ", messages=text)  # which writes none
         self.assertIn("writes no calls of tools", self.rendered(TURNS, [{"messages": text}])[0]["error"])
         # Tools may be a text, as some data has them.
         tools = "{{ tools[0].function.name }}" + TURNS
-        self.assertEqual(self.rendered(tools, [{"messages": [user("q")], "tools": json.dumps([call])}])[0]["prompt"], "look<u>q</><a>")
+        self.assertEqual(
+            self.rendered(tools, [{"messages": [user("q")], "tools": json.dumps([call])}])[0]["prompt"],
+            "look<u>q</><a>",
+        )
 
     def test_a_message_may_be_a_part(self):
         parts = "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
         part = [{"type": "text", "text": "one"}]
-        self.assertEqual(self.said(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"])
-        self.refused(parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)])
-        self.refused("{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% endif %}.{% endfor %}", "does not write what the assistant says", messages=[user("q"), assistant(part)])
+        self.assertEqual(
+            self.said(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"]
+        )
+        self.refused(
+            parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)]
+        )
+        self.refused(
+            "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% endif %}.{% endfor %}",
+            "does not write what the assistant says",
+            messages=[user("q"), assistant(part)],
+        )
 
     def test_what_is_wrong_is_named_with_its_line(self):
-        for template, expected in [("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "a namespace inside of another value"), ("{{ 1" + "+1" * 5000 + " }}", "nested too deeply"),
-                                   ("{{ 'abcd' * 4611686018427387904 }}", "the text is too long"), ("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}", "nested too deeply"),
-                                   ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "it takes too long"), ("{{ [9223372036854775807, 1]|sum }}", "too large"), ("{{ 1 is divisibleby(0) }}", "division by 0"),
-                                   ("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"), ("{{ m.x }}", "line 1: 'm' is undefined"), ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
-                                   ("{% include 'x' %}", "line 1: {% include %} is not known here"), ("{{ 'x", "line 1: a string has no end"), ("{{ 1 + 'a' }}", "line 1: expected a whole number, found a string"), ("{{ raise_exception('no ' ~ 1) }}", "line 1: no 1"),
-                                   ("{{ 9223372036854775807 + 1 }}", "line 1: a whole number is too large"), ("{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", "too deeply"), ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "nested too deeply"),
-                                   ("{{ range(10000000) }}", "range is too long"), ("{{ 'x' * 999999999 }}", "the text is too long"), ("{% for a, b in [1] %}{% endfor %}", "expected a list, found a whole number"), ("{{ 1 // 0 }}", "division by 0"),
-                                   ("{% set messages.x = 1 %}", "expected a namespace"), ("{% break %}", "outside of a loop"), ("{{ messages[0](1) }}", "expected a function, found a mapping"), ("{{ strftime_now('%d') }}", "'strftime_now' is undefined")]:
+        for template, expected in [
+            ("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "a namespace inside of another value"),
+            ("{{ 1" + "+1" * 5000 + " }}", "nested too deeply"),
+            ("{{ 'abcd' * 4611686018427387904 }}", "the text is too long"),
+            (
+                "{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}",
+                "nested too deeply",
+            ),
+            (
+                "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+                "it takes too long",
+            ),
+            ("{{ [9223372036854775807, 1]|sum }}", "too large"),
+            ("{{ 1 is divisibleby(0) }}", "division by 0"),
+            ("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"),
+            ("{{ m.x }}", "line 1: 'm' is undefined"),
+            ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
+            ("{% include 'x' %}", "line 1: {% include %} is not known here"),
+            ("{{ 'x", "line 1: a string has no end"),
+            ("{{ 1 + 'a' }}", "line 1: expected a whole number, found a string"),
+            ("{{ raise_exception('no ' ~ 1) }}", "line 1: no 1"),
+            ("{{ 9223372036854775807 + 1 }}", "line 1: a whole number is too large"),
+            ("{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", "too deeply"),
+            ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "nested too deeply"),
+            ("{{ range(10000000) }}", "range is too long"),
+            ("{{ 'x' * 999999999 }}", "the text is too long"),
+            ("{% for a, b in [1] %}{% endfor %}", "expected a list, found a whole number"),
+            ("{{ 1 // 0 }}", "division by 0"),
+            ("{% set messages.x = 1 %}", "expected a namespace"),
+            ("{% break %}", "outside of a loop"),
+            ("{{ messages[0](1) }}", "expected a function, found a mapping"),
+            ("{{ strftime_now('%d') }}", "'strftime_now' is undefined"),
+        ]:
             with self.subTest(template[:40]):
                 self.refused(template, expected)
         # Little of a template makes no gigabytes and takes no hours.
         doubled = "{% set ns = namespace(x=[1]) %}" + "{% set ns.x = [ns.x, ns.x] %}" * 60
-        for template, expected in [("{{ range(100000)|join('a' * 16000000)|length }}", "the text is too long"), ("{{ ('a' * 10000)|replace('a', 'a' * 10000000)|length }}", "the text is too long"),
-                                   ("{{ ('a\n' * 1000000)|indent(1000)|length }}", "too long"), (doubled + "{{ ns.x|string|length }}", "too large"), (doubled + "{{ ns.x == ns.x }}", "too large"),
-                                   (doubled + "{{ ns.x|tojson }}", "too large"), ("{% for i in range(90000) %}{{ ('a' * 16000000)|trim|length }}{% endfor %}", "it takes too long")]:
+        for template, expected in [
+            ("{{ range(100000)|join('a' * 16000000)|length }}", "the text is too long"),
+            ("{{ ('a' * 10000)|replace('a', 'a' * 10000000)|length }}", "the text is too long"),
+            ("{{ ('a\n' * 1000000)|indent(1000)|length }}", "too long"),
+            (doubled + "{{ ns.x|string|length }}", "too large"),
+            (doubled + "{{ ns.x == ns.x }}", "too large"),
+            (doubled + "{{ ns.x|tojson }}", "too large"),
+            (
+                "{% for i in range(90000) %}{{ ('a' * 16000000)|trim|length }}{% endfor %}",
+                "it takes too long",
+            ),
+        ]:
             with self.subTest(template[-60:]):
                 self.refused(template, expected)
         # Nor does what goes over long values again and again, or holds many of them.
-        text, list_of = "{% set x = 'a' * 16000000 %}{% set y = x ~ 'b' %}", "{% set x = range(100000)|list %}"
-        for begin, body, expected in [(text, "{% set z = x %}", "it takes too long"), (text, "{% if x == y %}{% endif %}", "it takes too long"), (text, "{{ x.find('b') }}", "it takes too long"),
-                                      (text, "{% if x is eq(y) %}{% endif %}", "it takes too long"), (text, "{{ ['q']|map(attribute='q', default=x)|first|length }}", "it takes too long"),
-                                      (list_of, "{% if 'q' in x %}{% endif %}", "it takes too long"), (list_of, "{{ x.count(7) }}", "it takes too long"), (list_of, "{{ x[1:]|length }}", "it takes too long"),
-                                      (list_of, "{% for y in x %}{% break %}{% endfor %}", "it takes too long"), ("{% set ns = namespace(x=[]) %}", "{% set ns.x = ns.x + [i] %}", "it takes too long")]:
+        text, list_of = (
+            "{% set x = 'a' * 16000000 %}{% set y = x ~ 'b' %}",
+            "{% set x = range(100000)|list %}",
+        )
+        for begin, body, expected in [
+            (text, "{% set z = x %}", "it takes too long"),
+            (text, "{% if x == y %}{% endif %}", "it takes too long"),
+            (text, "{{ x.find('b') }}", "it takes too long"),
+            (text, "{% if x is eq(y) %}{% endif %}", "it takes too long"),
+            (text, "{{ ['q']|map(attribute='q', default=x)|first|length }}", "it takes too long"),
+            (list_of, "{% if 'q' in x %}{% endif %}", "it takes too long"),
+            (list_of, "{{ x.count(7) }}", "it takes too long"),
+            (list_of, "{{ x[1:]|length }}", "it takes too long"),
+            (list_of, "{% for y in x %}{% break %}{% endfor %}", "it takes too long"),
+            ("{% set ns = namespace(x=[]) %}", "{% set ns.x = ns.x + [i] %}", "it takes too long"),
+        ]:
             with self.subTest(body):
                 self.refused(begin + "{% for i in range(90000) %}" + body + "{% endfor %}", expected)
-        many = {"messages": [user("q")], "chat_template_kwargs": {name: {f"{name if i == 0 else ''}{i}": 1 for i in range(100000)} for name in ("one", "other")}}
-        same = {**many, "chat_template_kwargs": {"one": {f"a{i}": 1 for i in range(60000)}, "other": {f"a{i}": 1 for i in reversed(range(60000))}}}
+        many = {
+            "messages": [user("q")],
+            "chat_template_kwargs": {
+                name: {f"{name if i == 0 else ''}{i}": 1 for i in range(100000)} for name in ("one", "other")
+            },
+        }
+        same = {
+            **many,
+            "chat_template_kwargs": {
+                "one": {f"a{i}": 1 for i in range(60000)},
+                "other": {f"a{i}": 1 for i in reversed(range(60000))},
+            },
+        }
         for line, body, text in [(many, "{{ one == other }}", "False"), (same, "{{ one == other }}", "True")]:
             self.assertEqual(self.rendered(body, [line])[0]["prompt"], text)
-        self.assertIn("it takes too long", self.rendered("{% for i in range(90000) %}{{ one.nothing }}{% endfor %}", [many])[0]["error"])
-        for template, expected in [("{% for c in 'a' * 16000000 %}{% endfor %}", "a list is too long"), ("{{ ('a,' * 8000000).split(',')|length }}", "a list is too long"),
-                                   ("{{ range(100000)|map(attribute='q', default='a' * 16000000)|list|length }}", "a value is too large")]:
+        self.assertIn(
+            "it takes too long",
+            self.rendered("{% for i in range(90000) %}{{ one.nothing }}{% endfor %}", [many])[0]["error"],
+        )
+        for template, expected in [
+            ("{% for c in 'a' * 16000000 %}{% endfor %}", "a list is too long"),
+            ("{{ ('a,' * 8000000).split(',')|length }}", "a list is too long"),
+            (
+                "{{ range(100000)|map(attribute='q', default='a' * 16000000)|list|length }}",
+                "a value is too large",
+            ),
+        ]:
             with self.subTest(template):
                 self.refused(template, expected)
-        self.assertEqual(self.rendered("{{ ('üa' * 5000000)[-2] }}{{ ('aü' * 5000000)[:3] }}{{ ('ü' * 200000)|last }}{{ 'üa'|first }}{{ ('a' * 200000).count('aa') }}"
-                                       "{{ 'abcü'[::-2] }}{{ ''|first is defined }}", [{"messages": [user("q")]}])[0]["prompt"], "üaüaüü100000übFalse")
-        self.assertEqual(self.rendered("{{ range(100000)|unique|list|length }} {{ [1, true, 1.0, 'A', 'a', '1', 1.5, (1,), (1.0,)]|unique|list }}",
-                                       [{"messages": [user("q")]}])[0]["prompt"], "100000 [1, 'A', '1', 1.5, (1,)]")
-        self.assertEqual(self.rendered("{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|length }} {{ (' a' * 40000).split()|length }}", [{"messages": [user("q")]}])[0]["prompt"], "40001 0 40000")
-        self.assertEqual(self.rendered("{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}", [{"messages": [user("q")]}])[0]["prompt"], "bTrue")
+        self.assertEqual(
+            self.rendered(
+                "{{ ('üa' * 5000000)[-2] }}{{ ('aü' * 5000000)[:3] }}{{ ('ü' * 200000)|last }}{{ 'üa'|first }}{{ ('a' * 200000).count('aa') }}"
+                "{{ 'abcü'[::-2] }}{{ ''|first is defined }}",
+                [{"messages": [user("q")]}],
+            )[0]["prompt"],
+            "üaüaüü100000übFalse",
+        )
+        self.assertEqual(
+            self.rendered(
+                "{{ range(100000)|unique|list|length }} {{ [1, true, 1.0, 'A', 'a', '1', 1.5, (1,), (1.0,)]|unique|list }}",
+                [{"messages": [user("q")]}],
+            )[0]["prompt"],
+            "100000 [1, 'A', '1', 1.5, (1,)]",
+        )
+        self.assertEqual(
+            self.rendered(
+                "{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|length }} {{ (' a' * 40000).split()|length }}",
+                [{"messages": [user("q")]}],
+            )[0]["prompt"],
+            "40001 0 40000",
+        )
+        self.assertEqual(
+            self.rendered(
+                "{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}",
+                [{"messages": [user("q")]}],
+            )[0]["prompt"],
+            "bTrue",
+        )
         self.refused(TURNS, "at least one message, found none", messages=[])
         self.refused(TURNS, "line[0].role: expected a string", messages=[{"content": "x"}])
         self.refused(TURNS, "line[1]: the text is too long", messages=[user("q"), assistant("a" * 17000000)])
-        self.assertEqual(self.rendered([{"name": "default", "template": TURNS}, {"name": "tool_use", "template": "x"}], [{"messages": [user("q")]}])[0]["prompt"], "<u>q</><a>")
+        self.assertEqual(
+            self.rendered(
+                [{"name": "default", "template": TURNS}, {"name": "tool_use", "template": "x"}],
+                [{"messages": [user("q")]}],
+            )[0]["prompt"],
+            "<u>q</><a>",
+        )
 
 
 class ConversationsTest(CommandTest):
@@ -199,36 +398,97 @@ class ConversationsTest(CommandTest):
 
     def colours(self):
         pairs = list(COLOURS.items()) * 40
-        return self.conversations({"messages": [user(first[0]), assistant(first[1]), user(second[0]), assistant(second[1])]} for first, second in zip(pairs, pairs[7:] + pairs[:7]))
+        return self.conversations(
+            {"messages": [user(first[0]), assistant(first[1]), user(second[0]), assistant(second[1])]}
+            for first, second in zip(pairs, pairs[7:] + pairs[:7])
+        )
 
     def train_on(self, out, data, *more, model="nano", **how):
-        return self.run_command("train", "--model", model, "--data", data, "--batch", 4, "--seq", 48, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--document-end", 1,
-                                "--out", self.path(out), *more, **how)
+        return self.run_command(
+            "train",
+            "--model",
+            model,
+            "--data",
+            data,
+            "--batch",
+            4,
+            "--seq",
+            48,
+            "--vram",
+            "64MiB",
+            "--threads",
+            2,
+            "--eval-batches",
+            2,
+            "--document-end",
+            1,
+            "--out",
+            self.path(out),
+            *more,
+            **how,
+        )
 
     def test_a_model_learns_to_answer(self):
         data, template = self.colours(), self.write("turns.jinja", TURNS)
         said = self.train_on("run", data, "--chat-template", template, "--steps", 120, "--lr", "3e-3").stdout
-        learned = sum(len(m["content"]) + len("</>") for line in self.read(".", "talk.jsonl").splitlines() for m in json.loads(line)["messages"] if m["role"] == "assistant")
+        learned = sum(
+            len(m["content"]) + len("</>")
+            for line in self.read(".", "talk.jsonl").splitlines()
+            for m in json.loads(line)["messages"]
+            if m["role"] == "assistant"
+        )
         self.assertIn(f"examples    240, of which {learned:,} tokens are learned\n", said)
         self.assertEqual(self.read("run", "chat_template.jinja"), TURNS)
-        for thing, colour in COLOURS.items():   # by the run's own template
-            answer = self.run_command("generate", "--model", self.path("run"), "--chat", "--prompt", thing, "--tokens", len(colour) + 3, "--temperature", 0).stdout
+        for thing, colour in COLOURS.items():  # by the run's own template
+            answer = self.run_command(
+                "generate",
+                "--model",
+                self.path("run"),
+                "--chat",
+                "--prompt",
+                thing,
+                "--tokens",
+                len(colour) + 3,
+                "--temperature",
+                0,
+            ).stdout
             self.assertEqual(answer, f"{colour}</>\n")
         # A run goes on to the same bits, by the template that it was given.
         self.train_on("whole", data, "--chat-template", template, "--schedule", "constant", "--steps", 6)
         self.train_on("parts", data, "--chat-template", template, "--schedule", "constant", "--steps", 3)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "32MiB")
         self.assertEqual(self.weights("parts"), self.weights("whole"))
-        pathlib.Path(template).unlink()   # the run has its own
+        pathlib.Path(template).unlink()  # the run has its own
         self.run_command("train", "--resume", self.path("parts"), "--steps", 7)
-        self.refused("train", "--resume", self.path("parts"), "--no-chat-template", "--steps", 8, says=["--chat-template"])   # nano has none
-        evaluated = json.loads(self.run_command("eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json").stdout)
+        self.refused(
+            "train",
+            "--resume",
+            self.path("parts"),
+            "--no-chat-template",
+            "--steps",
+            8,
+            says=["--chat-template"],
+        )  # nano has none
+        evaluated = json.loads(
+            self.run_command(
+                "eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json"
+            ).stdout
+        )
         self.assertAlmostEqual(evaluated["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
 
     def test_a_template_without_an_end_of_turn_is_told(self):
-        data, open_end = self.colours(), self.write("open.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}")
+        data, open_end = (
+            self.colours(),
+            self.write(
+                "open.jinja",
+                "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}",
+            ),
+        )
         told = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
-        self.assertIn(f'stowage: warning: {open_end}: writes no end-of-turn token after an answer, but "\\u000a": the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens\n', told.stderr)
+        self.assertIn(
+            f'stowage: warning: {open_end}: writes no end-of-turn token after an answer, but "\\u000a": the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens\n',
+            told.stderr,
+        )
         self.assertEqual(told.stderr.count("no end-of-turn token"), 1)
         self.assertIn("chat_template.jinja", told.stdout.splitlines()[-1])
         told = self.train_on("turns", data, "--chat-template", self.write("turns.jinja", TURNS), "--steps", 1)
@@ -237,23 +497,66 @@ class ConversationsTest(CommandTest):
     def test_prompts_and_completions_may_be_messages(self):
         template = self.write("turns.jinja", TURNS)
         rows = [{"prompt": [user("a"), assistant("old"), user("b")], "completion": [assistant("new")]}] * 60
-        said = self.train_on("run", self.conversations(rows), "--chat-template", template, "--steps", 1).stdout
-        self.assertIn(f"of which {60 * len('new</>'):,} tokens are learned", said)   # not what was said before
+        said = self.train_on(
+            "run", self.conversations(rows), "--chat-template", template, "--steps", 1
+        ).stdout
+        self.assertIn(f"of which {60 * len('new</>'):,} tokens are learned", said)  # not what was said before
 
     def test_conversations_may_be_those_of_sharegpt(self):
         template, names = self.write("turns.jinja", TURNS), {"user": "human", "assistant": "gpt"}
-        messages = [[user("sky"), assistant("blue")], [user("sun"), assistant("yellow"), user("coal"), assistant("black")]] * 30
+        messages = [
+            [user("sky"), assistant("blue")],
+            [user("sun"), assistant("yellow"), user("coal"), assistant("black")],
+        ] * 30
         same = self.conversations({"messages": m} for m in messages)
-        other = self.conversations(({"conversations": [{"from": names[one["role"]], "value": one["content"]} for one in m]} for m in messages), "share.jsonl")
+        other = self.conversations(
+            (
+                {"conversations": [{"from": names[one["role"]], "value": one["content"]} for one in m]}
+                for m in messages
+            ),
+            "share.jsonl",
+        )
         for out, data in (("same", same), ("other", other)):
             self.train_on(out, data, "--chat-template", template, "--steps", 2)
         self.assertEqual(self.weights("same"), self.weights("other"))
-        named = self.conversations([{"system": "S", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}] * 60, "named.jsonl")
-        self.train_on("system", self.conversations([{"messages": [{"role": "system", "content": "S"}, user("a"), assistant("b")]}] * 60), "--chat-template", template, "--steps", 1)
+        named = self.conversations(
+            [
+                {
+                    "system": "S",
+                    "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}],
+                }
+            ]
+            * 60,
+            "named.jsonl",
+        )
+        self.train_on(
+            "system",
+            self.conversations(
+                [{"messages": [{"role": "system", "content": "S"}, user("a"), assistant("b")]}] * 60
+            ),
+            "--chat-template",
+            template,
+            "--steps",
+            1,
+        )
         self.train_on("named", named, "--chat-template", template, "--steps", 1)
         self.assertEqual(self.weights("named"), self.weights("system"))
-        self.refused("train", "--model", "nano", "--data", self.conversations([{"conversations": [{"from": "tool", "value": "x"}]}]), "--document-end", 1, "--chat-template", template,
-                     "--steps", 1, "--out", self.path("none"), says=["line 1: conversations[0].from: expected human, gpt or system, found \"tool\""])
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            self.conversations([{"conversations": [{"from": "tool", "value": "x"}]}]),
+            "--document-end",
+            1,
+            "--chat-template",
+            template,
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=['line 1: conversations[0].from: expected human, gpt or system, found "tool"'],
+        )
 
     def test_a_folder_brings_its_template(self):
         model = self.model("gpt2", next(iter(tokenizer_test.GOLDENS.values()))["tokenizer"])
@@ -261,41 +564,203 @@ class ConversationsTest(CommandTest):
         pathlib.Path(model, "tokenizer_config.json").write_text(json.dumps(config))
         self.train_on("run", self.colours(), "--steps", 1, model=model)
         self.assertEqual(json.loads(self.read("run", "tokenizer_config.json")), config)
-        self.run_command("generate", "--model", self.path("run"), "--chat", "--system", "Be brief.", "--prompt", "sky", "--tokens", 2)
+        self.run_command(
+            "generate",
+            "--model",
+            self.path("run"),
+            "--chat",
+            "--system",
+            "Be brief.",
+            "--prompt",
+            "sky",
+            "--tokens",
+            2,
+        )
 
     # A model cannot end its answers by a token that its tokenizer cuts. Names of roles may be text.
     def test_tokens_of_a_template_are_whole(self):
-        model, data = self.model("model", tokenizer_test.GOLDENS["gpt2"]["tokenizer"]), self.conversations([{"messages": [user("q"), assistant("a")]}] * 40)
-        turns = "{% for m in messages %}<|" + "{{ m.role }}" + "|>{{ m.content }}END{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+        model, data = (
+            self.model("model", tokenizer_test.GOLDENS["gpt2"]["tokenizer"]),
+            self.conversations([{"messages": [user("q"), assistant("a")]}] * 40),
+        )
+        turns = (
+            "{% for m in messages %}<|"
+            + "{{ m.role }}"
+            + "|>{{ m.content }}END{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+        )
         self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
-        says = ["model/chat_template.jinja: writes <|im_end|>", "model/tokenizer.json cuts into", "--chat-template"]
-        for words in (["train", "--model", model, "--data", data, "--batch", 4, "--seq", 48, "--steps", 1, "--document-end", 1, "--out", self.path("run")], ["generate", "--model", model, "--chat", "--prompt", "q"]):
+        says = [
+            "model/chat_template.jinja: writes <|im_end|>",
+            "model/tokenizer.json cuts into",
+            "--chat-template",
+        ]
+        for words in (
+            [
+                "train",
+                "--model",
+                model,
+                "--data",
+                data,
+                "--batch",
+                4,
+                "--seq",
+                48,
+                "--steps",
+                1,
+                "--document-end",
+                1,
+                "--out",
+                self.path("run"),
+            ],
+            ["generate", "--model", model, "--chat", "--prompt", "q"],
+        ):
             self.refused(*words, says=says)
         self.write("model/chat_template.jinja", turns.replace("END", "<|endoftext|>"))
-        self.run_command("generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1)
-        self.write("model/tokenizer_config.json", json.dumps({"eos_token": "<|im_end|>"}))   # which makes it one
+        self.run_command(
+            "generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1
+        )
+        self.write(
+            "model/tokenizer_config.json", json.dumps({"eos_token": "<|im_end|>"})
+        )  # which makes it one
         self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
-        self.run_command("generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1)
+        self.run_command(
+            "generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1
+        )
 
     def test_mistakes_are_named(self):
         data = self.colours()
-        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--steps", 1, "--out", self.path("none"), says=["talk.jsonl", "--chat-template"])
-        self.refused("train", "--model", "nano", "--data", data, "--chat-template", self.path("missing"), "--steps", 1, "--out", self.path("none"), expect=USAGE, says=["--chat-template", "missing"])
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            data,
+            "--document-end",
+            1,
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=["talk.jsonl", "--chat-template"],
+        )
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            data,
+            "--chat-template",
+            self.path("missing"),
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            expect=USAGE,
+            says=["--chat-template", "missing"],
+        )
         wrong = self.write("wrong.jinja", "{{ messages|nothing }}")
-        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--chat-template", wrong, "--steps", 1, "--out", self.path("none"), says=["line 1: messages: ", "wrong.jinja, line 1: filter 'nothing'"])
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            data,
+            "--document-end",
+            1,
+            "--chat-template",
+            wrong,
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=["line 1: messages: ", "wrong.jinja, line 1: filter 'nothing'"],
+        )
         template = self.write("turns.jinja", TURNS)
-        for row, expected in [({"messages": [user("q")]}, "1 empty; expected completions, texts, or messages of the assistant"), ({"messages": "q"}, "expected an array"), ({"messages": [user("q")], "text": "t"}, "\"messages\", \"text\""),
-                              ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"), ({"messages": []}, "1 empty")]:
-            self.refused("train", "--model", "nano", "--data", self.conversations([row]), "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=[expected])
-        self.refused("train", "--model", "nano", "--tokenizer", "ids", "--data", data, "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=["messages: is for text"])
+        for row, expected in [
+            ({"messages": [user("q")]}, "1 empty; expected completions, texts, or messages of the assistant"),
+            ({"messages": "q"}, "expected an array"),
+            ({"messages": [user("q")], "text": "t"}, '"messages", "text"'),
+            ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"),
+            ({"messages": []}, "1 empty"),
+        ]:
+            self.refused(
+                "train",
+                "--model",
+                "nano",
+                "--data",
+                self.conversations([row]),
+                "--document-end",
+                1,
+                "--chat-template",
+                template,
+                "--steps",
+                1,
+                "--out",
+                self.path("none"),
+                says=[expected],
+            )
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--tokenizer",
+            "ids",
+            "--data",
+            data,
+            "--document-end",
+            1,
+            "--chat-template",
+            template,
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=["messages: is for text"],
+        )
         # What is no UTF-8 is named before a template sees it.
         upper = self.write("upper.jinja", "{% for m in messages %}{{ m.content|upper }}{% endfor %}")
-        bad = self.write("bad.jsonl", json.dumps({"messages": [user("abcd?"), assistant("a")]}).encode().replace(b"?", b"\xff"))
-        self.refused("train", "--model", "nano", "--data", bad, "--document-end", 1, "--chat-template", upper, "--steps", 1, "--out", self.path("none"), says=["bad.jsonl, line 1", "expected UTF-8"])
-        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--chat-template", self.write("broken.jinja", b"{{ 'abcd\xff'|upper }}"), "--steps", 1, "--out",
-                     self.path("none"), says=["broken.jinja: expected UTF-8, found none at byte 8"])
-        self.refused("generate", "--model", "nano", "--chat", "--prompt", "q", says=["--chat", "--chat-template"])
-        self.refused("generate", "--model", "nano", "--system", "S", "--prompt", "q", expect=USAGE, says=["--chat"])
+        bad = self.write(
+            "bad.jsonl",
+            json.dumps({"messages": [user("abcd?"), assistant("a")]}).encode().replace(b"?", b"\xff"),
+        )
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            bad,
+            "--document-end",
+            1,
+            "--chat-template",
+            upper,
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=["bad.jsonl, line 1", "expected UTF-8"],
+        )
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            data,
+            "--document-end",
+            1,
+            "--chat-template",
+            self.write("broken.jinja", b"{{ 'abcd\xff'|upper }}"),
+            "--steps",
+            1,
+            "--out",
+            self.path("none"),
+            says=["broken.jinja: expected UTF-8, found none at byte 8"],
+        )
+        self.refused(
+            "generate", "--model", "nano", "--chat", "--prompt", "q", says=["--chat", "--chat-template"]
+        )
+        self.refused(
+            "generate", "--model", "nano", "--system", "S", "--prompt", "q", expect=USAGE, says=["--chat"]
+        )
 
 
 if __name__ == "__main__":

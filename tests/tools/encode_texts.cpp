@@ -1,5 +1,6 @@
-// Encodes texts for tests: `encode_texts TOKENIZER` reads one JSON object a line, {"text": …, "second": …} or {"words": […]}, with the options
-// "special", "max_tokens" and "truncation"; or {"decode": […]}, tokens. It writes the encoding, the text, or the error, as one JSON object a line.
+// Encodes texts for tests: `encode_texts TOKENIZER` reads one JSON object a line, {"text": …, "second": …} or
+// {"words": […]}, with the options "special", "max_tokens" and "truncation"; or {"decode": […]}, tokens. It
+// writes the encoding, the text, or the error, as one JSON object a line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +24,8 @@ namespace {
 
 EncodeOptions options_of(const JsonView& asked) {
   using enum Truncation;
-  static const std::map<std::string, Truncation> ways{{"longest_first", longest_first}, {"only_first", only_first}, {"only_second", only_second}};
+  static const std::map<std::string, Truncation> ways{
+      {"longest_first", longest_first}, {"only_first", only_first}, {"only_second", only_second}};
   EncodeOptions options;
   options.special_tokens = asked.at("special").flag_or(true);
   if (!asked.at("max_tokens").is_null()) options.max_tokens = asked.at("max_tokens").whole(UINT64_MAX);
@@ -39,7 +41,9 @@ Encoding encode(const Tokenizer& tokenizer, const JsonView& asked) {
     return tokenizer.encode_words(texts, "words", options);
   }
   const JsonView second = asked.at("second");
-  return tokenizer.encode(asked.at("text").text(), second.is_null() ? std::nullopt : std::optional<std::string_view>(second.text()), "text", options);
+  return tokenizer.encode(asked.at("text").text(),
+                          second.is_null() ? std::nullopt : std::optional<std::string_view>(second.text()),
+                          "text", options);
 }
 
 std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
@@ -64,15 +68,17 @@ std::string answer(const Tokenizer& tokenizer, const std::string& line) {
     const JsonValue value = read_json(line, "line");
     if (const JsonView asked = JsonView(value, "line: ").at("decode"); !asked.is_null()) {
       std::vector<int32_t> tokens;
-      for (const JsonView& token : asked.elements()) tokens.push_back(static_cast<int32_t>(token.whole(INT32_MAX)));
-      return fmt::format(R"({{"text": {}, "slowly": {}}})", json_quoted(decode(tokenizer, tokens)), json_quoted(decode_slowly(tokenizer, tokens)));
+      for (const JsonView& token : asked.elements())
+        tokens.push_back(static_cast<int32_t>(token.whole(INT32_MAX)));
+      return fmt::format(R"({{"text": {}, "slowly": {}}})", json_quoted(decode(tokenizer, tokens)),
+                         json_quoted(decode_slowly(tokenizer, tokens)));
     }
     const Encoding encoding = encode(tokenizer, JsonView(value, "line: "));
-    return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})", fmt::join(encoding.tokens, ","), fmt::join(encoding.token_types, ","),
-                       fmt::join(encoding.word_ids, ","), encoding.is_truncated, json_quoted(decode(tokenizer, encoding.tokens)));
-  } catch (const Failure& failure) {
-    return fmt::format(R"({{"error": {}}})", json_quoted(failure.what()));
-  }
+    return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})",
+                       fmt::join(encoding.tokens, ","), fmt::join(encoding.token_types, ","),
+                       fmt::join(encoding.word_ids, ","), encoding.is_truncated,
+                       json_quoted(decode(tokenizer, encoding.tokens)));
+  } catch (const Failure& failure) { return fmt::format(R"({{"error": {}}})", json_quoted(failure.what())); }
 }
 
 }  // namespace

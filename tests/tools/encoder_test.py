@@ -1,4 +1,5 @@
 """Encoders: `train`, `eval` and `classify` on texts and pairs of texts, from a folder with BERT's vocab.txt."""
+
 import csv
 import io
 import json
@@ -8,19 +9,56 @@ from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
 
 COLOURS = ["red", "green", "blue"]
 WORDS = COLOURS + ["a", "the", "box", "ball", "is", "not", "here", "big", "small"]
-BERT = {"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 40, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 96, "max_position_embeddings": 48, "type_vocab_size": 2, "pad_token_id": 0, "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0}
-DISTILBERT = {"model_type": "distilbert", "architectures": ["DistilBertModel"], "vocab_size": 40, "dim": 48, "n_layers": 2, "n_heads": 4, "hidden_dim": 96,
-              "max_position_embeddings": 48, "pad_token_id": 0, "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
-MODERNBERT = {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 40, "hidden_size": 48, "num_hidden_layers": 2,
-              "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 48, "pad_token_id": 0, "local_attention": 8, "classifier_pooling": "mean"}
+BERT = {
+    "model_type": "bert",
+    "architectures": ["BertModel"],
+    "vocab_size": 40,
+    "hidden_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "max_position_embeddings": 48,
+    "type_vocab_size": 2,
+    "pad_token_id": 0,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+DISTILBERT = {
+    "model_type": "distilbert",
+    "architectures": ["DistilBertModel"],
+    "vocab_size": 40,
+    "dim": 48,
+    "n_layers": 2,
+    "n_heads": 4,
+    "hidden_dim": 96,
+    "max_position_embeddings": 48,
+    "pad_token_id": 0,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "seq_classif_dropout": 0.0,
+}
+MODERNBERT = {
+    "model_type": "modernbert",
+    "architectures": ["ModernBertForMaskedLM"],
+    "vocab_size": 40,
+    "hidden_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 48,
+    "pad_token_id": 0,
+    "local_attention": 8,
+    "classifier_pooling": "mean",
+}
 
 
 class EncoderTest(CommandTest):
     def model_folder(self, config=BERT, name="bert"):
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        self.write(f"{name}/vocab.txt", "".join(word + "\n" for word in special + WORDS + ["##" + letter for letter in "abcdefghij"]))
+        self.write(
+            f"{name}/vocab.txt",
+            "".join(word + "\n" for word in special + WORDS + ["##" + letter for letter in "abcdefghij"]),
+        )
         self.write(f"{name}/config.json", json.dumps(config))
         return self.path(name)
 
@@ -38,7 +76,10 @@ class EncoderTest(CommandTest):
     # A pair's label is the colour of the second text.
     def pairs(self, count, seed):
         draw = random.Random(seed)
-        return [(f"the {draw.choice(COLOURS)} box", f"a {colour} ball", colour) for colour in (draw.choice(COLOURS) for _ in range(count))]
+        return [
+            (f"the {draw.choice(COLOURS)} box", f"a {colour} ball", colour)
+            for colour in (draw.choice(COLOURS) for _ in range(count))
+        ]
 
     def table(self, rows, name, header):
         out = io.StringIO()
@@ -48,17 +89,46 @@ class EncoderTest(CommandTest):
         return self.write(name, out.getvalue())
 
     def train_on(self, data, *more, model=None, out="run", expect=0):
-        return self.run_command("train", "--model", model or self.model_folder(), "--data", data, "--batch", 8, "--seq", 48, "--vram", "64MiB", "--threads", 2,
-                                "--eval-batches", 2, "--out", self.path(out), *more, expect=expect)
+        return self.run_command(
+            "train",
+            "--model",
+            model or self.model_folder(),
+            "--data",
+            data,
+            "--batch",
+            8,
+            "--seq",
+            48,
+            "--vram",
+            "64MiB",
+            "--threads",
+            2,
+            "--eval-batches",
+            2,
+            "--out",
+            self.path(out),
+            *more,
+            expect=expect,
+        )
 
     def said(self, *words):
-        return [json.loads(line) for line in self.run_command("classify", "--model", self.path("run"), *words, "--json").stdout.splitlines()]
+        return [
+            json.loads(line)
+            for line in self.run_command(
+                "classify", "--model", self.path("run"), *words, "--json"
+            ).stdout.splitlines()
+        ]
 
     def test_texts_with_labels(self):
-        told = self.train_on(self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3").stdout
+        told = self.train_on(
+            self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3"
+        ).stdout
         self.assertIn("bert, 2 layers", told)
         self.assertIn("examples    400, each with one of 3 labels\n", told)
-        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
+        self.assertRegex(
+            told,
+            r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+        )
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["BertForSequenceClassification"])
         self.assertEqual(config["id2label"], {str(i): colour for i, colour in enumerate(sorted(COLOURS))})
@@ -71,7 +141,11 @@ class EncoderTest(CommandTest):
         # One by one, which lie alone in their sample: the same to the last digit.
         for (text, _), answer in list(zip(unseen, answers))[:5]:
             self.assertEqual(self.said("--text", text), [answer])
-        evaluated = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", self.path("unseen.csv"), "--all", "--json").stdout)
+        evaluated = json.loads(
+            self.run_command(
+                "eval", "--model", self.path("run"), "--data", self.path("unseen.csv"), "--all", "--json"
+            ).stdout
+        )
         self.assertAlmostEqual(evaluated["accuracy"], right / len(unseen), places=6)
         self.check_metrics(evaluated, [label for _, label in unseen], [answer["label"] for answer in answers])
 
@@ -81,13 +155,21 @@ class EncoderTest(CommandTest):
             both = sum(label == of and answer == of for label, answer in zip(labels, answers))
             either = labels.count(of) + answers.count(of)
             return 2 * both / either
+
         self.assertAlmostEqual(evaluated["f1_macro"], sum(map(f1, COLOURS)) / len(COLOURS), places=9)
         self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=6)
+
         # The correlation of what each says of whether two things are alike: over all pairs of texts' covariances.
         def covariance(xs, ys):
             n = len(xs)
-            return sum((xs[i] == of) * (ys[i] == of) for i in range(n) for of in COLOURS) / n - sum(xs.count(of) * ys.count(of) for of in COLOURS) / n**2
-        expected = covariance(labels, answers) / (covariance(labels, labels) * covariance(answers, answers))**0.5
+            return (
+                sum((xs[i] == of) * (ys[i] == of) for i in range(n) for of in COLOURS) / n
+                - sum(xs.count(of) * ys.count(of) for of in COLOURS) / n**2
+            )
+
+        expected = (
+            covariance(labels, answers) / (covariance(labels, labels) * covariance(answers, answers)) ** 0.5
+        )
         self.assertAlmostEqual(evaluated["matthews"], expected, places=9)
 
     def test_a_batch_may_be_cut_in_any_way(self):
@@ -99,76 +181,154 @@ class EncoderTest(CommandTest):
     def test_pairs_of_texts(self):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
         told = self.train_on(data, "--steps", 120, "--lr", "3e-3").stdout
-        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
+        self.assertRegex(
+            told,
+            r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+        )
         unseen = self.pairs(100, 4)
-        lines = "".join(json.dumps({"text": one, "text_pair": other, "label": label}) + "\n" for one, other, label in unseen)
+        lines = "".join(
+            json.dumps({"text": one, "text_pair": other, "label": label}) + "\n"
+            for one, other, label in unseen
+        )
         answers = self.said("--data", self.write("unseen.jsonl", lines))
-        self.assertGreaterEqual(sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95)
+        self.assertGreaterEqual(
+            sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95
+        )
 
     # Models without types of tokens see what lies between the texts.
     def test_pairs_without_types_of_tokens(self):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
         for config in [DISTILBERT, MODERNBERT]:
             kind = config["model_type"]
-            told = self.train_on(data, "--steps", 120, "--lr", "3e-3", model=self.model_folder(config, kind), out=f"run-{kind}").stdout
+            told = self.train_on(
+                data, "--steps", 120, "--lr", "3e-3", model=self.model_folder(config, kind), out=f"run-{kind}"
+            ).stdout
             self.assertIn(f"{kind}, 2 layers", told)
-            self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
-        self.assertEqual(json.loads(self.read("run-modernbert", "config.json"))["architectures"], ["ModernBertForSequenceClassification"])
+            self.assertRegex(
+                told,
+                r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+            )
+        self.assertEqual(
+            json.loads(self.read("run-modernbert", "config.json"))["architectures"],
+            ["ModernBertForSequenceClassification"],
+        )
 
     def test_pairs_are_for_encoders(self):
         data = self.table(self.pairs(20, 3), "pairs.csv", ["text", "text_pair", "label"])
         told = self.train_on(data, "--steps", 1, model="nano", expect=FAILED).stderr
         self.assertIn("has two texts, which the model does not tell apart: it has no types of tokens", told)
-        empty = self.table([("the box", " ", "same"), ("a", "b", "other")], "empty.csv", ["text", "text_pair", "label"])
+        empty = self.table(
+            [("the box", " ", "same"), ("a", "b", "other")], "empty.csv", ["text", "text_pair", "label"]
+        )
         self.assertIn('"text_pair" is empty', self.train_on(empty, "--steps", 1, expect=FAILED).stderr)
 
     def test_longer_texts_are_cut_and_counted(self):
         rows = [("the " * 100 + colour, colour) for colour in COLOURS] + self.rows(40, 5)
         told = self.train_on(self.table(rows, "texts.csv", ["text", "label"]), "--steps", 1).stdout
         self.assertRegex(told, r"3 (of them )?.*(longer|cut)")
-        told = self.run_command("train", "--model", self.model_folder(), "--data", self.path("texts.csv"), "--batch", 8, "--seq", 49, "--steps", 1, "--out", self.path("long"),
-                                expect=USAGE).stderr
+        told = self.run_command(
+            "train",
+            "--model",
+            self.model_folder(),
+            "--data",
+            self.path("texts.csv"),
+            "--batch",
+            8,
+            "--seq",
+            49,
+            "--steps",
+            1,
+            "--out",
+            self.path("long"),
+            expect=USAGE,
+        ).stderr
         self.assertIn("the model has 48 positions", told)
 
     def test_an_encoder_needs_labels(self):
         text = self.write("text.txt", "the red box is here\n" * 100)
         told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
-        self.assertIn(f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, which does not generate text: give it texts with labels", told)
-        for rows, what in (([{"prompt": "red", "completion": "box"}] * 9, "examples without labels"), ([{"messages": [{"role": "user", "content": "red"}]}] * 9, "examples without labels"),
-                           ([{"prompt": "a", "chosen": "red", "rejected": "box"}] * 9, "pairs of answers"), ([{"text": "red"}] * 9, "examples without labels")):
+        self.assertIn(
+            f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, which does not generate text: give it texts with labels",
+            told,
+        )
+        for rows, what in (
+            ([{"prompt": "red", "completion": "box"}] * 9, "examples without labels"),
+            ([{"messages": [{"role": "user", "content": "red"}]}] * 9, "examples without labels"),
+            ([{"prompt": "a", "chosen": "red", "rejected": "box"}] * 9, "pairs of answers"),
+            ([{"text": "red"}] * 9, "examples without labels"),
+        ):
             data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
             told = self.train_on(data, "--steps", 1, expect=FAILED).stderr
             self.assertIn(f"rows.jsonl: has {what}, and ", told)
             self.assertIn("(--task masked)", told)
         self.train_on(text, "--steps", 1, "--task", "masked", out="masked")
-        self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
+        self.assertIn(
+            "is an encoder without labels",
+            self.run_command(
+                "classify", "--model", self.model_folder(), "--text", "red", expect=USAGE
+            ).stderr,
+        )
 
     # A classifier that was trained a little.
     def base(self, config=BERT, name="base"):
-        self.train_on(self.table(self.rows(60, 7), "base.csv", ["text", "label"]), "--steps", 2, model=self.model_folder(config, f"untrained_{name}"), out=name)
+        self.train_on(
+            self.table(self.rows(60, 7), "base.csv", ["text", "label"]),
+            "--steps",
+            2,
+            model=self.model_folder(config, f"untrained_{name}"),
+            out=name,
+        )
         return self.path(name)
 
     def tensors(self, run):
         data = self.weights(run)
         size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:8 + size])
-        return {name: data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]] for name, about in header.items() if name != "__metadata__"}
+        header = json.loads(data[8 : 8 + size])
+        return {
+            name: data[8 + size + about["data_offsets"][0] : 8 + size + about["data_offsets"][1]]
+            for name, about in header.items()
+            if name != "__metadata__"
+        }
 
     def adapters(self, run):
         return (self.folder / run / "adapter_model.safetensors").read_bytes()
 
     def test_adapters_learn_go_on_and_merge(self):
         base, data = self.base(), self.table(self.rows(400, 1), "texts.csv", ["text", "label"])
-        words = ["--lora", 8, "--lora-targets", "query,value,output.dense", "--schedule", "constant", "--warmup", 0, "--lr", "1e-2"]
+        words = [
+            "--lora",
+            8,
+            "--lora-targets",
+            "query,value,output.dense",
+            "--schedule",
+            "constant",
+            "--warmup",
+            0,
+            "--lr",
+            "1e-2",
+        ]
         told = self.train_on(data, *words, "--steps", 60, model=base).stdout
-        self.assertRegex(told, r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n")
-        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
+        self.assertRegex(
+            told, r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n"
+        )
+        self.assertRegex(
+            told,
+            r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+        )
         config = json.loads(self.read("run", "adapter_config.json"))
-        self.assertEqual((config["task_type"], config["modules_to_save"], config["target_modules"]), ("SEQ_CLS", ["classifier", "score"], ["output.dense", "query", "value"]))
+        self.assertEqual(
+            (config["task_type"], config["modules_to_save"], config["target_modules"]),
+            ("SEQ_CLS", ["classifier", "score"], ["output.dense", "query", "value"]),
+        )
         asked = ["--text", "a red box", "--text", "the big ball is green"]
         answers = self.said(*asked)
         self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
-        merged = [json.loads(line) for line in self.run_command("classify", "--model", self.path("merged"), *asked, "--json").stdout.splitlines()]
+        merged = [
+            json.loads(line)
+            for line in self.run_command(
+                "classify", "--model", self.path("merged"), *asked, "--json"
+            ).stdout.splitlines()
+        ]
         self.assertEqual([answer["label"] for answer in merged], [answer["label"] for answer in answers])
         self.train_on(data, *words, "--steps", 25, model=base, out="parts")
         self.run_command("train", "--resume", self.path("parts"), "--steps", 60, "--micro-batch", 1)
@@ -190,12 +350,46 @@ class EncoderTest(CommandTest):
         before, after = self.tensors("base"), self.tensors("run")
         for name, values in after.items():
             self.assertEqual(values == before[name], "embeddings" in name or "layer.0." in name, name)
-        self.assertIn("embeddings, blocks, blocks.0-1", self.train_on(data, "--steps", 3, "--freeze", "layers", model=base, out="none", expect=USAGE).stderr)
+        self.assertIn(
+            "embeddings, blocks, blocks.0-1",
+            self.train_on(
+                data, "--steps", 3, "--freeze", "layers", model=base, out="none", expect=USAGE
+            ).stderr,
+        )
 
     def test_plans(self):
-        plan = json.loads(self.run_command("plan", "--model", "bert-large", "--labels", 2, "--batch", 32, "--seq", 512, "--device", "a100-80gb", "--json").stdout)
+        plan = json.loads(
+            self.run_command(
+                "plan",
+                "--model",
+                "bert-large",
+                "--labels",
+                2,
+                "--batch",
+                32,
+                "--seq",
+                512,
+                "--device",
+                "a100-80gb",
+                "--json",
+            ).stdout
+        )
         self.assertTrue(plan["fits"] and plan["search"]["proven"])
         self.assertEqual(plan["model"]["architecture"], "bert")
-        told = self.run_command("plan", "--model", "bert-base", "--labels", 2, "--batch", 8, "--vram", "64MiB", expect=DOES_NOT_FIT)
+        told = self.run_command(
+            "plan",
+            "--model",
+            "bert-base",
+            "--labels",
+            2,
+            "--batch",
+            8,
+            "--vram",
+            "64MiB",
+            expect=DOES_NOT_FIT,
+        )
         self.assertIn("the smallest that works is", told.stdout)
-        self.assertIn("it needs labels", self.run_command("plan", "--model", "bert-base", "--batch", 8, expect=FAILED).stderr)
+        self.assertIn(
+            "it needs labels",
+            self.run_command("plan", "--model", "bert-base", "--batch", 8, expect=FAILED).stderr,
+        )

@@ -1,4 +1,5 @@
 """Tokenizers of encoder models: WordPiece and Unigram, pairs, words and truncation."""
+
 import base64
 import json
 import lzma
@@ -13,15 +14,26 @@ from support import FAILED, CommandTest
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
-from encoder_asking import BLOCK, CHARSMAP, asked, digests   # noqa: E402
-from encoder_lines import lines   # noqa: E402
+from encoder_asking import BLOCK, CHARSMAP, asked, digests  # noqa: E402
+from encoder_lines import lines  # noqa: E402
 
 ENCODE_TEXTS = os.environ.get("ENCODE_TEXTS", "encode_texts")
 GOLDENS = json.loads((GOLDEN / "encoder_tokens.json").read_text())
 RULES = base64.b64encode(lzma.decompress(base64.b85decode(GOLDENS["charsmap"]))).decode()
 
-LETTERS = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"?": 0, "a": 1, "b": 2, "##b": 3, "ab": 4, "[": 5, "]": 6}}
-SCORES = {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", -1.5], ["b", -2], ["ab", -3]], "byte_fallback": False}
+LETTERS = {
+    "type": "WordPiece",
+    "unk_token": "?",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+    "vocab": {"?": 0, "a": 1, "b": 2, "##b": 3, "ab": 4, "[": 5, "]": 6},
+}
+SCORES = {
+    "type": "Unigram",
+    "unk_id": 0,
+    "vocab": [["?", 0], ["a", -1.5], ["b", -2], ["ab", -3]],
+    "byte_fallback": False,
+}
 
 
 class EncoderTokensTest(CommandTest):
@@ -37,8 +49,14 @@ class EncoderTokensTest(CommandTest):
         return self.write("vocab.txt", "".join(f"{token}\n" for token in golden["vocabulary"]))
 
     def ask(self, tokenizer, questions):
-        said = subprocess.run([ENCODE_TEXTS, tokenizer], input="".join(json.dumps(question) + "\n" for question in questions).encode(), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=600, check=False)
+        said = subprocess.run(
+            [ENCODE_TEXTS, tokenizer],
+            input="".join(json.dumps(question) + "\n" for question in questions).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=600,
+            check=False,
+        )
         self.assertEqual(said.returncode, 0, said.stderr.decode())
         answers = [json.loads(line) for line in said.stdout.decode().split("\n")[:-1]]
         self.assertEqual(len(answers), len(questions))
@@ -50,7 +68,14 @@ class EncoderTokensTest(CommandTest):
     def refuses(self, *says, name="t.json", **files):
         for file, content in files.items():
             self.write(file.replace("__", "."), content if isinstance(content, str) else json.dumps(content))
-        said = subprocess.run([ENCODE_TEXTS, self.path(name)], input=b'{"text": "ab"}\n', stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
+        said = subprocess.run(
+            [ENCODE_TEXTS, self.path(name)],
+            input=b'{"text": "ab"}\n',
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=600,
+            check=False,
+        )
         self.assertEqual(said.returncode, FAILED, said.stdout)
         for part in (name, *says):
             self.assertIn(part, said.stderr.decode())
@@ -64,37 +89,86 @@ class EncoderTokensTest(CommandTest):
                     answers = self.ask(path, of_kind)
                     for question, answer in zip(of_kind, answers):
                         if "max_tokens" in question:
-                            answer.pop("text", None)   # it may end inside a character
+                            answer.pop("text", None)  # it may end inside a character
                     problems = {answer["error"] for answer in answers if "error" in answer}
-                    self.assertTrue(all("cannot be truncated to" in problem for problem in problems), problems)
+                    self.assertTrue(
+                        all("cannot be truncated to" in problem for problem in problems), problems
+                    )
                     found = digests([None if "error" in answer else answer for answer in answers])
-                    self.assertEqual([number * BLOCK for number, pair in enumerate(zip(found, golden["digests"][kind])) if pair[0] != pair[1]], [], "blocks of lines from these on")
+                    self.assertEqual(
+                        [
+                            number * BLOCK
+                            for number, pair in enumerate(zip(found, golden["digests"][kind]))
+                            if pair[0] != pair[1]
+                        ],
+                        [],
+                        "blocks of lines from these on",
+                    )
                     self.assertEqual(len(found), len(golden["digests"][kind]))
             for file in self.folder.iterdir():
                 file.unlink()
 
     def test_a_folder_with_vocab_txt_alone_has_a_tokenizer(self):
         golden = GOLDENS["tokenizers"]["vocab.txt alone"]
-        config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 1000, "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2}
+        config = {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            "vocab_size": 1000,
+            "n_positions": 64,
+            "n_embd": 16,
+            "n_layer": 1,
+            "n_head": 2,
+        }
         self.write("model/config.json", json.dumps(config))
         self.write("model/vocab.txt", "".join(f"{token}\n" for token in golden["vocabulary"]))
         text = self.text(4000)
-        self.run_command("tokenize", "--model", self.path("model"), "--data", text, "--out", self.path("o.bin"))
+        self.run_command(
+            "tokenize", "--model", self.path("model"), "--data", text, "--out", self.path("o.bin")
+        )
         content = (self.folder / "o.bin").read_bytes()
         expected = self.ids(self.path("model/vocab.txt"), pathlib.Path(text).read_text())
         self.assertEqual(list(struct.unpack(f"<{len(content) // 2}H", content)), expected)
         # A run keeps it under its name, even if the model also has a tokenizer.json.
         self.write("model/tokenizer.json", json.dumps({"model": LETTERS}))
-        words = ["train", "--model", self.path("model"), "--data", text, "--batch", 2, "--seq", 16, "--vram", "64MiB", "--threads", 2, "--steps", 2, "--eval-batches", 1]
+        words = [
+            "train",
+            "--model",
+            self.path("model"),
+            "--data",
+            text,
+            "--batch",
+            2,
+            "--seq",
+            16,
+            "--vram",
+            "64MiB",
+            "--threads",
+            2,
+            "--steps",
+            2,
+            "--eval-batches",
+            1,
+        ]
         self.run_command(*words, "--tokenizer", self.path("model/vocab.txt"), "--out", self.path("run"))
-        self.assertEqual((self.folder / "run/vocab.txt").read_text(), (self.folder / "model/vocab.txt").read_text())
+        self.assertEqual(
+            (self.folder / "run/vocab.txt").read_text(), (self.folder / "model/vocab.txt").read_text()
+        )
         self.assertFalse((self.folder / "run/tokenizer.json").exists())
-        said = self.run_command("generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 1, "--temperature", 0).stdout
+        said = self.run_command(
+            "generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 1, "--temperature", 0
+        ).stdout
         self.assertTrue(said.startswith("the hold"), said)
 
     def test_words_without_tokens_have_none(self):
-        path = self.tokenizer(pre_tokenizer={"type": "WhitespaceSplit"}, post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]})
-        for words, tokens, numbers in ((["ab", "", " ", "bb"], [5, 4, 2, 3, 6], [-1, 0, 3, 3, -1]), ([], [5, 6], [-1, -1]), ([""], [5, 6], [-1, -1])):
+        path = self.tokenizer(
+            pre_tokenizer={"type": "WhitespaceSplit"},
+            post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]},
+        )
+        for words, tokens, numbers in (
+            (["ab", "", " ", "bb"], [5, 4, 2, 3, 6], [-1, 0, 3, 3, -1]),
+            ([], [5, 6], [-1, -1]),
+            ([""], [5, 6], [-1, -1]),
+        ):
             answer = self.ask(path, [{"words": words}])[0]
             self.assertEqual((answer["tokens"], answer["words"]), (tokens, numbers))
 
@@ -106,20 +180,37 @@ class EncoderTokensTest(CommandTest):
     def test_metaspace_of_all_times(self):
         """Files before 2024 have add_prefix_space, later ones prepend_scheme and split."""
         model = {**SCORES, "vocab": [["?", 0], ["\u2581a", -1], ["a", -1], ["\u2581", -1], ["a\u2581a", 0]]}
-        for how, ids in (({}, [1, 1]), ({"add_prefix_space": True}, [1, 1]), ({"add_prefix_space": False}, [2, 1]), ({"prepend_scheme": "never"}, [2, 1]),
-                         ({"prepend_scheme": "never", "split": False}, [4]), ({"add_prefix_space": True, "prepend_scheme": "first", "split": False}, [3, 4])):
+        for how, ids in (
+            ({}, [1, 1]),
+            ({"add_prefix_space": True}, [1, 1]),
+            ({"add_prefix_space": False}, [2, 1]),
+            ({"prepend_scheme": "never"}, [2, 1]),
+            ({"prepend_scheme": "never", "split": False}, [4]),
+            ({"add_prefix_space": True, "prepend_scheme": "first", "split": False}, [3, 4]),
+        ):
             cut = {"type": "Metaspace", "replacement": "\u2581", **how}
-            self.assertEqual(self.ids(self.write("t.json", json.dumps({"model": model, "pre_tokenizer": cut})), "a a"), ids, how)
+            self.assertEqual(
+                self.ids(self.write("t.json", json.dumps({"model": model, "pre_tokenizer": cut})), "a a"),
+                ids,
+                how,
+            )
 
     def test_the_lengths_of_truncated_pairs(self):
-        path = self.tokenizer(pre_tokenizer={"type": "WhitespaceSplit"}, post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]})
+        path = self.tokenizer(
+            pre_tokenizer={"type": "WhitespaceSplit"},
+            post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]},
+        )
 
         def lengths(first, second, most, how):
-            answer = self.ask(path, [{"text": "a " * first, "second": "b " * second, "max_tokens": most, "truncation": how}])[0]
+            answer = self.ask(
+                path, [{"text": "a " * first, "second": "b " * second, "max_tokens": most, "truncation": how}]
+            )[0]
             if "error" in answer:
                 return None
             self.assertEqual(answer["cut"], most < first + second + 3)
-            self.assertEqual(answer["types"], [0] * (answer["tokens"].count(1) + 2) + [1] * (answer["tokens"].count(2) + 1))
+            self.assertEqual(
+                answer["types"], [0] * (answer["tokens"].count(1) + 2) + [1] * (answer["tokens"].count(2) + 1)
+            )
             return answer["tokens"].count(1), answer["tokens"].count(2)
 
         self.assertEqual(lengths(4, 9, 16, "longest_first"), (4, 9))
@@ -132,62 +223,205 @@ class EncoderTokensTest(CommandTest):
         self.assertEqual(lengths(4, 9, 12, "only_first"), None)
         self.assertEqual(lengths(4, 9, 8, "only_second"), (4, 1))
         self.assertEqual(lengths(4, 9, 7, "only_second"), None)
-        self.assertIn("6 tokens, of which 2 are special", self.ask(path, [{"text": "a " * 9, "max_tokens": 6, "truncation": "only_second"}])[0]["error"])
+        self.assertIn(
+            "6 tokens, of which 2 are special",
+            self.ask(path, [{"text": "a " * 9, "max_tokens": 6, "truncation": "only_second"}])[0]["error"],
+        )
 
     def test_texts_that_are_not_utf8_are_refused(self):
         path = self.tokenizer()
-        self.write("bare/config.json", json.dumps({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2}))
-        self.refused("tokenize", "--model", self.path("bare"), "--tokenizer", path, "--data", self.write("data", b"ab\xff"), "--out", self.path("o.bin"),
-                     says=["data: expected UTF-8, found none at byte 2"])
+        self.write(
+            "bare/config.json",
+            json.dumps(
+                {
+                    "model_type": "gpt2",
+                    "vocab_size": 1000,
+                    "n_positions": 64,
+                    "n_embd": 16,
+                    "n_layer": 1,
+                    "n_head": 2,
+                }
+            ),
+        )
+        self.refused(
+            "tokenize",
+            "--model",
+            self.path("bare"),
+            "--tokenizer",
+            path,
+            "--data",
+            self.write("data", b"ab\xff"),
+            "--out",
+            self.path("o.bin"),
+            says=["data: expected UTF-8, found none at byte 2"],
+        )
 
     def test_damaged_and_unknown_parts_are_refused(self):
         self.refuses("model", '"WordLevel" is not known', t__json={"model": {"type": "WordLevel"}})
-        self.refuses("model.unk_token", '"x" is not in the vocabulary', t__json={"model": {**LETTERS, "unk_token": "x"}})
-        self.refuses("model.continuing_subword_prefix", "a string", t__json={"model": {**LETTERS, "continuing_subword_prefix": None}})
-        self.refuses("model.max_input_chars_per_word", "whole number", t__json={"model": {**LETTERS, "max_input_chars_per_word": -1}})
-        self.refuses("model.vocab", "at most 4096 bytes", "with 4097", t__json={"model": {**LETTERS, "vocab": {**LETTERS["vocab"], "a" * 4097: 5}}})
-        self.refuses("model.vocab[0]", "a token and its score", t__json={"model": {**SCORES, "vocab": [["a"]]}})
+        self.refuses(
+            "model.unk_token",
+            '"x" is not in the vocabulary',
+            t__json={"model": {**LETTERS, "unk_token": "x"}},
+        )
+        self.refuses(
+            "model.continuing_subword_prefix",
+            "a string",
+            t__json={"model": {**LETTERS, "continuing_subword_prefix": None}},
+        )
+        self.refuses(
+            "model.max_input_chars_per_word",
+            "whole number",
+            t__json={"model": {**LETTERS, "max_input_chars_per_word": -1}},
+        )
+        self.refuses(
+            "model.vocab",
+            "at most 4096 bytes",
+            "with 4097",
+            t__json={"model": {**LETTERS, "vocab": {**LETTERS["vocab"], "a" * 4097: 5}}},
+        )
+        self.refuses(
+            "model.vocab[0]", "a token and its score", t__json={"model": {**SCORES, "vocab": [["a"]]}}
+        )
         self.refuses("model.vocab[0]", "a number", t__json={"model": {**SCORES, "vocab": [["a", "1"]]}})
         for score in ("1e400", "1e999999999", "10" * 200):
-            self.refuses("model.vocab[0]", "a finite number", t__json='{"model": {"type": "Unigram", "vocab": [["a", %s]]}}' % score)
+            self.refuses(
+                "model.vocab[0]",
+                "a finite number",
+                t__json='{"model": {"type": "Unigram", "vocab": [["a", %s]]}}' % score,
+            )
         self.refuses("model.unk_id", "whole number up to 3", t__json={"model": {**SCORES, "unk_id": 4}})
-        self.refuses("normalizer", '"Nmt" is not known', t__json={"model": LETTERS, "normalizer": {"type": "Nmt"}})
-        self.refuses("pre_tokenizer", '"UnicodeScripts" is not known', t__json={"model": LETTERS, "pre_tokenizer": {"type": "UnicodeScripts"}})
-        self.refuses("pre_tokenizer", '"ByteLevel" is not known', t__json={"model": LETTERS, "pre_tokenizer": {"type": "ByteLevel"}})
-        self.refuses("pre_tokenizer.prepend_scheme", '"never", as add_prefix_space is false',
-                     t__json={"model": LETTERS, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "add_prefix_space": False}})
+        self.refuses(
+            "normalizer", '"Nmt" is not known', t__json={"model": LETTERS, "normalizer": {"type": "Nmt"}}
+        )
+        self.refuses(
+            "pre_tokenizer",
+            '"UnicodeScripts" is not known',
+            t__json={"model": LETTERS, "pre_tokenizer": {"type": "UnicodeScripts"}},
+        )
+        self.refuses(
+            "pre_tokenizer",
+            '"ByteLevel" is not known',
+            t__json={"model": LETTERS, "pre_tokenizer": {"type": "ByteLevel"}},
+        )
+        self.refuses(
+            "pre_tokenizer.prepend_scheme",
+            '"never", as add_prefix_space is false',
+            t__json={
+                "model": LETTERS,
+                "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "add_prefix_space": False},
+            },
+        )
         self.refuses("decoder", '"CTC" is not known', t__json={"model": LETTERS, "decoder": {"type": "CTC"}})
-        self.refuses("truncation.direction", '"Left" or "Right"', t__json={"model": LETTERS, "truncation": {"direction": "Up"}})
-        for pattern, says in (("(?i)[a[^b]]", "a negated class under (?i)"), ("(?~a)", "a group that begins with (?~")):
-            self.refuses(says, t__json={"model": LETTERS, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}})
+        self.refuses(
+            "truncation.direction",
+            '"Left" or "Right"',
+            t__json={"model": LETTERS, "truncation": {"direction": "Up"}},
+        )
+        for pattern, says in (
+            ("(?i)[a[^b]]", "a negated class under (?i)"),
+            ("(?~a)", "a group that begins with (?~"),
+        ):
+            self.refuses(
+                says,
+                t__json={
+                    "model": LETTERS,
+                    "pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"},
+                },
+            )
 
     def test_templates_that_make_no_sense_are_refused(self):
         def refuses(*says, **parts):
             self.refuses(*says, t__json={"model": LETTERS, "post_processor": parts})
 
-        text, second, special = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[", "type_id": 0}}
+        text, second, special = (
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"Sequence": {"id": "B", "type_id": 1}},
+            {"SpecialToken": {"id": "[", "type_id": 0}},
+        )
         known = {"[": {"id": "[", "ids": [5], "tokens": ["["]}}
-        refuses("post_processor.special_tokens.[.ids", "an array", type="TemplateProcessing", single=[special, text], special_tokens={})
-        refuses("post_processor.single", "expected the text", type="TemplateProcessing", single=[special], special_tokens=known)
-        refuses("post_processor.single[0].Sequence.id", '"A"', type="TemplateProcessing", single=[second], special_tokens=known)
-        refuses("post_processor.pair", "expected both texts", type="TemplateProcessing", single=[text], pair=[text], special_tokens=known)
-        refuses("post_processor.single", "at most 64 pieces", type="TemplateProcessing", single=[special] * 65, special_tokens=known)
-        refuses("post_processor.single", "each text once", type="TemplateProcessing", single=[text, special, text], special_tokens=known)
+        refuses(
+            "post_processor.special_tokens.[.ids",
+            "an array",
+            type="TemplateProcessing",
+            single=[special, text],
+            special_tokens={},
+        )
+        refuses(
+            "post_processor.single",
+            "expected the text",
+            type="TemplateProcessing",
+            single=[special],
+            special_tokens=known,
+        )
+        refuses(
+            "post_processor.single[0].Sequence.id",
+            '"A"',
+            type="TemplateProcessing",
+            single=[second],
+            special_tokens=known,
+        )
+        refuses(
+            "post_processor.pair",
+            "expected both texts",
+            type="TemplateProcessing",
+            single=[text],
+            pair=[text],
+            special_tokens=known,
+        )
+        refuses(
+            "post_processor.single",
+            "at most 64 pieces",
+            type="TemplateProcessing",
+            single=[special] * 65,
+            special_tokens=known,
+        )
+        refuses(
+            "post_processor.single",
+            "each text once",
+            type="TemplateProcessing",
+            single=[text, special, text],
+            special_tokens=known,
+        )
         refuses("post_processor.cls", "an array", type="BertProcessing", sep=["]", 6])
-        refuses("post_processor.processors[1]", '"BertProcessing" is not known', type="Sequence", processors=[{"type": kind, "sep": ["]", 6], "cls": ["[", 5]} for kind in ("RobertaProcessing", "BertProcessing")])
+        refuses(
+            "post_processor.processors[1]",
+            '"BertProcessing" is not known',
+            type="Sequence",
+            processors=[
+                {"type": kind, "sep": ["]", 6], "cls": ["[", 5]}
+                for kind in ("RobertaProcessing", "BertProcessing")
+            ],
+        )
 
     def test_damaged_charsmaps_are_refused(self):
         def refuses(content):
-            self.refuses("normalizer.precompiled_charsmap", t__json={"model": LETTERS, "normalizer": {"type": "Precompiled", "precompiled_charsmap": content}})
+            self.refuses(
+                "normalizer.precompiled_charsmap",
+                t__json={
+                    "model": LETTERS,
+                    "normalizer": {"type": "Precompiled", "precompiled_charsmap": content},
+                },
+            )
 
         good = base64.b64decode(RULES)
-        for bytes_of_it in (b"", b"\1\0\0\0", struct.pack("<II", 400, 0), struct.pack("<I", 0), good[:5000], good + b"\xff"):
+        for bytes_of_it in (
+            b"",
+            b"\1\0\0\0",
+            struct.pack("<II", 400, 0),
+            struct.pack("<I", 0),
+            good[:5000],
+            good + b"\xff",
+        ):
             refuses(base64.b64encode(bytes_of_it).decode())
         for text in ("a", "????", RULES[:-1]):
             refuses(text)
         size = struct.unpack("<I", good[:4])[0]
-        broken = struct.pack("<I", size) + struct.pack("<I", 0xFFFFFC00) * (size // 4) + good[4 + size:]   # every unit points far away
-        path = self.tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": base64.b64encode(broken).decode()})
+        broken = (
+            struct.pack("<I", size) + struct.pack("<I", 0xFFFFFC00) * (size // 4) + good[4 + size :]
+        )  # every unit points far away
+        path = self.tokenizer(
+            normalizer={"type": "Precompiled", "precompiled_charsmap": base64.b64encode(broken).decode()}
+        )
         self.assertIn("precompiled_charsmap: damaged", self.ask(path, [{"text": "ab"}])[0]["error"])
 
     def test_unknown_characters_of_a_model_without_a_token_for_them(self):
@@ -206,20 +440,38 @@ class EncoderTokensTest(CommandTest):
             for name, content in files.items():
                 self.write(name, json.dumps(content))
             self.write("vocab.txt", vocabulary)
-            said = subprocess.run([ENCODE_TEXTS, self.path("vocab.txt")], input=b"", stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+            said = subprocess.run(
+                [ENCODE_TEXTS, self.path("vocab.txt")],
+                input=b"",
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=60,
+                check=False,
+            )
             self.assertEqual(said.returncode, FAILED)
             for part in says:
                 self.assertIn(part, said.stderr.decode())
             for name in files:
                 os.unlink(self.path(name))
 
-        refuses('the mask_token "[MASK]" among its lines', vocabulary="".join(f"{token}\n" for token in tokens if token != "[MASK]"))
+        refuses(
+            'the mask_token "[MASK]" among its lines',
+            vocabulary="".join(f"{token}\n" for token in tokens if token != "[MASK]"),
+        )
         refuses('the cls_token "<s>" among its lines', special_tokens_map__json={"cls_token": "<s>"})
-        refuses("tokenizer_config.json: tokenizer_class", '"MPNetTokenizer" is not known', config={"tokenizer_class": "MPNetTokenizer"})
+        refuses(
+            "tokenizer_config.json: tokenizer_class",
+            '"MPNetTokenizer" is not known',
+            config={"tokenizer_class": "MPNetTokenizer"},
+        )
         refuses("do_basic_tokenize", config={"do_basic_tokenize": False})
         refuses("never_split", config={"never_split": ["a"]})
         refuses("additional_special_tokens", config={"additional_special_tokens": ["<x>"]})
-        refuses("added_tokens_decoder.6", "the number of", config={"added_tokens_decoder": {"6": {"content": "a"}}})
+        refuses(
+            "added_tokens_decoder.6",
+            "the number of",
+            config={"added_tokens_decoder": {"6": {"content": "a"}}},
+        )
         refuses("added_tokens.json", '"new" is not known', added_tokens__json={"new": 6})
         refuses("truncation_side", '"left" or "right"', config={"truncation_side": "up"})
         refuses("strip_accents", "true or false", config={"strip_accents": "yes"})
@@ -229,7 +481,10 @@ class EncoderTokensTest(CommandTest):
     def test_texts_of_one_word_take_no_longer_than_others(self):
         """A search that tried every prefix of the rest of a word would take hours."""
         word = "ab" * 200000
-        for model in ({**LETTERS, "max_input_chars_per_word": 10 ** 9, "vocab": {**LETTERS["vocab"], "##ab": 7}}, SCORES):
+        for model in (
+            {**LETTERS, "max_input_chars_per_word": 10**9, "vocab": {**LETTERS["vocab"], "##ab": 7}},
+            SCORES,
+        ):
             path = self.write("t.json", json.dumps({"model": model}))
             self.assertEqual(len(self.ids(path, word)), 200000)
 

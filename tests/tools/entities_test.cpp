@@ -20,14 +20,17 @@ std::vector<std::string> words_of(const std::string& text) {
 TEST(Entities, AreThoseOfSeqeval) {
   for (const golden::TagsCase& one : golden::tags_cases) {
     std::string found;
-    for (const Entity& e : entities_of(words_of(one.tags))) found += (found.empty() ? "" : " ") + e.type + ":" + std::to_string(e.first) + ":" + std::to_string(e.end);
+    for (const Entity& e : entities_of(words_of(one.tags)))
+      found +=
+          (found.empty() ? "" : " ") + e.type + ":" + std::to_string(e.first) + ":" + std::to_string(e.end);
     EXPECT_EQ(found, one.entities) << one.tags;
   }
 }
 
 TEST(Entities, ScoresAreThoseOfSeqeval) {
   EntityScores scores;
-  for (const golden::TagsCase& one : golden::tags_cases) scores.add(words_of(one.tags), words_of(one.answers));
+  for (const golden::TagsCase& one : golden::tags_cases)
+    scores.add(words_of(one.tags), words_of(one.answers));
   size_t types = 0;
   for (const golden::TypeCase& one : golden::type_cases) {
     const std::string type = one.type;

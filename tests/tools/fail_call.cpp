@@ -1,6 +1,7 @@
-// Runs a command of which one system call fails, for tests: `fail_call REPORT FOLDER CALL N ERRNO COMMAND…`. Of the calls that are about files
-// below FOLDER, the N-th CALL is not made and answers ERRNO; N = 0: none. REPORT gets a line "CALL COUNT" for each of the calls below, and
-// "signal NUMBER" where one ended the command. Exits as the command does; with 77 where there is no tracing, which is on Linux on x86-64 alone.
+// Runs a command of which one system call fails, for tests: `fail_call REPORT FOLDER CALL N ERRNO COMMAND…`.
+// Of the calls that are about files below FOLDER, the N-th CALL is not made and answers ERRNO; N = 0: none.
+// REPORT gets a line "CALL COUNT" for each of the calls below, and "signal NUMBER" where one ended the
+// command. Exits as the command does; with 77 where there is no tracing, which is on Linux on x86-64 alone.
 #if defined(__linux__) && defined(__x86_64__)
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -37,23 +38,37 @@ struct Call {
   int argument;
 };
 constexpr Call calls[] = {
-    {"openat", SYS_openat, Call::path, 1},        {"read", SYS_read, Call::descriptor, 0},      {"pread64", SYS_pread64, Call::descriptor, 0},
-    {"write", SYS_write, Call::descriptor, 0},    {"pwrite64", SYS_pwrite64, Call::descriptor, 0}, {"fsync", SYS_fsync, Call::descriptor, 0},
-    {"close", SYS_close, Call::descriptor, 0},    {"ftruncate", SYS_ftruncate, Call::descriptor, 0}, {"fallocate", SYS_fallocate, Call::descriptor, 0},
-    {"flock", SYS_flock, Call::descriptor, 0},    {"fchmod", SYS_fchmod, Call::descriptor, 0},  {"getdents64", SYS_getdents64, Call::descriptor, 0},
-    {"rename", SYS_rename, Call::path, 0},        {"renameat2", SYS_renameat2, Call::path, 1},  {"mkdir", SYS_mkdir, Call::path, 0},
-    {"unlink", SYS_unlink, Call::path, 0},        {"rmdir", SYS_rmdir, Call::path, 0},
+    {"openat", SYS_openat, Call::path, 1},
+    {"read", SYS_read, Call::descriptor, 0},
+    {"pread64", SYS_pread64, Call::descriptor, 0},
+    {"write", SYS_write, Call::descriptor, 0},
+    {"pwrite64", SYS_pwrite64, Call::descriptor, 0},
+    {"fsync", SYS_fsync, Call::descriptor, 0},
+    {"close", SYS_close, Call::descriptor, 0},
+    {"ftruncate", SYS_ftruncate, Call::descriptor, 0},
+    {"fallocate", SYS_fallocate, Call::descriptor, 0},
+    {"flock", SYS_flock, Call::descriptor, 0},
+    {"fchmod", SYS_fchmod, Call::descriptor, 0},
+    {"getdents64", SYS_getdents64, Call::descriptor, 0},
+    {"rename", SYS_rename, Call::path, 0},
+    {"renameat2", SYS_renameat2, Call::path, 1},
+    {"mkdir", SYS_mkdir, Call::path, 0},
+    {"unlink", SYS_unlink, Call::path, 0},
+    {"rmdir", SYS_rmdir, Call::path, 0},
 };
 constexpr size_t call_count = std::size(calls);
 
 // Stops for the tracer at these calls, and at no others: the command runs at its usual speed.
 bool trace_calls() {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (size_t i = 0; i < call_count; ++i) program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, static_cast<unsigned char>(call_count - i), 0));
+  for (size_t i = 0; i < call_count; ++i)
+    program.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, static_cast<unsigned char>(call_count - i), 0));
   program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE));
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 // A text in the memory of another process, as far as its page goes: folders of tests have short names.
@@ -69,7 +84,8 @@ std::string subject_of(pid_t process, const user_regs_struct& registers, const C
   const unsigned long long value = call.argument == 0 ? registers.rdi : registers.rsi;
   if (call.kind == Call::path) return text_of(process, value);
   char path[4096];
-  const std::string link = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(static_cast<int>(value));
+  const std::string link =
+      "/proc/" + std::to_string(process) + "/fd/" + std::to_string(static_cast<int>(value));
   const ssize_t length = readlink(link.c_str(), path, sizeof path);
   return std::string(path, static_cast<size_t>(std::max<ssize_t>(length, 0)));
 }
@@ -83,12 +99,12 @@ struct Fault {
   // Of a process that is about to make one of the calls.
   void at_call(pid_t process) {
     user_regs_struct registers;
-    if (ptrace(PTRACE_GETREGS, process, nullptr, &registers) != 0) return;   // it is gone
+    if (ptrace(PTRACE_GETREGS, process, nullptr, &registers) != 0) return;  // it is gone
     for (size_t i = 0; i < call_count; ++i) {
       if (calls[i].number != registers.orig_rax) continue;
       if (!subject_of(process, registers, calls[i]).starts_with(folder)) return;
       if (++counts[i] != n || call != calls[i].name) return;
-      registers.orig_rax = ~0ull;   // none
+      registers.orig_rax = ~0ull;  // none
       registers.rax = static_cast<unsigned long long>(-static_cast<long long>(error));
       ptrace(PTRACE_SETREGS, process, nullptr, &registers);
       return;
@@ -106,7 +122,7 @@ int follow(pid_t command, Fault& fault) {
     }
     const int signal = WSTOPSIG(status), event = status >> 16;
     if (event == PTRACE_EVENT_SECCOMP) fault.at_call(process);
-    const bool is_ours = event != 0 || signal == SIGSTOP;   // with which a thread begins
+    const bool is_ours = event != 0 || signal == SIGSTOP;  // with which a thread begins
     ptrace(PTRACE_CONT, process, nullptr, is_ours ? 0 : signal);
   }
   return end;
@@ -119,14 +135,15 @@ int main(int count, char** words) {
   const pid_t command = fork();
   if (command == 0) {
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(no_tracing);
-    raise(SIGSTOP);   // until the tracer has said what it wants
+    raise(SIGSTOP);  // until the tracer has said what it wants
     if (!trace_calls()) _exit(no_tracing);
     execv(words[6], words + 6);
     _exit(misused);
   }
   int status = 0;
   if (command < 0 || waitpid(command, &status, 0) != command || !WIFSTOPPED(status)) return no_tracing;
-  constexpr long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+  constexpr long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+                           PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
   if (ptrace(PTRACE_SETOPTIONS, command, nullptr, options) != 0) {
     kill(command, SIGKILL);
     return no_tracing;

@@ -1,4 +1,5 @@
 """Runs that fail or are told to end: what was trained until then is saved, and what is said about it is true."""
+
 import fcntl
 import os
 import resource
@@ -16,10 +17,20 @@ MANY = 1000000
 
 class FailedRunTest(CommandTest):
     def start(self, out, *words, small=SMALL):
-        process = subprocess.Popen([STOWAGE, *map(str, ["train", *small, "--data", self.text(), "--out", self.path(out), *words])],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(), process.stderr.close(),
-                                 process.wait()))
+        process = subprocess.Popen(
+            [STOWAGE, *map(str, ["train", *small, "--data", self.text(), "--out", self.path(out), *words])],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(
+            lambda: (
+                process.poll() is None and process.kill(),
+                process.stdout.close(),
+                process.stderr.close(),
+                process.wait(),
+            )
+        )
         path = self.folder / out / "metrics.jsonl"
         for _ in range(6000):
             if process.poll() is not None or (path.exists() and path.read_bytes().count(b"\n") >= 3):
@@ -34,7 +45,10 @@ class FailedRunTest(CommandTest):
         """The failure is one line that tells of the checkpoint, which is of the last step."""
         steps = self.steps(out)[-1]
         self.assertEqual(len([line for line in error.splitlines() if line]), 1, error)
-        self.assertIn(f"saved after batch {steps}, --resume {self.path(out)}", error.replace(",", "", 1) if steps > 999 else error)
+        self.assertIn(
+            f"saved after batch {steps}, --resume {self.path(out)}",
+            error.replace(",", "", 1) if steps > 999 else error,
+        )
         inspected = self.run_command("inspect", self.path(out + "/checkpoint.stw")).stdout
         self.assertRegex(inspected, rf"steps +{steps:,}\n")
         return steps
@@ -46,28 +60,70 @@ class FailedRunTest(CommandTest):
         self.assertEqual(process.returncode, FAILED)
         self.assertIn("text.txt", error.decode())
         steps = self.check_saved("run", error.decode())
-        self.run_command("train", *SMALL, "--data", self.text(), "--steps", steps + 2, "--warmup", 5, "--resume", self.path("run"))
+        self.run_command(
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            steps + 2,
+            "--warmup",
+            5,
+            "--resume",
+            self.path("run"),
+        )
         self.assertEqual(self.steps("run"), list(range(1, steps + 3)))
 
     def test_a_step_that_stops_the_run(self):
-        result = self.train("run", "--steps", 9, "--lr", "1e6", "--weight-decay", "1e6", "--clip", 0, "--warmup", 0, "--non-finite", "stop", expect=FAILED)
+        result = self.train(
+            "run",
+            "--steps",
+            9,
+            "--lr",
+            "1e6",
+            "--weight-decay",
+            "1e6",
+            "--clip",
+            0,
+            "--warmup",
+            0,
+            "--non-finite",
+            "stop",
+            expect=FAILED,
+        )
         self.assertLess(self.check_saved("run", result.stderr), 9)
 
     def test_files_that_may_not_grow(self):
         """Whichever file reaches the limit first, its signal does not end the run without a word."""
+
         def limited(size):
             return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
         self.train("run", "--steps", 3)
         kept = files_of(self.path("run"))
-        result = subprocess.run([STOWAGE, "train", "--resume", self.path("run"), "--steps", "9"], preexec_fn=limited(1 << 20),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        result = subprocess.run(
+            [STOWAGE, "train", "--resume", self.path("run"), "--steps", "9"],
+            preexec_fn=limited(1 << 20),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
         self.assertEqual(result.returncode, FAILED)
         self.assertIn(b"checkpoint.stw", result.stderr)
         self.assertIn(b"File too large", result.stderr)
         self.assertEqual(set(files_of(self.path("run"))), set(kept))
-        self.assertEqual((self.folder / "run/checkpoint.stw").read_bytes(), kept[self.path("run/checkpoint.stw")])
-        result = subprocess.run([STOWAGE, "train", *SMALL, "--data", self.text(), "--out", self.path("other"), "--steps", "99"], preexec_fn=limited(4096),
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(
+            (self.folder / "run/checkpoint.stw").read_bytes(), kept[self.path("run/checkpoint.stw")]
+        )
+        result = subprocess.run(
+            [STOWAGE, "train", *SMALL, "--data", self.text(), "--out", self.path("other"), "--steps", "99"],
+            preexec_fn=limited(4096),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
         self.assertEqual(result.returncode, FAILED)
         self.assertIn(b"metrics.jsonl: cannot write: File too large", result.stderr)
 
@@ -79,7 +135,7 @@ class FailedRunTest(CommandTest):
     def test_the_last_evaluation_may_fail(self):
         process = self.start("run", "--steps", 400, "--eval-every", 0, "--warmup", 5)
         whole = (self.folder / "text.txt").read_bytes()
-        os.truncate(self.path("text.txt"), len(whole) * 9 // 10)   # all that is trained on
+        os.truncate(self.path("text.txt"), len(whole) * 9 // 10)  # all that is trained on
         _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED, error)
         self.assertEqual(self.steps("run")[-1], 400)
@@ -97,7 +153,7 @@ class FailedRunTest(CommandTest):
         self.assertRegex(self.run_command("inspect", self.path("run/checkpoint.stw")).stdout, r"steps +5\n")
 
     def test_a_terminal_that_goes_away(self):
-        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)   # also where these tests run under nohup
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests run under nohup
         try:
             process = self.start("run", "--steps", MANY, "--warmup", 5)
         finally:
@@ -105,7 +161,7 @@ class FailedRunTest(CommandTest):
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGCONT)
-        for _ in range(50):   # the kernel, the shell and others: no matter how often
+        for _ in range(50):  # the kernel, the shell and others: no matter how often
             if process.poll() is None:
                 process.send_signal(signal.SIGHUP)
             time.sleep(0.001)
@@ -126,11 +182,14 @@ class FailedRunTest(CommandTest):
         self.assertIn(b"trained     300 steps", out)
 
     def test_ended_at_once(self):
-        for out, words, says in (("none", [], b"nothing was saved yet"), ("some", ["--save-every", 1], b"last complete checkpoint is unharmed")):
+        for out, words, says in (
+            ("none", [], b"nothing was saved yet"),
+            ("some", ["--save-every", 1], b"last complete checkpoint is unharmed"),
+        ):
             process = self.start(out, "--steps", MANY, *words)
             process.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGINT)
-            process.send_signal(signal.SIGTERM)   # both are there before the step ends
+            process.send_signal(signal.SIGTERM)  # both are there before the step ends
             process.send_signal(signal.SIGCONT)
             _, error = process.communicate(timeout=60)
             self.assertIn(process.returncode, (130, 143), error)
@@ -139,36 +198,52 @@ class FailedRunTest(CommandTest):
 
     def test_one_run_a_folder(self):
         process = self.start("run", "--steps", MANY)
-        data = self.path("text.txt")   # which must not be written again while the run reads it
+        data = self.path("text.txt")  # which must not be written again while the run reads it
         for words in ([], ["--overwrite"]):
-            self.refused("train", *SMALL, "--data", data, "--steps", 2, "--out", self.path("run"), *words,
-                         says=[self.path("run"), "another run"])
-        process.kill()   # the lock ends with the process
+            self.refused(
+                "train",
+                *SMALL,
+                "--data",
+                data,
+                "--steps",
+                2,
+                "--out",
+                self.path("run"),
+                *words,
+                says=[self.path("run"), "another run"],
+            )
+        process.kill()  # the lock ends with the process
         process.wait()
         self.train("run", "--steps", 2, data=data)
         self.assertEqual(self.steps("run"), [1, 2])
         descriptor = os.open(self.path("run"), os.O_RDONLY)
         self.addCleanup(os.close, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--resume", self.path("run"), says=["another run"])
+        self.refused(
+            "train", *SMALL, "--data", data, "--steps", 3, "--resume", self.path("run"), says=["another run"]
+        )
         self.run_command("inspect", self.path("run"))
 
     def test_what_is_replaced_is_kept_until_the_new_run_saves(self):
         self.train("run", "--steps", 1)
         before = files_of(self.path("run"))
         data, aside = self.path("text.txt"), self.path("run/replaced-run")
-        for _ in range(2):   # the second time over a run that never saved
+        for _ in range(2):  # the second time over a run that never saved
             process = self.start("run", "--steps", MANY, "--overwrite")
             process.kill()
             process.wait()
-            os.unlink(self.path("run/metrics.jsonl"))   # whose lines the next one is waited for by
+            os.unlink(self.path("run/metrics.jsonl"))  # whose lines the next one is waited for by
             kept = files_of(aside)
-            self.assertEqual({name.replace("/replaced-run", ""): content for name, content in kept.items()}, before)
-            self.assertFalse(os.path.exists(self.path("run/README.md")))   # the card is in there, too
+            self.assertEqual(
+                {name.replace("/replaced-run", ""): content for name, content in kept.items()}, before
+            )
+            self.assertFalse(os.path.exists(self.path("run/README.md")))  # the card is in there, too
         words = ["train", *SMALL, "--data", data, "--steps", 3]
         self.refused(*words, "--out", self.path("run"), says=["replaced-run", "--overwrite"])
         self.refused(*words, "--resume", self.path("run"), says=["found no", "replaced-run"])
-        self.refused(*words, "--resume", aside, "--out", self.path("run"), "--overwrite", says=["--resume", "--out"])
+        self.refused(
+            *words, "--resume", aside, "--out", self.path("run"), "--overwrite", says=["--resume", "--out"]
+        )
         self.assertEqual(files_of(aside), kept)
         self.run_command("train", "--resume", aside, "--steps", 3, "--out", self.path("goes-on"))
         self.assertEqual(self.steps("goes-on"), [1, 2, 3])
@@ -194,9 +269,18 @@ class FailedRunTest(CommandTest):
         self.train("run", "--steps", 2)
         run, data = self.folder / "run", self.path("text.txt")
         aside, moving = run / "replaced-run", run / "replaced-run.moving"
-        names = ["checkpoint.stw", "model.safetensors", "config.json", "plan.json", "settings.json", "metrics.jsonl", "loss.svg", "README.md"]
+        names = [
+            "checkpoint.stw",
+            "model.safetensors",
+            "config.json",
+            "plan.json",
+            "settings.json",
+            "metrics.jsonl",
+            "loss.svg",
+            "README.md",
+        ]
         self.assertEqual(sorted(os.listdir(run)), sorted(names))
-        shutil.copytree(self.path("older"), aside)   # of a run that was killed when it had just saved
+        shutil.copytree(self.path("older"), aside)  # of a run that was killed when it had just saved
         self.write("run/replaced-run/notes.txt", "mine")
         before = files_of(run)
         shutil.copytree(run, self.path("whole"))
@@ -218,20 +302,48 @@ class FailedRunTest(CommandTest):
                 os.rename(moving, aside)
 
         everything = len(names)
-        states = [(moved,) for moved in range(everything + 1)] + [(everything, 1), (everything, everything), (everything, everything, True)]
+        states = [(moved,) for moved in range(everything + 1)] + [
+            (everything, 1),
+            (everything, everything),
+            (everything, everything, True),
+        ]
         old = {name: before[str(run / name)] for name in names}
         for state in states:
             with self.subTest(state=state):
                 # Nothing may begin there, and nothing is missing.
                 stop(*state)
-                self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, says=["run/checkpoint.stw exists already"])
+                self.refused(
+                    "train",
+                    *SMALL,
+                    "--data",
+                    data,
+                    "--steps",
+                    3,
+                    "--out",
+                    run,
+                    says=["run/checkpoint.stw exists already"],
+                )
                 self.assertFalse(moving.exists())
                 self.assertEqual({name: (run / name).read_bytes() for name in names}, old)
                 self.assertEqual((aside / "notes.txt").read_text(), "mine")
                 # What replaces it keeps it, as long as it has not saved.
                 stop(*state)
-                self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, "--overwrite", "--z-loss", "1e38",
-                             "--non-finite", "stop", says=["not finite"])
+                self.refused(
+                    "train",
+                    *SMALL,
+                    "--data",
+                    data,
+                    "--steps",
+                    3,
+                    "--out",
+                    run,
+                    "--overwrite",
+                    "--z-loss",
+                    "1e38",
+                    "--non-finite",
+                    "stop",
+                    says=["not finite"],
+                )
                 self.assertFalse(moving.exists())
                 self.assertEqual({name: (aside / name).read_bytes() for name in names}, old)
                 self.assertEqual((aside / "notes.txt").read_text(), "mine")
@@ -240,19 +352,28 @@ class FailedRunTest(CommandTest):
             self.run_command("train", "--resume", run, "--steps", 4)
             self.assertEqual(self.weights("run"), self.weights("whole"))
         stop(everything, everything, True, whole=True)
-        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, says=["replaced-run", "never saved"])
+        self.refused(
+            "train", *SMALL, "--data", data, "--steps", 3, "--out", run, says=["replaced-run", "never saved"]
+        )
 
         stop(3)
         half = files_of(run)
-        descriptor = os.open(run, os.O_RDONLY)   # the process is still at it
+        descriptor = os.open(run, os.O_RDONLY)  # the process is still at it
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         self.refused("train", "--resume", run, says=["another run"])
-        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, "--overwrite", says=["another run"])
+        self.refused(
+            "train", *SMALL, "--data", data, "--steps", 3, "--out", run, "--overwrite", says=["another run"]
+        )
         os.close(descriptor)
         self.assertEqual(files_of(run), half)
         self.write("run/config.json", "mine too")
         half = files_of(run)
-        self.refused("train", "--resume", run, says=["replaced-run.moving/config.json", "run/config.json is", "move one of them away"])
+        self.refused(
+            "train",
+            "--resume",
+            run,
+            says=["replaced-run.moving/config.json", "run/config.json is", "move one of them away"],
+        )
         self.assertEqual(files_of(run), half)
 
     def test_what_is_left_of_a_start_is_known(self):
@@ -260,22 +381,68 @@ class FailedRunTest(CommandTest):
         self.train("run", "--steps", 1)
         for name in ("checkpoint.stw", "model.safetensors", "config.json", "loss.svg"):
             os.unlink(self.path("run") + "/" + name)
-        os.makedirs(self.path("run/loss.svg/in"))   # which cannot be removed
-        self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("run"), "--overwrite", says=["loss.svg", "cannot remove"])
+        os.makedirs(self.path("run/loss.svg/in"))  # which cannot be removed
+        self.refused(
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            self.path("run"),
+            "--overwrite",
+            says=["loss.svg", "cannot remove"],
+        )
         self.assertTrue(os.path.exists(self.path("run/plan.json")))
         shutil.rmtree(self.path("run/loss.svg"))
         self.train("run", "--steps", 1)
 
     def test_memory_for_what_is_offloaded_is_asked_for_too(self):
         """On a CPU it is the same."""
-        plan = self.plan("--model", "qwen2.5-3b", "--batch", 1, "--seq", 8, "--vram", "4GiB", "--host-memory", "100GiB")
+        plan = self.plan(
+            "--model", "qwen2.5-3b", "--batch", 1, "--seq", 8, "--vram", "4GiB", "--host-memory", "100GiB"
+        )
         self.assertGreater(plan["bytes"]["host"], 4 << 30)
         data = self.write("ids.bin", bytes(40000))
-        limited = [sys.executable, "-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); os.execv(sys.argv[1], sys.argv[1:])", STOWAGE]
-        result = subprocess.run([*limited, "train", "--model", "qwen2.5-3b", "--data", data, "--batch", "1", "--seq", "8", "--steps", "1", "--eval-batches", "0",
-                                 "--vram", "4GiB", "--host-memory", "100GiB", "--out", self.path("none")], stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
+        limited = [
+            sys.executable,
+            "-c",
+            "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); os.execv(sys.argv[1], sys.argv[1:])",
+            STOWAGE,
+        ]
+        result = subprocess.run(
+            [
+                *limited,
+                "train",
+                "--model",
+                "qwen2.5-3b",
+                "--data",
+                data,
+                "--batch",
+                "1",
+                "--seq",
+                "8",
+                "--steps",
+                "1",
+                "--eval-batches",
+                "0",
+                "--vram",
+                "4GiB",
+                "--host-memory",
+                "100GiB",
+                "--out",
+                self.path("none"),
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+        )
         self.assertEqual(result.returncode, DOES_NOT_FIT, result.stderr)
-        self.assertRegex(result.stderr, r"offloads to the same memory, takes \d.* but only .* are free on the device cpu")
+        self.assertRegex(
+            result.stderr, r"offloads to the same memory, takes \d.* but only .* are free on the device cpu"
+        )
         self.assertFalse(os.path.exists(self.path("none")))
 
     def test_a_run_without_a_step(self):

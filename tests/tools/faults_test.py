@@ -1,4 +1,5 @@
 """Every call of the system that may fail, one at a time: the command says so in a line, or goes on; nothing good is lost, and it may be asked again."""
+
 import errno
 import os
 import pathlib
@@ -14,25 +15,60 @@ from support import DONE, FAILED, STOWAGE, CommandTest, files_of, from_scratch
 FAIL_CALL = os.environ.get("FAIL_CALL", "fail_call")
 NO_TRACING = 77
 # What fails in a way that nothing else would have told before.
-ERRORS = {"openat": errno.EMFILE, "read": errno.EIO, "pread64": errno.EIO, "write": errno.ENOSPC, "pwrite64": errno.ENOSPC, "fsync": errno.EIO,
-          "close": errno.EIO, "ftruncate": errno.ENOSPC, "fallocate": errno.ENOSPC, "flock": errno.EIO, "fchmod": errno.EPERM, "getdents64": errno.EIO,
-          "rename": errno.EIO, "renameat2": errno.EIO, "mkdir": errno.ENOSPC, "unlink": errno.EIO, "rmdir": errno.EIO}
-TINY = ('{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 256, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2, '
-        '"eos_token_id": 0}')
+ERRORS = {
+    "openat": errno.EMFILE,
+    "read": errno.EIO,
+    "pread64": errno.EIO,
+    "write": errno.ENOSPC,
+    "pwrite64": errno.ENOSPC,
+    "fsync": errno.EIO,
+    "close": errno.EIO,
+    "ftruncate": errno.ENOSPC,
+    "fallocate": errno.ENOSPC,
+    "flock": errno.EIO,
+    "fchmod": errno.EPERM,
+    "getdents64": errno.EIO,
+    "rename": errno.EIO,
+    "renameat2": errno.EIO,
+    "mkdir": errno.ENOSPC,
+    "unlink": errno.EIO,
+    "rmdir": errno.EIO,
+}
+TINY = (
+    '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 256, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2, '
+    '"eos_token_id": 0}'
+)
 
 
 class FaultsTest(CommandTest):
     @classmethod
     def setUpClass(cls):
         # In memory where there is some: thousands of files are synced.
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="stowage-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        cls.shared = pathlib.Path(
+            tempfile.mkdtemp(prefix="stowage-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        )
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
 
     def setUp(self):
         self.folder = self.shared
         self.write("model/config.json", TINY)
         self.model = self.path("model")
-        self.small = ["--model", self.model, "--data", self.text(4000), "--batch", 2, "--seq", 16, "--threads", 1, "--vram", "16MiB", "--eval-batches", 1]
+        self.small = [
+            "--model",
+            self.model,
+            "--data",
+            self.text(4000),
+            "--batch",
+            2,
+            "--seq",
+            16,
+            "--threads",
+            1,
+            "--vram",
+            "16MiB",
+            "--eval-batches",
+            1,
+        ]
 
     def fresh(self, before):
         """What is tried lies in one folder, of which copies are made."""
@@ -44,9 +80,25 @@ class FaultsTest(CommandTest):
 
     def call(self, words, call="none", n=0, error=0):
         report = self.path("report")
-        result = subprocess.run([FAIL_CALL, report, self.path("in"), call, str(n), str(error), shutil.which(STOWAGE), *from_scratch(list(map(str, words)))], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False, text=True,
-                                env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})   # which traces, too
+        result = subprocess.run(
+            [
+                FAIL_CALL,
+                report,
+                self.path("in"),
+                call,
+                str(n),
+                str(error),
+                shutil.which(STOWAGE),
+                *from_scratch(list(map(str, words))),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            text=True,
+            env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"},
+        )  # which traces, too
         if result.returncode == NO_TRACING:
             self.skipTest("nothing may be traced here")
         counts = dict(line.split() for line in pathlib.Path(report).read_text(encoding="utf-8").splitlines())
@@ -60,7 +112,9 @@ class FaultsTest(CommandTest):
         self.assertEqual(result.returncode, DONE, result.stderr)
         self.assertGreater(sum(counts.values()), 5)
         for call, count in counts.items():
-            for n in range(1, count + 1 if call not in leave else 1, 1 + count // 50):   # of reads, which are many and alike, some
+            for n in range(
+                1, count + 1 if call not in leave else 1, 1 + count // 50
+            ):  # of reads, which are many and alike, some
                 with self.subTest(call=call, n=n):
                     self.fresh(before)
                     result, _ = self.call(words, call, n, ERRORS[call])
@@ -88,10 +142,13 @@ class FaultsTest(CommandTest):
                 saved = os.path.exists(self.path("in/run/checkpoint.stw"))
                 self.run_command(*words, *(["--resume", self.path("in/run")] if saved else []))
             self.assertEqual(self.weights("in/run"), whole)
+
         self.each_fault(words, check, leave=("close",))
 
     def test_resume(self):
-        self.run_command("train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("base/run"))
+        self.run_command(
+            "train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("base/run")
+        )
         words = ["train", "--resume", self.path("in/run"), "--data", self.path("text.txt"), "--steps", 2]
         self.fresh("base")
         old = self.weights("in/run")
@@ -105,6 +162,7 @@ class FaultsTest(CommandTest):
                 self.run_command(*words)
             self.assertEqual(self.weights("in/run"), new)
             self.assertEqual([line["step"] for line in self.metrics("in/run") if "loss" in line], [1, 2])
+
         self.each_fault(words, check, "base", leave=("close",))
 
     def test_overwrite(self):
@@ -123,11 +181,14 @@ class FaultsTest(CommandTest):
             if not is_done:
                 self.run_command(*words)
             self.assertEqual(self.weights("in/run"), new)
+
         self.each_fault(words, check, "older", leave=("close",))
 
     def test_signals_in_between(self):
         """A call that a signal cuts short is made again."""
-        self.run_command("train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("before/run"))
+        self.run_command(
+            "train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("before/run")
+        )
         words = ["train", "--resume", self.path("in/run"), "--data", self.path("text.txt"), "--steps", 2]
         self.fresh("before")
         _, counts = self.call(words)
@@ -142,7 +203,10 @@ class FaultsTest(CommandTest):
 
     def test_file_systems_without_locks(self):
         """A file keeps other runs out in their place."""
-        words, lock = ["train", *self.small, "--steps", 2, "--out", self.path("in/run")], self.path("in/run/.stowage-lock")
+        words, lock = (
+            ["train", *self.small, "--steps", 2, "--out", self.path("in/run")],
+            self.path("in/run/.stowage-lock"),
+        )
         for error in (errno.ENOLCK, errno.EOPNOTSUPP):
             self.fresh(None)
             result, _ = self.call(words, "flock", 1, error)
@@ -151,7 +215,12 @@ class FaultsTest(CommandTest):
             self.assertFalse(os.path.exists(lock))
         gone = subprocess.Popen(["true"])
         gone.wait()
-        for holder, is_free in ((f"{socket.gethostname()} {gone.pid}\n", True), (f"{socket.gethostname()} 1\n", False), ("elsewhere 77\n", False), ("", False)):
+        for holder, is_free in (
+            (f"{socket.gethostname()} {gone.pid}\n", True),
+            (f"{socket.gethostname()} 1\n", False),
+            ("elsewhere 77\n", False),
+            ("", False),
+        ):
             self.fresh(None)
             self.write("in/run/.stowage-lock", holder)
             result, _ = self.call(words, "flock", 1, errno.ENOLCK)
@@ -164,17 +233,39 @@ class FaultsTest(CommandTest):
         """A disk that fails is not a sequence that is too long."""
         self.fresh(None)
         self.write("in/ids.bin", bytes(i % 200 if i % 2 == 0 else 0 for i in range(8000)))
-        words = ["train", *self.small[:2], "--data", self.path("in/ids.bin"), *self.small[4:], "--steps", 1, "--out", self.path("out"), "--overwrite"]
+        words = [
+            "train",
+            *self.small[:2],
+            "--data",
+            self.path("in/ids.bin"),
+            *self.small[4:],
+            "--steps",
+            1,
+            "--out",
+            self.path("out"),
+            "--overwrite",
+        ]
         _, counts = self.call(words)
         for n in range(1, counts["pread64"] + 1):
             result, _ = self.call(words, "pread64", n, errno.EIO)
-            self.assertIn(result.returncode, (DONE, FAILED))   # that it is no web page may remain unknown
+            self.assertIn(result.returncode, (DONE, FAILED))  # that it is no web page may remain unknown
             self.assertEqual(os.strerror(errno.EIO) in result.stderr, result.returncode == FAILED)
             self.assertNotIn("--seq", result.stderr)
 
     def test_merge(self):
         self.run_command("train", *self.small, "--steps", 1, "--out", self.path("whole"))
-        self.run_command("train", "--model", self.path("whole"), *self.small[2:], "--lora", 2, "--steps", 1, "--out", self.path("adapters"))
+        self.run_command(
+            "train",
+            "--model",
+            self.path("whole"),
+            *self.small[2:],
+            "--lora",
+            2,
+            "--steps",
+            1,
+            "--out",
+            self.path("adapters"),
+        )
         self.write("adapters/tokenizer_config.json", "{}")
         words = ["merge", "--model", self.path("adapters"), "--out", self.path("in/merged")]
         self.fresh(None)
@@ -183,14 +274,32 @@ class FaultsTest(CommandTest):
 
         def check(is_done):
             if not is_done:
-                self.assertLessEqual({pathlib.Path(name).name for name in files_of(self.path("in"))}, {"tokenizer_config.json", "README.md"})
+                self.assertLessEqual(
+                    {pathlib.Path(name).name for name in files_of(self.path("in"))},
+                    {"tokenizer_config.json", "README.md"},
+                )
                 self.run_command(*words)
             self.assertEqual(files_of(self.path("in")), whole)
+
         self.each_fault(words, check)
 
     def test_files_that_are_asked_for(self):
         self.write("before/page.html", "old")
-        words = ["plan", "--model", self.model, "--batch", 2, "--seq", 16, "--vram", "16MiB", "--threads", 1, "--html", self.path("in/page.html")]
+        words = [
+            "plan",
+            "--model",
+            self.model,
+            "--batch",
+            2,
+            "--seq",
+            16,
+            "--vram",
+            "16MiB",
+            "--threads",
+            1,
+            "--html",
+            self.path("in/page.html"),
+        ]
         self.fresh("before")
         self.run_command(*words)
         new = self.read("in", "page.html")
@@ -198,6 +307,7 @@ class FaultsTest(CommandTest):
         def check(is_done):
             self.assertIn(self.read("in", "page.html"), (new,) if is_done else ("old", new))
             self.assertEqual(self.leftovers(), [])
+
         self.each_fault(words, check, "before")
 
     def test_locks(self):
@@ -222,11 +332,18 @@ class FaultsTest(CommandTest):
             result, _ = self.call(words, "write", n, errno.ENOSPC)
             if "metrics.jsonl" in result.stderr:
                 break
-        found = re.search(r"metrics.jsonl: cannot write: No space left on device; saved after batch (\d+), --resume .* goes on from there$", result.stderr)
-        self.assertEqual([line["step"] for line in self.metrics("in/run")], list(range(1, int(found[1]) + 1)))   # there was room behind the save
+        found = re.search(
+            r"metrics.jsonl: cannot write: No space left on device; saved after batch (\d+), --resume .* goes on from there$",
+            result.stderr,
+        )
+        self.assertEqual(
+            [line["step"] for line in self.metrics("in/run")], list(range(1, int(found[1]) + 1))
+        )  # there was room behind the save
         self.assertLess(int(found[1]), 40)
         self.run_command(*words, "--resume", self.path("in/run"))
-        self.assertEqual([line["step"] for line in self.metrics("in/run") if "loss" in line], list(range(1, 41)))
+        self.assertEqual(
+            [line["step"] for line in self.metrics("in/run") if "loss" in line], list(range(1, 41))
+        )
         self.assertEqual(self.weights("in/run"), whole)
 
 

@@ -1,4 +1,5 @@
-// Finds matches of tokenizers' patterns for tests: reads one JSON object a line, {"pattern": …, "text": …}, and writes the matches' first and last bytes,
+// Finds matches of tokenizers' patterns for tests: reads one JSON object a line, {"pattern": …, "text": …},
+// and writes the matches' first and last bytes,
 // [[begin, end], …], or the error, as one JSON object a line.
 #include <fmt/format.h>
 
@@ -7,8 +8,8 @@
 #include <string>
 
 #include "base/failure.h"
-#include "base/json_value.h"
 #include "base/files.h"
+#include "base/json_value.h"
 #include "tokenizer/pattern.h"
 
 using namespace command;
@@ -23,9 +24,7 @@ static std::string answer(const std::string& line) {
     for (std::optional<Match> match = pattern.find(text, 0); match; match = pattern.find(text, match->end))
       matches += fmt::format("{}[{},{}]", matches.empty() ? "" : ",", match->begin, match->end);
     return fmt::format(R"({{"matches": [{}]}})", matches);
-  } catch (const Failure& failure) {
-    return fmt::format(R"({{"error": {}}})", json_quoted(failure.what()));
-  }
+  } catch (const Failure& failure) { return fmt::format(R"({{"error": {}}})", json_quoted(failure.what())); }
 }
 
 int main() {

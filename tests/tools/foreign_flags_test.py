@@ -1,4 +1,5 @@
 """Flags of other trainers: a refusal names the flag that is meant here."""
+
 import pathlib
 import re
 
@@ -42,7 +43,11 @@ class ForeignFlagsTest(CommandTest):
         return set(re.findall(r"--[a-z0-9-]+", self.run_command(command, "--help").stdout))
 
     def test_every_flag_that_is_named_is_there(self):
-        rows = re.findall(r'^    \{"([^"]*)", "([^"]*)", "((?:[^"\\]|\\.)*)"\},(?:   //.*)?$', SOURCE.read_text(), re.MULTILINE)
+        rows = re.findall(
+            r'^    \{"([^"]*)", "([^"]*)", "((?:[^"\\]|\\.)*)"\},(?:   //.*)?$',
+            SOURCE.read_text(),
+            re.MULTILINE,
+        )
         self.assertGreater(len(rows), 100)
         names = [name for name, _, _ in rows]
         self.assertEqual(len(names), len(set(names)))
@@ -50,14 +55,18 @@ class ForeignFlagsTest(CommandTest):
         for name, here, why in rows:
             self.assertRegex(name, r"^[a-z0-9]+(-[a-z0-9]+)*(-\*)?$")
             self.assertTrue(here or why, name)
-            self.assertIs(name == "eval-data", "--" + name in flags["train"], name)   # else it is none of others alone
+            self.assertIs(
+                name == "eval-data", "--" + name in flags["train"], name
+            )  # else it is none of others alone
             for flag in re.findall(r"--[a-z0-9-]+", here + " " + why):
                 self.assertTrue(any(flag in known for known in flags.values()), f"{name}: {flag}")
             if here and here != "absent":
                 self.assertTrue(here.startswith("--"), name)
 
     def test_every_value_that_is_named_is_there(self):
-        rows = re.findall(r'^    \{"(--[^"]*)", "([^"]*)", "([^"]*)", "([^"]*)"\},$', SOURCE.read_text(), re.MULTILINE)
+        rows = re.findall(
+            r'^    \{"(--[^"]*)", "([^"]*)", "([^"]*)", "([^"]*)"\},$', SOURCE.read_text(), re.MULTILINE
+        )
         self.assertGreater(len(rows), 50)
         helped = self.run_command("train", "--help").stdout
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
@@ -75,30 +84,109 @@ class ForeignFlagsTest(CommandTest):
         ours = self.flags_of("train")
         foreign = [name for name in FIELDS if f"--{name}" not in ours]
         self.assertGreater(len(foreign), 200)
-        lines = self.run_command(*train, *(f"--{name}=1" for name in foreign), expect=USAGE).stderr.splitlines()
-        self.assertEqual(len(lines), len(foreign))   # a line each
+        lines = self.run_command(
+            *train, *(f"--{name}=1" for name in foreign), expect=USAGE
+        ).stderr.splitlines()
+        self.assertEqual(len(lines), len(foreign))  # a line each
         for name, line in zip(foreign, lines):
-            self.assertRegex(line, rf"^stowage: error: --{name}=1: there is no such flag; (it is --|there is no need of it: |)\S.*")
+            self.assertRegex(
+                line,
+                rf"^stowage: error: --{name}=1: there is no such flag; (it is --|there is no need of it: |)\S.*",
+            )
             self.assertNotIn("did you mean", line)
 
     def test_what_people_write(self):
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
-        for word, here in (("--learning-rate", "--lr"), ("--learning_rate", "--lr"), ("--per_device_train_batch_size", "--batch"), ("--num_train_epochs", "--epochs"),
-                           ("--warmup-ratio", "--warmup"), ("--gradient-accumulation-steps", "--batch"), ("--max-length", "--seq"), ("--max_seq_length", "--seq"), ("--epoch", "--epochs"),
-                           ("--lora-r", "--lora"), ("--lora_alpha", "--lora-alpha"), ("--lora_dropout", "--lora-dropout"), ("--weight_decay", "--weight-decay"), ("--bf16", "--precision bf16"),
-                           ("--fp16", "--precision fp16"), ("--gradient-checkpointing", "--recompute"), ("--save-steps", "--save-every"), ("--eval_steps", "--eval-every"),
-                           ("--output-dir", "--out"), ("--model_name_or_path", "--model"), ("--dataset", "--data"), ("--iters", "--steps"), ("--batch-size", "--batch"), ("--optim", "--optimizer"),
-                           ("--load-in-4bit", "--quantize nf4"), ("--load_in_4bit=true", "--quantize nf4"), ("--Max_Steps", "--steps")):
-            self.refused(*train, word, "5", expect=USAGE, says=[f"{word}: there is no such flag; it is {here} here"])
-        for word, why in (("--logging-steps", "metrics.jsonl has a line for every step"), ("--packing", "samples hold as many whole examples")):
-            self.refused(*train, word, expect=USAGE, says=[f"{word}: there is no such flag; there is no need of it: {why}"])
+        for word, here in (
+            ("--learning-rate", "--lr"),
+            ("--learning_rate", "--lr"),
+            ("--per_device_train_batch_size", "--batch"),
+            ("--num_train_epochs", "--epochs"),
+            ("--warmup-ratio", "--warmup"),
+            ("--gradient-accumulation-steps", "--batch"),
+            ("--max-length", "--seq"),
+            ("--max_seq_length", "--seq"),
+            ("--epoch", "--epochs"),
+            ("--lora-r", "--lora"),
+            ("--lora_alpha", "--lora-alpha"),
+            ("--lora_dropout", "--lora-dropout"),
+            ("--weight_decay", "--weight-decay"),
+            ("--bf16", "--precision bf16"),
+            ("--fp16", "--precision fp16"),
+            ("--gradient-checkpointing", "--recompute"),
+            ("--save-steps", "--save-every"),
+            ("--eval_steps", "--eval-every"),
+            ("--output-dir", "--out"),
+            ("--model_name_or_path", "--model"),
+            ("--dataset", "--data"),
+            ("--iters", "--steps"),
+            ("--batch-size", "--batch"),
+            ("--optim", "--optimizer"),
+            ("--load-in-4bit", "--quantize nf4"),
+            ("--load_in_4bit=true", "--quantize nf4"),
+            ("--Max_Steps", "--steps"),
+        ):
+            self.refused(
+                *train, word, "5", expect=USAGE, says=[f"{word}: there is no such flag; it is {here} here"]
+            )
+        for word, why in (
+            ("--logging-steps", "metrics.jsonl has a line for every step"),
+            ("--packing", "samples hold as many whole examples"),
+        ):
+            self.refused(
+                *train,
+                word,
+                expect=USAGE,
+                says=[f"{word}: there is no such flag; there is no need of it: {why}"],
+            )
         # In place of a flag that is required, too; and of other commands what they have.
-        self.refused("train", "--model_name_or_path", "nano", "--data", "none.txt", expect=USAGE, says=["it is --model here"])
-        self.refused("generate", "--model", "nano", "--max_new_tokens", 5, expect=USAGE, says=["it is --tokens here"])
-        self.refused("classify", "--model", "nano", "--max-length", 5, expect=USAGE, says=["it is --seq here"])
-        self.refused("classify", "--model", "nano", "--learning-rate", 5, expect=USAGE, says=["--learning-rate: there is no such flag"])
-        self.refused("eval", "--model", "nano", "--eval-data", "x", expect=USAGE, says=["--eval-data: there is no such flag; it is --data here"])
-        self.refused("eval", "--model", "nano", "--steps", 5, expect=USAGE, says=["--steps: there is no such flag; it is a flag of train"])
-        for word, says in (("--push_to_hub", "nothing is uploaded"), ("--hub_model_id", "nothing is uploaded"), ("--deepspeed", "there is one device"), ("--use_dora", "DoRA is not supported"),
-                           ("--per_device_train_batch_size", "--batch-examples counts examples")):
+        self.refused(
+            "train",
+            "--model_name_or_path",
+            "nano",
+            "--data",
+            "none.txt",
+            expect=USAGE,
+            says=["it is --model here"],
+        )
+        self.refused(
+            "generate", "--model", "nano", "--max_new_tokens", 5, expect=USAGE, says=["it is --tokens here"]
+        )
+        self.refused(
+            "classify", "--model", "nano", "--max-length", 5, expect=USAGE, says=["it is --seq here"]
+        )
+        self.refused(
+            "classify",
+            "--model",
+            "nano",
+            "--learning-rate",
+            5,
+            expect=USAGE,
+            says=["--learning-rate: there is no such flag"],
+        )
+        self.refused(
+            "eval",
+            "--model",
+            "nano",
+            "--eval-data",
+            "x",
+            expect=USAGE,
+            says=["--eval-data: there is no such flag; it is --data here"],
+        )
+        self.refused(
+            "eval",
+            "--model",
+            "nano",
+            "--steps",
+            5,
+            expect=USAGE,
+            says=["--steps: there is no such flag; it is a flag of train"],
+        )
+        for word, says in (
+            ("--push_to_hub", "nothing is uploaded"),
+            ("--hub_model_id", "nothing is uploaded"),
+            ("--deepspeed", "there is one device"),
+            ("--use_dora", "DoRA is not supported"),
+            ("--per_device_train_batch_size", "--batch-examples counts examples"),
+        ):
             self.refused(*train, word, expect=USAGE, says=[f"{word}: there is no such flag; ", says])

@@ -1,4 +1,5 @@
 """The README and the pages of docs/: every command that they show works, shown answers are those of the command, and links lead somewhere."""
+
 import json
 import pathlib
 import re
@@ -13,17 +14,44 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
 # Published models are stood in for by small ones of the same family, and long runs by short ones.
-DECODER = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 258, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-           "num_key_value_heads": 1, "head_dim": 64, "intermediate_size": 64, "max_position_embeddings": 4096, "eos_token_id": 257, "tie_word_embeddings": True}
-ENCODER = {"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
-           "intermediate_size": 64, "max_position_embeddings": 512, "type_vocab_size": 2, "pad_token_id": 0}
+DECODER = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "vocab_size": 258,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 64,
+    "intermediate_size": 64,
+    "max_position_embeddings": 4096,
+    "eos_token_id": 257,
+    "tie_word_embeddings": True,
+}
+ENCODER = {
+    "model_type": "bert",
+    "architectures": ["BertModel"],
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "pad_token_id": 0,
+}
 WORDS = "my card has not arrived where is it the ship sails ada lovelace lived in london . a b c".split()
-SHORTER = [(r"--steps 500", "--steps 3"), (r"--steps 800", "--steps 5"),
-           (r"calibrate --model gpt2 --batch 32 --seq 512", "calibrate --model nano --batch 2 --seq 32")]
+SHORTER = [
+    (r"--steps 500", "--steps 3"),
+    (r"--steps 800", "--steps 5"),
+    (r"calibrate --model gpt2 --batch 32 --seq 512", "calibrate --model nano --batch 2 --seq 32"),
+]
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def commands(page):
@@ -42,11 +70,28 @@ def bytes_tokenizer():
         letters[byte] = chr(byte) if byte in printable else chr(beyond)
         beyond += byte not in printable
     vocabulary = {letter: byte for byte, letter in letters.items()}
-    added = [{"id": 256 + at, "content": content, "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-             for at, content in enumerate(["<|im_start|>", "<|im_end|>"])]
+    added = [
+        {
+            "id": 256 + at,
+            "content": content,
+            "special": True,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+        }
+        for at, content in enumerate(["<|im_start|>", "<|im_end|>"])
+    ]
     step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": step, "post_processor": None, "decoder": step,
-            "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    return {
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": step,
+        "post_processor": None,
+        "decoder": step,
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
 
 
 class GuideTest(CommandTest):
@@ -58,21 +103,53 @@ class GuideTest(CommandTest):
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
         self.write("encoder/vocab.txt", "".join(word + "\n" for word in [*special, *WORDS, "##s"]))
         self.write("answers.jsonl", '{"prompt": "Where is it?", "completion": " In the hold."}\n' * 20)
-        self.write("pairs.jsonl", '{"prompt": "Where is it?", "chosen": " In the hold.", "rejected": " No."}\n' * 20)
-        self.write("queries.csv", "text,intent\n" + "my card has not arrived,card\nwhere is the ship,ship\n" * 15)
+        self.write(
+            "pairs.jsonl", '{"prompt": "Where is it?", "chosen": " In the hold.", "rejected": " No."}\n' * 20
+        )
+        self.write(
+            "queries.csv", "text,intent\n" + "my card has not arrived,card\nwhere is the ship,ship\n" * 15
+        )
         self.write("entities.conll", "Ada B-PER\nLovelace I-PER\nlived O\nin O\nLondon B-LOC\n. O\n\n" * 15)
         self.write("notes.jsonl", '{"text": "the ship sails in london"}\n' * 20)
         self.write("notes.txt", "the ship sails\n" * 100)
         self.write("buffers.csv", "id,lower,upper,size\na,0,4,1048576\nb,2,6,1048576\n")
         shutil.copy(ROOT / "README.md", self.folder)
         short = ("--batch", 2, "--seq", 32, "--steps", 1, "--vram", "64MiB", "--eval-batches", 0)
-        self.run_command("train", "--model", self.path("decoder"), "--data", self.path("notes.txt"), "--out", self.path("trained"), *short)
-        self.run_command("train", "--model", self.path("encoder"), "--task", "masked", "--data", self.path("notes.jsonl"), "--out", self.path("read"), *short)
-        for names, source in ((("Qwen3-0.6B", "Qwen3-8B", "SmolLM2-135M", "tuned"), "trained"),
-                              (("all-MiniLM-L6-v2", "bert-base-cased", "bert-base-uncased"), "read")):
+        self.run_command(
+            "train",
+            "--model",
+            self.path("decoder"),
+            "--data",
+            self.path("notes.txt"),
+            "--out",
+            self.path("trained"),
+            *short,
+        )
+        self.run_command(
+            "train",
+            "--model",
+            self.path("encoder"),
+            "--task",
+            "masked",
+            "--data",
+            self.path("notes.jsonl"),
+            "--out",
+            self.path("read"),
+            *short,
+        )
+        for names, source in (
+            (("Qwen3-0.6B", "Qwen3-8B", "SmolLM2-135M", "tuned"), "trained"),
+            (("all-MiniLM-L6-v2", "bert-base-cased", "bert-base-uncased"), "read"),
+        ):
             for name in names:
                 (self.folder / name).mkdir()
-                for file in ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "tokenizer_config.json"):
+                for file in (
+                    "config.json",
+                    "model.safetensors",
+                    "tokenizer.json",
+                    "vocab.txt",
+                    "tokenizer_config.json",
+                ):
                     if (self.folder / source / file).exists():
                         shutil.copy(self.folder / source / file, self.folder / name)
 
@@ -89,8 +166,12 @@ class GuideTest(CommandTest):
                 words = shlex.split(line)[1:]
                 output = None
                 if ">" in words:
-                    words, output = words[:words.index(">")], words[words.index(">") + 1]
-                if "--out" in words and words[0] == "train" and (self.folder / words[words.index("--out") + 1]).exists():
+                    words, output = words[: words.index(">")], words[words.index(">") + 1]
+                if (
+                    "--out" in words
+                    and words[0] == "train"
+                    and (self.folder / words[words.index("--out") + 1]).exists()
+                ):
                     words.append("--overwrite")
                 with self.subTest(page=page.name, command=line):
                     result = self.run_command(*words, cwd=self.folder)
@@ -102,13 +183,19 @@ class GuideTest(CommandTest):
         shown = 0
         for page in PAGES:
             for block in blocks(page, ""):
-                for command, answer in re.findall(r"^\$ stowage (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-                    result = self.run_command(*shlex.split(command), expect=DOES_NOT_FIT if "does not fit" in answer else DONE)
+                for command, answer in re.findall(
+                    r"^\$ stowage (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE
+                ):
+                    result = self.run_command(
+                        *shlex.split(command), expect=DOES_NOT_FIT if "does not fit" in answer else DONE
+                    )
                     lines = iter([line.rstrip() for line in result.stdout.splitlines()])
                     for line in answer.splitlines():
                         if line.strip() not in ("", "…"):
                             shown += 1
-                            self.assertIn(line.rstrip(), lines, f"{page.name}: {command}")   # goes on behind the line that it found
+                            self.assertIn(
+                                line.rstrip(), lines, f"{page.name}: {command}"
+                            )  # goes on behind the line that it found
         self.assertGreater(shown, 10)
 
     def test_links_lead_somewhere(self):
@@ -120,16 +207,35 @@ class GuideTest(CommandTest):
                 path = (page.parent / file).resolve() if file else page
                 self.assertTrue(path.exists(), f"{page.name}: {target}")
                 if anchor:
-                    headings = re.findall(r"^#+ (.*)$|^\*\*(.*)\*\*$", path.read_text(encoding="utf-8"), re.MULTILINE)
-                    slugs = {re.sub(r"[^\w\- ]", "", "".join(each)).strip().lower().replace(" ", "-") for each in headings}
+                    headings = re.findall(
+                        r"^#+ (.*)$|^\*\*(.*)\*\*$", path.read_text(encoding="utf-8"), re.MULTILINE
+                    )
+                    slugs = {
+                        re.sub(r"[^\w\- ]", "", "".join(each)).strip().lower().replace(" ", "-")
+                        for each in headings
+                    }
                     self.assertIn(anchor, slugs, f"{page.name}: {target}")
 
     def test_flags_of_the_pages_exist(self):
-        helped = {command: self.run_command(command, "--help").stdout for command in
-                  ("plan", "train", "eval", "generate", "classify", "inspect", "devices", "calibrate", "merge", "tokenize", "pack")}
+        helped = {
+            command: self.run_command(command, "--help").stdout
+            for command in (
+                "plan",
+                "train",
+                "eval",
+                "generate",
+                "classify",
+                "inspect",
+                "devices",
+                "calibrate",
+                "merge",
+                "tokenize",
+                "pack",
+            )
+        }
         known = set(re.findall(r"--[a-z][a-z0-9-]*", "\n".join(helped.values())))
         for page in PAGES:
-            if page.name == "coming-from.md":   # which names others' flags too
+            if page.name == "coming-from.md":  # which names others' flags too
                 continue
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
             for flag in re.findall(r"`(--[a-z][a-z0-9-]*)", text):
@@ -142,9 +248,13 @@ class GuideTest(CommandTest):
     def test_help_shows_the_pages(self):
         listed = self.run_command("help").stdout
         topics = re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE)
-        self.assertEqual(sorted(topics), sorted(page.stem for page in DOCS.glob("*.md") if page.stem != "README"))
+        self.assertEqual(
+            sorted(topics), sorted(page.stem for page in DOCS.glob("*.md") if page.stem != "README")
+        )
         for topic in topics:
-            self.assertEqual(self.run_command("help", topic).stdout, (DOCS / f"{topic}.md").read_text(encoding="utf-8"))
+            self.assertEqual(
+                self.run_command("help", topic).stdout, (DOCS / f"{topic}.md").read_text(encoding="utf-8")
+            )
             for index in (ROOT / "README.md", DOCS / "README.md"):
                 self.assertIn(f"{topic}.md)", index.read_text(encoding="utf-8"))
         self.refused("help", "zzz", expect=USAGE, says=["there is no topic zzz"])

@@ -1,4 +1,5 @@
 """What decides the bits of a run: parameters left out, optimizers, fp16, schedules, documents, and steps that are skipped."""
+
 import json
 import math
 import os
@@ -23,17 +24,30 @@ class NumericsTest(CommandTest):
     def tensors(self, out):
         """Name to bytes."""
         data = self.weights(out)
-        size, = struct.unpack("<Q", data[:8])
-        header = {name: entry for name, entry in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
-        return {name: data[8 + size:][slice(*entry["data_offsets"])] for name, entry in header.items()}
+        (size,) = struct.unpack("<Q", data[:8])
+        header = {
+            name: entry for name, entry in json.loads(data[8 : 8 + size]).items() if name != "__metadata__"
+        }
+        return {name: data[8 + size :][slice(*entry["data_offsets"])] for name, entry in header.items()}
 
     def steps(self, out):
         return [line for line in self.metrics(out) if "loss" in line]
 
     def contradiction(self, *words, says, expect=USAGE):
         """Refused before a folder is created."""
-        self.refused("train", *SMALL, "--steps", 10, "--data", self.text(), "--out", self.path("none"), *words, says=says,
-                     expect=expect)
+        self.refused(
+            "train",
+            *SMALL,
+            "--steps",
+            10,
+            "--data",
+            self.text(),
+            "--out",
+            self.path("none"),
+            *words,
+            says=says,
+            expect=expect,
+        )
         self.assertFalse(os.path.exists(self.path("none")), words)
 
 
@@ -42,8 +56,14 @@ class GradientMemoryTest(NumericsTest):
         # nano: 4 blocks, each with 12 matrices of 128 x 128; one table of tokens with two gradients, one of positions.
         matrices, rest = 4 * 12 * 128**2, 2 * 256 * 128 + 256 * 128 + 4 * (4 * 128 + 9 * 128) + 2 * 128
         words = [*NANO, "--micro-batch", 4, "--vram", "64MiB", "--states", 32]
-        plans = {name: self.plan(*words, *more) for name, more in {
-            "whole": [], "halves": ["--gradients", "bf16"], "fused": ["--fused-update"]}.items()}
+        plans = {
+            name: self.plan(*words, *more)
+            for name, more in {
+                "whole": [],
+                "halves": ["--gradients", "bf16"],
+                "fused": ["--fused-update"],
+            }.items()
+        }
         bytes_of = {name: plan["bytes"]["gradients"] for name, plan in plans.items()}
         self.assertEqual(bytes_of["whole"], 4 * (matrices + rest))
         self.assertEqual(bytes_of["halves"], 2 * matrices + 4 * rest)
@@ -60,10 +80,36 @@ class GradientMemoryTest(NumericsTest):
         self.train("part", "--steps", 3, "--fused-update", *EVEN)
         self.train("straight", "--steps", 6, "--fused-update", *EVEN)
         data = self.text()
-        self.run_command("train", *SMALL, "--data", data, "--steps", 6, "--resume", self.path("part"), "--out", self.path("rest"), *EVEN)
+        self.run_command(
+            "train",
+            *SMALL,
+            "--data",
+            data,
+            "--steps",
+            6,
+            "--resume",
+            self.path("part"),
+            "--out",
+            self.path("rest"),
+            *EVEN,
+        )
         self.assertEqual(self.weights("rest"), self.weights("straight"))
-        self.refused("train", *SMALL, "--data", data, "--steps", 6, "--resume", self.path("part"), "--out", self.path("other"), "--clip", 1,
-                     says=["--fused-update", "--clip 0"], expect=USAGE)
+        self.refused(
+            "train",
+            *SMALL,
+            "--data",
+            data,
+            "--steps",
+            6,
+            "--resume",
+            self.path("part"),
+            "--out",
+            self.path("other"),
+            "--clip",
+            1,
+            says=["--fused-update", "--clip 0"],
+            expect=USAGE,
+        )
 
     def test_gradients_in_bf16_do_not_depend_on_the_micro_batch(self):
         for out, samples in {"one": 1, "three": 3, "all": 4}.items():
@@ -78,20 +124,41 @@ class GradientMemoryTest(NumericsTest):
     def test_contradictions(self):
         self.contradiction("--fused-update", "--clip", 1, says=["--fused-update", "--clip 0"])
         self.contradiction("--fused-update", "--skip-outliers", 6, says=["--fused-update", "--skip-outliers"])
-        for words, says in {("--precision", "fp16"): "fp16", ("--gradients", "bf16"): "gradients in fp32",
-                            ("--micro-batch", 1): "micro-batch", ("--host-memory", "1MiB"): "host memory"}.items():
+        for words, says in {
+            ("--precision", "fp16"): "fp16",
+            ("--gradients", "bf16"): "gradients in fp32",
+            ("--micro-batch", 1): "micro-batch",
+            ("--host-memory", "1MiB"): "host memory",
+        }.items():
             self.contradiction("--fused-update", *words, says=[says])
         # Also where the plan says so.
         plan = self.write("fused.json", json.dumps(self.plan(*NANO, "--vram", "64MiB", "--fused-update")))
         for words in (["--clip", 1], ["--skip-outliers", 6]):
-            self.refused("train", "--model", "nano", "--plan", plan, "--steps", 2, "--data", self.text(), "--out", self.path("none"), *words,
-                         expect=USAGE, says=["fused.json", "fused update", words[0]])
+            self.refused(
+                "train",
+                "--model",
+                "nano",
+                "--plan",
+                plan,
+                "--steps",
+                2,
+                "--data",
+                self.text(),
+                "--out",
+                self.path("none"),
+                *words,
+                expect=USAGE,
+                says=["fused.json", "fused update", words[0]],
+            )
             self.assertFalse(os.path.exists(self.path("none")))
 
 
 class GroupsTest(NumericsTest):
     def test_a_plan_says_what_freezing_saves(self):
-        whole, frozen = self.plan(*NANO, "--vram", "64MiB"), self.plan(*NANO, "--vram", "64MiB", "--freeze", LOWER)
+        whole, frozen = (
+            self.plan(*NANO, "--vram", "64MiB"),
+            self.plan(*NANO, "--vram", "64MiB", "--freeze", LOWER),
+        )
         model = frozen["model"]
         self.assertEqual(whole["model"]["trainable"], model["parameters"])
         self.assertEqual(whole["model"]["frozen_saves_bytes"], 0)
@@ -101,10 +168,14 @@ class GroupsTest(NumericsTest):
         self.assertEqual(model["frozen_saves_bytes"], 12 * (2 * block + tokens + positions) + 4 * tokens)
         saved = sum(whole["bytes"][name] - frozen["bytes"][name] for name in ("gradients", "optimizer"))
         self.assertEqual(saved, model["frozen_saves_bytes"])
-        self.assertEqual(frozen["numerics"]["groups"], [{"pattern": "embeddings", "frozen": True},
-                                                        {"pattern": "blocks.0-1", "frozen": True}])
-        least = [self.plan(*NANO, "--vram", 1000, *words, expect=DOES_NOT_FIT)["minimum_vram_bytes"]
-                 for words in ([], ["--freeze", LOWER])]
+        self.assertEqual(
+            frozen["numerics"]["groups"],
+            [{"pattern": "embeddings", "frozen": True}, {"pattern": "blocks.0-1", "frozen": True}],
+        )
+        least = [
+            self.plan(*NANO, "--vram", 1000, *words, expect=DOES_NOT_FIT)["minimum_vram_bytes"]
+            for words in ([], ["--freeze", LOWER])
+        ]
         self.assertLess(least[1], least[0] - saved // 2)
         report = self.run_command("plan", *NANO, "--vram", "64MiB", "--freeze", LOWER).stdout
         for name in ("embeddings", "blocks.0-1"):
@@ -115,37 +186,82 @@ class GroupsTest(NumericsTest):
         self.train("first", "--steps", 1)
         before = self.tensors("first")
         words = [*SMALL[2:], "--model", self.path("first"), "--data", self.text(), "--freeze", LOWER]
-        for out, more in {"short": ["--steps", 2], "long": ["--steps", 4, "--seed", 5, "--optimizer", "muon"]}.items():
+        for out, more in {
+            "short": ["--steps", 2],
+            "long": ["--steps", 4, "--seed", 5, "--optimizer", "muon"],
+        }.items():
             self.run_command("train", *words, *more, "--out", self.path(out))
             after = self.tensors(out)
             self.assertEqual(after.keys(), before.keys())
-            self.assertEqual({name for name in before if after[name] == before[name]}, set(filter(is_lower, before)))
+            self.assertEqual(
+                {name for name in before if after[name] == before[name]}, set(filter(is_lower, before))
+            )
         # In bf16 the file has other bytes than the one it began from: two runs are compared, by steps that no rounding hides.
         for out, steps in {"half": 2, "longer": 3}.items():
-            self.run_command("train", *words, "--precision", "bf16", "--lr", "0.05", "--steps", steps, "--out", self.path(out))
+            self.run_command(
+                "train",
+                *words,
+                "--precision",
+                "bf16",
+                "--lr",
+                "0.05",
+                "--steps",
+                steps,
+                "--out",
+                self.path(out),
+            )
         half, longer = self.tensors("half"), self.tensors("longer")
         self.assertEqual({name for name in half if half[name] == longer[name]}, set(filter(is_lower, half)))
 
     def test_later_groups_win(self):
-        words = ["--steps", 2, "--freeze", "blocks", "--group", "*.h.3.*:trained,lr=2", "--group", "norms:lr=0"]
+        words = [
+            "--steps",
+            2,
+            "--freeze",
+            "blocks",
+            "--group",
+            "*.h.3.*:trained,lr=2",
+            "--group",
+            "norms:lr=0",
+        ]
         self.train("one", *words)
         self.train("two", *words[2:], "--steps", 3)
         one, two = self.tensors("one"), self.tensors("two")
         moved = {name for name in one if one[name] != two[name]}
-        self.assertEqual(moved, {name for name in one if (".h." not in name or ".h.3." in name) and ".ln_" not in name})
+        self.assertEqual(
+            moved, {name for name in one if (".h." not in name or ".h.3." in name) and ".ln_" not in name}
+        )
 
     def test_groups_that_name_nothing(self):
         for pattern in ("attic", "blocks.0-4", "blocks.9", "blocks.1-0", ""):
-            for command in (["plan", *NANO, "--vram", "64MiB"],
-                            ["train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("none")]):
+            for command in (
+                ["plan", *NANO, "--vram", "64MiB"],
+                ["train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("none")],
+            ):
                 self.refused(*command, "--freeze", pattern, expect=USAGE, says=[f'"{pattern}"', "blocks.0-3"])
         self.refused("plan", *NANO, "--freeze", "norms,attic", expect=USAGE, says=['"attic"'])
         self.refused("plan", *NANO, "--freeze", "*", expect=USAGE, says=["all parameters are frozen"])
-        for text in ("norms", "norms:", ":lr=1", "norms:lr", "norms:lr=", "norms:lr=fast", "norms:lr=1x", "norms:frozen=1",
-                     "norms:states=16", "norms:colour=red", "norms:lr=1,,decay=0", "norms:lr=1,lr=2", "norms:frozen,trained", "norms:frozen,lr=2"):
+        for text in (
+            "norms",
+            "norms:",
+            ":lr=1",
+            "norms:lr",
+            "norms:lr=",
+            "norms:lr=fast",
+            "norms:lr=1x",
+            "norms:frozen=1",
+            "norms:states=16",
+            "norms:colour=red",
+            "norms:lr=1,,decay=0",
+            "norms:lr=1,lr=2",
+            "norms:frozen,trained",
+            "norms:frozen,lr=2",
+        ):
             self.contradiction("--group", text, says=["--group", text, "PATTERN:SETTING"])
         self.contradiction("--group", "norms:lr=-1", says=['"norms"', "factor"])
-        self.contradiction("--freeze", "blocks.0-1", "--group", "blocks.1:decay=0.1", says=['"blocks.1"', "frozen"])
+        self.contradiction(
+            "--freeze", "blocks.0-1", "--group", "blocks.1:decay=0.1", says=['"blocks.1"', "frozen"]
+        )
         self.assertFalse(os.path.exists(self.path("none")))
 
 
@@ -169,43 +285,104 @@ class OptimizersTest(NumericsTest):
     def test_another_optimizer_does_not_go_on(self):
         self.train("run", "--steps", 2, "--optimizer", "lion")
         before = files_of(self.path("run"))
-        for words, says in ((["--optimizer", "adamw"], ["optimizer", '"adamw"', '"lion"']), (["--states", 8], ["state_bits", "8", "32"]),
-                            (["--precision", "bf16"], ["precision", '"bf16"', '"fp32"'])):
-            self.refused("train", *SMALL, "--data", self.text(), "--steps", 4, "--resume", self.path("run"), *words,
-                         says=["run/checkpoint.stw", *says, f"leave out {words[0]}"])
+        for words, says in (
+            (["--optimizer", "adamw"], ["optimizer", '"adamw"', '"lion"']),
+            (["--states", 8], ["state_bits", "8", "32"]),
+            (["--precision", "bf16"], ["precision", '"bf16"', '"fp32"']),
+        ):
+            self.refused(
+                "train",
+                *SMALL,
+                "--data",
+                self.text(),
+                "--steps",
+                4,
+                "--resume",
+                self.path("run"),
+                *words,
+                says=["run/checkpoint.stw", *says, f"leave out {words[0]}"],
+            )
         # Before a folder is made.
         for words, says in ((["--freeze", "blocks.0"], "groups"), (["--dropout", 0.3], "dropout")):
-            self.run_command("train", "--resume", self.path("run"), "--steps", 4, "--states", 32, "--out", self.path("on"))
-            self.refused("train", "--resume", self.path("run"), "--steps", 4, "--out", self.path("none"), *words, says=["run/checkpoint.stw", says])
+            self.run_command(
+                "train", "--resume", self.path("run"), "--steps", 4, "--states", 32, "--out", self.path("on")
+            )
+            self.refused(
+                "train",
+                "--resume",
+                self.path("run"),
+                "--steps",
+                4,
+                "--out",
+                self.path("none"),
+                *words,
+                says=["run/checkpoint.stw", says],
+            )
             self.assertFalse(os.path.exists(self.path("none")))
             shutil.rmtree(self.path("on"))
         self.assertEqual(files_of(self.path("run")), before)
         self.train("dropped", "--steps", 2, "--dropout", 0.1)
-        self.refused("train", "--resume", self.path("dropped"), "--steps", 4, "--dropout", 0.2, says=["--dropout", "has 0.1, found 0.2"])
-        self.refused("train", "--resume", self.path("dropped"), "--steps", 4, "--no-dropout", says=["checkpoint.stw", "dropout"])
+        self.refused(
+            "train",
+            "--resume",
+            self.path("dropped"),
+            "--steps",
+            4,
+            "--dropout",
+            0.2,
+            says=["--dropout", "has 0.1, found 0.2"],
+        )
+        self.refused(
+            "train",
+            "--resume",
+            self.path("dropped"),
+            "--steps",
+            4,
+            "--no-dropout",
+            says=["checkpoint.stw", "dropout"],
+        )
         self.run_command("train", "--resume", self.path("dropped"), "--steps", 3, "--dropout", "0.10")
 
     def test_a_default_that_is_asked_for_is_not_what_the_run_has(self):
         self.train("run", "--steps", 2, "--precision", "bf16", "--master", "split8", "--gradients", "bf16")
         before = files_of(self.path("run"))
-        for words, says in ((["--master", "exact"], ["master", '"split8"']), (["--gradients", "fp32"], ["gradients", '"fp32"', '"bf16"'])):
-            self.refused("train", "--resume", self.path("run"), "--steps", 4, *words, says=["run/checkpoint.stw", *says])
+        for words, says in (
+            (["--master", "exact"], ["master", '"split8"']),
+            (["--gradients", "fp32"], ["gradients", '"fp32"', '"bf16"']),
+        ):
+            self.refused(
+                "train",
+                "--resume",
+                self.path("run"),
+                "--steps",
+                4,
+                *words,
+                says=["run/checkpoint.stw", *says],
+            )
         self.assertEqual(files_of(self.path("run")), before)
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)
 
     def test_settings_that_the_optimizer_does_not_have(self):
         self.contradiction("--nesterov", says=["--nesterov", "sgd", "adamw"])
-        self.contradiction("--nesterov", "--optimizer", "sgd", "--momentum", 0, says=["--nesterov", "--momentum"])
+        self.contradiction(
+            "--nesterov", "--optimizer", "sgd", "--momentum", 0, says=["--nesterov", "--momentum"]
+        )
         self.contradiction("--momentum", "0.5", says=["--momentum", "sgd, muon", "adamw"])
-        self.contradiction("--beta2", "0.5", "--optimizer", "adafactor", says=["--beta2", "adamw", "adafactor"])
+        self.contradiction(
+            "--beta2", "0.5", "--optimizer", "adafactor", says=["--beta2", "adamw", "adafactor"]
+        )
         self.contradiction("--optimizer", "adam", says=["--optimizer", "adam", "muon"])
         for name in ("sgd", "muon", "adafactor"):
             self.contradiction("--states", 8, "--optimizer", name, says=[name, "no 8-bit states"])
-        self.contradiction("--group", "matrices:states=8", "--optimizer", "sgd", says=['"matrices"', "sgd", "8-bit"])
+        self.contradiction(
+            "--group", "matrices:states=8", "--optimizer", "sgd", says=['"matrices"', "sgd", "8-bit"]
+        )
 
     def test_8_bits_where_there_are_some(self):
         for name in ("adamw", "lion"):
-            bits32, bits8 = (self.plan(*NANO, "--vram", "64MiB", "--optimizer", name, "--states", bits) for bits in (32, 8))
+            bits32, bits8 = (
+                self.plan(*NANO, "--vram", "64MiB", "--optimizer", name, "--states", bits) for bits in (32, 8)
+            )
             self.assertLess(bits8["bytes"]["optimizer"], 0.5 * bits32["bytes"]["optimizer"])
             self.train(name, "--steps", 3, "--optimizer", name, "--states", 8)
             self.assertLess(self.steps(name)[-1]["loss"], self.steps(name)[0]["loss"])
@@ -223,22 +400,33 @@ class LossTest(NumericsTest):
                 self.assertNotIn(name, half)
 
     def test_a_scale_that_is_too_large(self):
-        result = self.train("run", "--steps", 3, "--precision", "fp16", "--loss-scale", TOO_LARGE, expect=FAILED)
-        self.assertRegex(result.stderr, r"no step was applied: .* not finite; the loss scale has come to [0-9.e+]+\n")
+        result = self.train(
+            "run", "--steps", 3, "--precision", "fp16", "--loss-scale", TOO_LARGE, expect=FAILED
+        )
+        self.assertRegex(
+            result.stderr, r"no step was applied: .* not finite; the loss scale has come to [0-9.e+]+\n"
+        )
         first = self.steps("run")
         for batch, line in enumerate(first, 1):
-            self.assertEqual((line["step"], line["skipped_batch"], line["skip_reason"]), (0, batch, "not_finite"))
+            self.assertEqual(
+                (line["step"], line["skipped_batch"], line["skip_reason"]), (0, batch, "not_finite")
+            )
             self.assertEqual(line["loss_scale"], TOO_LARGE >> batch)
             self.assertTrue(math.isfinite(line["loss"]))
-            self.assertRegex(result.stdout, rf"batch {batch}: no update, its loss or gradient is not finite; the loss scale is "
-                                            rf"[0-9.e+]+ \({batch} so far\)\n")
+            self.assertRegex(
+                result.stdout,
+                rf"batch {batch}: no update, its loss or gradient is not finite; the loss scale is "
+                rf"[0-9.e+]+ \({batch} so far\)\n",
+            )
         self.assertRegex(result.stdout, r"skipped +3 batches without an update\n")
         # It goes on from the scale that it had come to, and finds one.
         result = self.train("run", "--steps", 60, "--precision", "fp16", "--resume", self.path("run"))
         steps = self.steps("run")
         self.assertEqual(steps[:3], first)
         skipped = [line for line in steps if "skip_reason" in line]
-        self.assertEqual([line["loss_scale"] for line in skipped], [TOO_LARGE >> n for n in range(1, len(skipped) + 1)])
+        self.assertEqual(
+            [line["loss_scale"] for line in skipped], [TOO_LARGE >> n for n in range(1, len(skipped) + 1)]
+        )
         self.assertEqual(len(steps), 60)
         self.assertEqual(steps[-1]["step"], 60 - len(skipped))
         self.assertGreater(steps[-1]["step"], 10)
@@ -246,10 +434,14 @@ class LossTest(NumericsTest):
         self.assertLess(steps[-1]["loss"], steps[0]["loss"] - 1)
 
     def test_scales_and_policies_that_contradict(self):
-        self.contradiction("--non-finite", "stop", "--precision", "fp16", says=["--non-finite stop", "fp16", "bf16"])
+        self.contradiction(
+            "--non-finite", "stop", "--precision", "fp16", says=["--non-finite stop", "fp16", "bf16"]
+        )
         self.contradiction("--loss-scale", 65536, says=["--loss-scale", "fp16"])
         for scale in (3, 0.5, 2**110):
-            self.contradiction("--loss-scale", scale, "--precision", "fp16", says=["--loss-scale", "power of two"])
+            self.contradiction(
+                "--loss-scale", scale, "--precision", "fp16", says=["--loss-scale", "power of two"]
+            )
         self.train("run", "--steps", 1, "--non-finite", "stop")
 
     def test_a_scale_at_its_floor_is_told(self):
@@ -260,7 +452,9 @@ class LossTest(NumericsTest):
         """For good: what is not finite is skipped, and parameters that are of no use stay so."""
         words = ["--optimizer", "sgd", "--momentum", 0, "--clip", 0, *EVEN, "--lr"]
         result = self.train("long", *words, "1e6", "--steps", 300, expect=FAILED)
-        self.assertRegex(result.stderr, r"the last 100 batches changed nothing.*--lr.*; saved after batch \d+, --resume")
+        self.assertRegex(
+            result.stderr, r"the last 100 batches changed nothing.*--lr.*; saved after batch \d+, --resume"
+        )
         steps = self.steps("long")
         self.assertLess(len(steps), 200)
         self.assertEqual({line.get("skip_reason") for line in steps[-100:]}, {"not_finite"})
@@ -268,13 +462,30 @@ class LossTest(NumericsTest):
         self.assertIn("the evaluation loss is not finite", result.stderr)
         self.assertIn("evaluation loss nan", result.stdout)
         self.assertTrue(os.path.exists(self.path("short/model.safetensors")))
-        result = self.run_command("train", *SMALL[:-2], "--data", self.text(), "--out", self.path("blind"), *words, "1e6", "--steps", 20, "--eval-batches", 0, expect=FAILED)
+        result = self.run_command(
+            "train",
+            *SMALL[:-2],
+            "--data",
+            self.text(),
+            "--out",
+            self.path("blind"),
+            *words,
+            "1e6",
+            "--steps",
+            20,
+            "--eval-batches",
+            0,
+            expect=FAILED,
+        )
         self.assertRegex(result.stderr, r"the last 1\d batches were skipped")
 
     def test_numbers_are_those_that_were_written(self):
         """The defaults, said or not; and what is no sum of powers of two is not what a float makes of it."""
-        for optimizer, words in {"adamw": ["--beta1", 0.9, "--beta2", 0.95, "--weight-decay", 0.1], "lion": ["--beta1", 0.9, "--beta2", 0.99],
-                                 "muon": ["--momentum", 0.95]}.items():
+        for optimizer, words in {
+            "adamw": ["--beta1", 0.9, "--beta2", 0.95, "--weight-decay", 0.1],
+            "lion": ["--beta1", 0.9, "--beta2", 0.99],
+            "muon": ["--momentum", 0.95],
+        }.items():
             self.train("unsaid", "--overwrite", "--steps", 3, "--optimizer", optimizer)
             self.train("said", "--overwrite", "--steps", 3, "--optimizer", optimizer, *words)
             self.assertEqual(self.weights("said"), self.weights("unsaid"), optimizer)
@@ -290,13 +501,15 @@ class LossTest(NumericsTest):
 
     def test_terms_of_the_loss(self):
         self.train("plain", "--steps", 1)
-        plain, = self.steps("plain")
+        (plain,) = self.steps("plain")
         for out, words in {"smooth": ["--label-smoothing", "0.1"], "bounded": ["--z-loss", "0.01"]}.items():
             self.train(out, "--steps", 1, *words)
             self.assertNotEqual(self.steps(out)[0]["loss"], plain["loss"])
             self.assertNotEqual(self.weights(out), self.weights("plain"))
         # The logarithm of the sum of 256 exponentials of logits that are still small is about log 256.
-        self.assertAlmostEqual(self.steps("bounded")[0]["loss"] - plain["loss"], 0.01 * math.log(256)**2, delta=0.05)
+        self.assertAlmostEqual(
+            self.steps("bounded")[0]["loss"] - plain["loss"], 0.01 * math.log(256) ** 2, delta=0.05
+        )
 
 
 class ScheduleTest(NumericsTest):
@@ -307,25 +520,41 @@ class ScheduleTest(NumericsTest):
     def test_warm_up_stable_decay(self):
         def expected(rate, least, warmup, decay):
             falls = [least + (1 - step / decay) * (rate - least) for step in range(decay)]
-            return [rate * (step + 1) / warmup for step in range(warmup)] + [rate] * (10 - warmup - decay) + falls
+            return (
+                [rate * (step + 1) / warmup for step in range(warmup)]
+                + [rate] * (10 - warmup - decay)
+                + falls
+            )
 
         words = ["--schedule", "wsd", "--lr", "1e-3"]
-        self.assertEqual(self.rates(*words, "--warmup", 3, "--decay-steps", 4), expected(1e-3, 1e-3 / 10, 3, 4))
+        self.assertEqual(
+            self.rates(*words, "--warmup", 3, "--decay-steps", 4), expected(1e-3, 1e-3 / 10, 3, 4)
+        )
         self.assertEqual(self.rates(*words), expected(1e-3, 1e-3 / 10, 1, 2))
-        self.assertEqual(self.rates(*words, "--warmup", 4, "--decay-steps", 6, "--min-lr", 0), expected(1e-3, 0, 4, 6))
+        self.assertEqual(
+            self.rates(*words, "--warmup", 4, "--decay-steps", 6, "--min-lr", 0), expected(1e-3, 0, 4, 6)
+        )
 
     def test_inverse_root(self):
         words = ["--schedule", "inverse-root", "--lr", "1e-3", "--warmup", 3]
-        expected = [1e-3 * step / 3 for step in (1, 2, 3)] + [1e-3 * math.sqrt(3 / step) for step in range(4, 11)]
+        expected = [1e-3 * step / 3 for step in (1, 2, 3)] + [
+            1e-3 * math.sqrt(3 / step) for step in range(4, 11)
+        ]
         self.assertEqual(self.rates(*words), expected)
-        self.assertEqual(self.rates(*words, "--min-lr", "8e-4"), expected[:3] + [max(rate, 8e-4) for rate in expected[3:]])
+        self.assertEqual(
+            self.rates(*words, "--min-lr", "8e-4"), expected[:3] + [max(rate, 8e-4) for rate in expected[3:]]
+        )
 
     def test_rates_for_another_batch(self):
         scale = math.sqrt(4 / 6)
         self.assertEqual(self.rates(*EVEN, "--lr", "1e-3", "--lr-batch", 6), [1e-3 * scale] * 10)
         self.assertEqual(self.rates(*EVEN, "--lr-batch", 6), [3e-4 * scale] * 10)
-        fall = self.rates("--schedule", "linear", "--warmup", 0, "--lr", "1e-3", "--min-lr", "5e-4", "--lr-batch", 6)
-        self.assertEqual(fall, [5e-4 * scale + (1 - step / 10) * (1e-3 * scale - 5e-4 * scale) for step in range(10)])
+        fall = self.rates(
+            "--schedule", "linear", "--warmup", 0, "--lr", "1e-3", "--min-lr", "5e-4", "--lr-batch", 6
+        )
+        self.assertEqual(
+            fall, [5e-4 * scale + (1 - step / 10) * (1e-3 * scale - 5e-4 * scale) for step in range(10)]
+        )
 
     def test_schedules_that_contradict(self):
         self.contradiction("--warmup", 11, says=["--warmup 11", "--steps 10"])
@@ -335,14 +564,38 @@ class ScheduleTest(NumericsTest):
         self.contradiction("--schedule", "constant", "--min-lr", "1e-5", says=["--min-lr", "constant"])
         # Defaults count: a tenth of the steps, and a fifth.
         wsd = ["--schedule", "wsd"]
-        for words, warmup, decay in ((["--warmup", 5, "--decay-steps", 6], 5, 6), (["--warmup", 9], 9, 2), (["--decay-steps", 10], 1, 10),
-                                     (["--decay-steps", 2**64 - 1], 1, 2**64 - 1)):
-            self.contradiction(*wsd, *words, says=[f"--warmup {warmup}", f"--decay-steps {decay}", "--steps 10"])
+        for words, warmup, decay in (
+            (["--warmup", 5, "--decay-steps", 6], 5, 6),
+            (["--warmup", 9], 9, 2),
+            (["--decay-steps", 10], 1, 10),
+            (["--decay-steps", 2**64 - 1], 1, 2**64 - 1),
+        ):
+            self.contradiction(
+                *wsd, *words, says=[f"--warmup {warmup}", f"--decay-steps {decay}", "--steps 10"]
+            )
         self.train("old", "--steps", 2)
         before = files_of(self.path("old"))
-        for words in ([*wsd, "--warmup", 9], ["--nesterov"], ["--loss-scale", 2], ["--freeze", "attic"], ["--min-lr", 1], ["--lr", "1e7"]):
-            self.run_command("train", *SMALL, "--data", self.text(), "--steps", 10, "--overwrite", "--out", self.path("old"), *words,
-                             expect=USAGE)
+        for words in (
+            [*wsd, "--warmup", 9],
+            ["--nesterov"],
+            ["--loss-scale", 2],
+            ["--freeze", "attic"],
+            ["--min-lr", 1],
+            ["--lr", "1e7"],
+        ):
+            self.run_command(
+                "train",
+                *SMALL,
+                "--data",
+                self.text(),
+                "--steps",
+                10,
+                "--overwrite",
+                "--out",
+                self.path("old"),
+                *words,
+                expect=USAGE,
+            )
         self.assertEqual(files_of(self.path("old")), before)
 
 
@@ -355,7 +608,10 @@ class CheckTest(NumericsTest):
         self.assertEqual(sorted(os.listdir(self.path("checked"))), sorted(os.listdir(self.path("plain"))))
         self.assertEqual(self.weights("checked"), self.weights("plain"))
         kept = ("step", "loss", "grad_norm", "lr", "tokens", "loss_scale", "skipped_batch", "eval_loss")
-        lines = [[{name: line.get(name) for name in kept} for line in self.metrics(out)] for out in ("plain", "checked")]
+        lines = [
+            [{name: line.get(name) for name in kept} for line in self.metrics(out)]
+            for out in ("plain", "checked")
+        ]
         self.assertEqual(lines[0], lines[1])
         self.contradiction("--deterministic-check", 0, says=["--deterministic-check"])
 
@@ -366,10 +622,23 @@ class DocumentsTest(NumericsTest):
         self.train("whole", *words, "--steps", 4)
         # The first token of a document is no target.
         self.assertLess(self.steps("whole")[-1]["tokens"], 4 * 4 * 32)
-        self.assertEqual(json.loads((self.folder / "whole/plan.json").read_text())["numerics"]["inputs"], ["positions"])
-        evaluate = ["eval", "--model", self.path("whole"), "--data", self.text(), "--eval-batches", 2, "--json"]
+        self.assertEqual(
+            json.loads((self.folder / "whole/plan.json").read_text())["numerics"]["inputs"], ["positions"]
+        )
+        evaluate = [
+            "eval",
+            "--model",
+            self.path("whole"),
+            "--data",
+            self.text(),
+            "--eval-batches",
+            2,
+            "--json",
+        ]
         loss = self.metrics("whole")[-1]["eval_loss"]
-        self.assertEqual(json.loads(self.run_command(*evaluate, "--document-end", 10).stdout)["eval_loss"], loss)
+        self.assertEqual(
+            json.loads(self.run_command(*evaluate, "--document-end", 10).stdout)["eval_loss"], loss
+        )
         self.assertNotEqual(json.loads(self.run_command(*evaluate).stdout)["eval_loss"], loss)
         self.train("cut", *words, "--steps", 4, "--micro-batch", 1, "--recompute", "full")
         self.assertEqual(self.weights("cut"), self.weights("whole"))
@@ -386,15 +655,45 @@ class DocumentsTest(NumericsTest):
         self.contradiction("--document-end", "newline", says=["--document-end"])
         self.train("with", "--document-end", 10, "--steps", 2)
         self.train("without", "--steps", 2)
-        self.refused("train", "--resume", self.path("with"), "--steps", 4, "--document-end", 32,
-                     says=["--document-end", self.path("with"), "10", "32"])
-        os.unlink(self.path("with/settings.json"))   # which would say so
+        self.refused(
+            "train",
+            "--resume",
+            self.path("with"),
+            "--steps",
+            4,
+            "--document-end",
+            32,
+            says=["--document-end", self.path("with"), "10", "32"],
+        )
+        os.unlink(self.path("with/settings.json"))  # which would say so
         before = files_of(self.folder)
         words = ["train", "--data", self.text(), "--steps", 4, "--document-end", 10]
-        self.refused(*words[:-2], *SMALL, "--resume", self.path("with"), says=["--document-end", self.path("with"), "with it"])
-        self.refused(*words, *SMALL, "--resume", self.path("without"), says=["--document-end", self.path("without"), "without it"])
-        self.refused(*words, "--model", "nano", "--plan", self.path("without/plan.json"), "--overwrite", "--out", self.path("with"),
-                     expect=USAGE, says=["--document-end", "without/plan.json"])
+        self.refused(
+            *words[:-2],
+            *SMALL,
+            "--resume",
+            self.path("with"),
+            says=["--document-end", self.path("with"), "with it"],
+        )
+        self.refused(
+            *words,
+            *SMALL,
+            "--resume",
+            self.path("without"),
+            says=["--document-end", self.path("without"), "without it"],
+        )
+        self.refused(
+            *words,
+            "--model",
+            "nano",
+            "--plan",
+            self.path("without/plan.json"),
+            "--overwrite",
+            "--out",
+            self.path("with"),
+            expect=USAGE,
+            says=["--document-end", "without/plan.json"],
+        )
         self.assertEqual(files_of(self.folder), before)
 
 

@@ -1,5 +1,5 @@
-// What the command says of the optimizers is what the library does: which there are, which settings each takes, and what those are where
-// nothing is said.
+// What the command says of the optimizers is what the library does: which there are, which settings each
+// takes, and what those are where nothing is said.
 #include "flags/optimizers.h"
 
 #include "tests/api/harness.h"
@@ -18,7 +18,11 @@ void set(Options& o, float value) {
   o.set_mask |= bit;
 }
 
-constexpr struct { const char* name; OptimizerSetting of; void (*set)(Options&, float); } settings[] = {
+constexpr struct {
+  const char* name;
+  OptimizerSetting of;
+  void (*set)(Options&, float);
+} settings[] = {
     {"beta1", &OptimizerRow::beta1, set<&Options::beta1, STW_SET_BETA1>},
     {"beta2", &OptimizerRow::beta2, set<&Options::beta2, STW_SET_BETA2>},
     {"momentum", &OptimizerRow::momentum, set<&Options::momentum, STW_SET_MOMENTUM>},
@@ -50,7 +54,9 @@ TEST(Optimizers, TheCommandKnowsAllOfThem) {
   for (const OptimizerRow& row : optimizer_rows) {
     const auto plan = make_plan(make_model(tiny_llama).get(), plan_of(row));
     const std::string json = stw_plan_json(plan.get());
-    EXPECT_NE(json.find("\"optimizer\": \"" + std::string(row.name) + "\""), std::string::npos) << row.name << "\n" << json.substr(0, 2000);
+    EXPECT_NE(json.find("\"optimizer\": \"" + std::string(row.name) + "\""), std::string::npos)
+        << row.name << "\n"
+        << json.substr(0, 2000);
   }
   stw_plan_options o = plan_options();
   o.optimizer = std::size(optimizer_rows);
@@ -67,7 +73,8 @@ TEST(Optimizers, SettingsAreTakenWhereTheCommandSaysSo) {
       auto options = sized<Options>();
       setting.set(options, 0.5f);
       stw_trainer* made = nullptr;
-      const stw_status status = stw_trainer_create(&made, device.get(), model.get(), plan.get(), &options, nullptr);
+      const stw_status status =
+          stw_trainer_create(&made, device.get(), model.get(), plan.get(), &options, nullptr);
       const Handle<stw_trainer> trainer(made);
       EXPECT_EQ(status, row.*setting.of ? STW_OK : STW_BAD_ARGUMENT) << row.name << ", " << setting.name;
     }

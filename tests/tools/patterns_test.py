@@ -1,4 +1,5 @@
 """Patterns of tokenizers, which are Oniguruma's, against what the tokenizers library finds by them (tests/golden/patterns.py)."""
+
 import gzip
 import json
 import os
@@ -12,7 +13,14 @@ GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "patterns.j
 
 def answers(asked):
     lines = "".join(json.dumps({"pattern": pattern, "text": text}) + "\n" for pattern, text in asked)
-    told = subprocess.run([os.environ["FIND_MATCHES"]], input=lines, capture_output=True, encoding="utf-8", check=True, timeout=300)
+    told = subprocess.run(
+        [os.environ["FIND_MATCHES"]],
+        input=lines,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=300,
+    )
     return [json.loads(line) for line in told.stdout.split("\n") if line]
 
 
@@ -23,8 +31,13 @@ class PatternsTest(unittest.TestCase):
         self.assertEqual(len(rows), 5000)
         same = 0
         for row, answer in zip(rows, answers([(row["pattern"], row["text"]) for row in rows]), strict=True):
-            if "error" in answer:   # by name, and never other matches
-                self.assertRegex(answer["error"], "^file: (the pattern " + re.escape(row["pattern"]) + ": |its pattern cannot be matched: match limit)")
+            if "error" in answer:  # by name, and never other matches
+                self.assertRegex(
+                    answer["error"],
+                    "^file: (the pattern "
+                    + re.escape(row["pattern"])
+                    + ": |its pattern cannot be matched: match limit)",
+                )
                 continue
             self.assertEqual(answer["matches"], row["matches"], (row["pattern"], row["text"]))
             same += 1
@@ -55,16 +68,39 @@ class PatternsTest(unittest.TestCase):
             (r"\u00e9\x41\x{42}\o{103}\n", "éABC\n", ["éABC\n"]),
             (r" ?[ab]?+\W", " a", [" "]),
         ]
-        for (pattern, text, expected), answer in zip(cases, answers([(pattern, text) for pattern, text, _ in cases]), strict=True):
+        for (pattern, text, expected), answer in zip(
+            cases, answers([(pattern, text) for pattern, text, _ in cases]), strict=True
+        ):
             self.assertIn("matches", answer, answer)
-            self.assertEqual([text.encode()[begin:end].decode() for begin, end in answer["matches"]], expected, pattern)
+            self.assertEqual(
+                [text.encode()[begin:end].decode() for begin, end in answer["matches"]], expected, pattern
+            )
 
     def test_what_is_not_read_is_refused_by_name(self):
-        refused = {r"(a": "a parenthesis without its other one", r"a)": "a closing parenthesis", r"[a": "a class without an end", r"*a": "a quantifier behind nothing",
-                   r"[[:foo:]]": "[:foo:]", r"\X": r"\X is not known", r"\p{Age=6.0}": "Age=6.0", r"\p{InBasicLatin}": "InBasicLatin", r"(?~ab)": "(?~", r"(?s)a": "(?s",
-                   r"\k<n>": r"\k", r"(?i)ss": "ss and ß", r"\b+": "matches no characters", r"[z-a]": "ends before it begins", r"\xE3\x81\x82": "a byte of a character",
-                   r"\2(a)": "the number of a group", "a\\": "ends with a backslash", r"[a-\d]": "a set at the end of a range", r"(?<=a+)b": "lookbehind"}
-        for (pattern, why), answer in zip(refused.items(), answers([(pattern, "text") for pattern in refused]), strict=True):
+        refused = {
+            r"(a": "a parenthesis without its other one",
+            r"a)": "a closing parenthesis",
+            r"[a": "a class without an end",
+            r"*a": "a quantifier behind nothing",
+            r"[[:foo:]]": "[:foo:]",
+            r"\X": r"\X is not known",
+            r"\p{Age=6.0}": "Age=6.0",
+            r"\p{InBasicLatin}": "InBasicLatin",
+            r"(?~ab)": "(?~",
+            r"(?s)a": "(?s",
+            r"\k<n>": r"\k",
+            r"(?i)ss": "ss and ß",
+            r"\b+": "matches no characters",
+            r"[z-a]": "ends before it begins",
+            r"\xE3\x81\x82": "a byte of a character",
+            r"\2(a)": "the number of a group",
+            "a\\": "ends with a backslash",
+            r"[a-\d]": "a set at the end of a range",
+            r"(?<=a+)b": "lookbehind",
+        }
+        for (pattern, why), answer in zip(
+            refused.items(), answers([(pattern, "text") for pattern in refused]), strict=True
+        ):
             self.assertIn("error", answer, pattern)
             self.assertTrue(answer["error"].startswith("file: the pattern " + pattern + ": "), answer)
             self.assertIn(why, answer["error"])

@@ -1,4 +1,5 @@
 """`stowage plan --html, --svg, --csv`: files that stand alone, and a page that works in a real browser."""
+
 import collections
 import csv
 import json
@@ -20,8 +21,8 @@ SHOWN = "const t = document.getElementById('tip'); return getComputedStyle(t).di
 
 
 def luminance(colour):
-    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055)**2.4 for p in parts)
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -34,8 +35,8 @@ def pixels(png):
     """The pixels of an 8-bit PNG, as bytes each."""
     at, data = 8, b""
     while at < len(png):
-        size, kind = struct.unpack(">I4s", png[at:at + 8])
-        body = png[at + 8:at + 8 + size]
+        size, kind = struct.unpack(">I4s", png[at : at + 8])
+        body = png[at + 8 : at + 8 + size]
         if kind == b"IHDR":
             width, _, depth, colour = struct.unpack(">IIBB", body[:10])
             assert depth == 8 and colour in (2, 6)
@@ -45,7 +46,7 @@ def pixels(png):
     wide = 3 if colour == 2 else 4
     raw, stride, above, out = zlib.decompress(data), width * wide, bytearray(width * wide), []
     for start in range(0, len(raw), stride + 1):
-        kind, row = raw[start], bytearray(raw[start + 1:start + 1 + stride])
+        kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + stride])
         for i in range(stride):
             left, up, corner = (row[i - wide], above[i], above[i - wide]) if i >= wide else (0, above[i], 0)
             if kind == 1:
@@ -57,7 +58,7 @@ def pixels(png):
             elif kind == 4:
                 guess = left + up - corner
                 row[i] = row[i] + min((left, up, corner), key=lambda each: abs(guess - each)) & 255
-        out += [bytes(row[i:i + 3]) for i in range(0, stride, wide)]
+        out += [bytes(row[i : i + 3]) for i in range(0, stride, wide)]
         above = row
     return out
 
@@ -80,7 +81,9 @@ class PictureTest(Pictures):
         self.assertEqual(json.loads(result.stdout)["format"], "stowage-plan")
         self.assertEqual(result.stderr, "")
         first = files_of(self.folder)
-        self.assertEqual(sorted(pathlib.Path(name).name for name in first), ["plan.csv", "plan.html", "plan.svg"])
+        self.assertEqual(
+            sorted(pathlib.Path(name).name for name in first), ["plan.csv", "plan.html", "plan.svg"]
+        )
         self.run_command(*NANO, *words)
         self.assertEqual(first, files_of(self.folder), "the same every time")
 
@@ -114,8 +117,12 @@ class PictureTest(Pictures):
         boxes = [tuple(int(row[key]) for key in ("lower", "upper", "offset", "size")) for row in rows]
         for i, (lower, upper, offset, size) in enumerate(boxes):
             for other_lower, other_upper, other_offset, other_size in boxes[:i]:
-                self.assertTrue(upper <= other_lower or other_upper <= lower or offset + size <= other_offset
-                                or other_offset + other_size <= offset)
+                self.assertTrue(
+                    upper <= other_lower
+                    or other_upper <= lower
+                    or offset + size <= other_offset
+                    or other_offset + other_size <= offset
+                )
         plan = json.loads(self.run_command(*NANO, "--json").stdout)
         self.assertEqual(max(offset + size for _, _, offset, size in boxes), plan["bytes"]["arena"])
         self.assertLessEqual({row["class"] for row in rows}, set(CLASSES))
@@ -145,8 +152,11 @@ class PageTest(Pictures):
 
     def place(self, selector):
         self.browser.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
-        return self.browser.run("const r = document.querySelector(arguments[0]).getBoundingClientRect();"
-                                "return [r.left, r.top, r.width, r.height]", selector)
+        return self.browser.run(
+            "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [r.left, r.top, r.width, r.height]",
+            selector,
+        )
 
     def tip(self):
         """What the tip says, as soon as it shows: the browser answers to gestures in its own time."""
@@ -156,7 +166,11 @@ class PageTest(Pictures):
         return self.browser.wait(f"return (() => {{ {SHOWN} }})() === null", 10)
 
     def test_every_theme_and_width(self):
-        views = [(kind, width, dark) for kind, width in (("html", 1280), ("html", 390), ("svg", 1280)) for dark in (False, True)]
+        views = [
+            (kind, width, dark)
+            for kind, width in (("html", 1280), ("html", 390), ("svg", 1280))
+            for dark in (False, True)
+        ]
         for words in (NANO, GPT2):
             for kind, width, dark in views:
                 with self.subTest(model=words[2], kind=kind, width=width, dark=dark):
@@ -179,9 +193,12 @@ class PageTest(Pictures):
             return [n, r.left + r.width / 3, r.top + r.height / 2]""")
         self.assertTrue(self.no_tip())
         self.browser.point(x, y)
-        name, size = self.browser.run("""
+        name, size = self.browser.run(
+            """
             const data = JSON.parse(document.getElementById('data').textContent), n = 9 * arguments[0];
-            return [data.labels[data.marks[n]], data.marks[n + 4]]""", index)
+            return [data.labels[data.marks[n]], data.marks[n + 4]]""",
+            index,
+        )
         shown = self.tip()
         self.assertIn(name, shown)
         self.assertIn(f"({size:,} bytes)", shown)
@@ -195,10 +212,17 @@ class PageTest(Pictures):
     def test_pointing_at_the_frontier(self):
         self.browser.show(self.picture("html", GPT2), 1280, 900)
         x, y, width, height = self.place("#frontier")
-        self.browser.point(x + width * 7 / 8, y + height / 4)   # where the points are: below the least memory there are none
+        self.browser.point(
+            x + width * 7 / 8, y + height / 4
+        )  # where the points are: below the least memory there are none
         self.assertRegex(self.tip(), r"micro-batch \d+, \d+ loss chunk")
         self.assertIn("tokens/s", self.tip())
-        self.assertGreater(self.browser.run("return JSON.parse(document.getElementById('data').textContent).frontier.length"), 4)
+        self.assertGreater(
+            self.browser.run(
+                "return JSON.parse(document.getElementById('data').textContent).frontier.length"
+            ),
+            4,
+        )
 
     def test_tapping_on_a_phone(self):
         self.browser.show(self.picture("html", GPT2), 390, 844, phone=True)
@@ -210,7 +234,9 @@ class PageTest(Pictures):
         self.assertTrue(self.no_tip())
         self.browser.tap(x + width / 2, y + height - 6)
         self.assertIn("transformer.wte.weight", self.tip() or "")
-        left, right = self.browser.run("const r = document.getElementById('tip').getBoundingClientRect(); return [r.left, r.right]")
+        left, right = self.browser.run(
+            "const r = document.getElementById('tip').getBoundingClientRect(); return [r.left, r.right]"
+        )
         self.assertGreaterEqual(left, 0)
         self.assertLessEqual(right, 390)
 
@@ -237,19 +263,28 @@ class PageTest(Pictures):
         x, y, width, height = self.place("#arena")
         self.browser.point(x + width / 3, y + height / 2)
         self.assertIn("saved activations", self.tip())
-        self.assertGreaterEqual(self.browser.run("return [...document.querySelectorAll('.ys .z')].filter(e => e.offsetWidth).length"), 4)
+        self.assertGreaterEqual(
+            self.browser.run(
+                "return [...document.querySelectorAll('.ys .z')].filter(e => e.offsetWidth).length"
+            ),
+            4,
+        )
 
     def test_names_are_inert(self):
         text = self.text_of("html")
         evil = r'"\u003cimg src=x onerror=\"document.title=1\">'
         self.assertIn('"labels":["', text)
         head, labels = text.split('"labels":[', 1)
-        path = self.write("evil.html", head + '"labels":[' + labels.replace('"transformer', evil + "transformer"))
+        path = self.write(
+            "evil.html", head + '"labels":[' + labels.replace('"transformer', evil + "transformer")
+        )
         self.browser.show(path, 1280, 900)
         x, y, width, height = self.place("#arena")
         self.browser.point(x + width / 3, y + height - 4)
         self.assertIn('<img src=x onerror="document.title=1">transformer', self.tip())
-        self.assertEqual(self.browser.run("return document.getElementById('tip').querySelectorAll('img').length"), 0)
+        self.assertEqual(
+            self.browser.run("return document.getElementById('tip').querySelectorAll('img').length"), 0
+        )
         self.assertEqual(self.browser.complaints(), [])
 
 

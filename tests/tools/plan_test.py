@@ -1,4 +1,5 @@
 """`stowage plan`: what it says adds up, fits, and is the same every time."""
+
 import json
 import os
 import pathlib
@@ -7,7 +8,16 @@ import unittest
 
 from support import DOES_NOT_FIT, DONE, USAGE, CommandTest
 
-CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding"]
+CLASSES = [
+    "parameters",
+    "gradients",
+    "optimizer",
+    "saved_activations",
+    "transient",
+    "workspace",
+    "inputs",
+    "padding",
+]
 NANO = ["--model", "nano", "--threads", "2"]
 
 
@@ -30,8 +40,21 @@ class PlanTest(CommandTest):
     def test_json_has_the_fields_of_the_format(self):
         plan = self.plan(*NANO, "--vram", "64MiB")
         self.assertEqual((plan["format"], plan["version"]), ("stowage-plan", 1))
-        for name in ["fingerprint", "fits", "model", "device", "request", "numerics", "recompute", "offload", "bytes",
-                     "predicted", "search", "layout", "loss_chunks"]:
+        for name in [
+            "fingerprint",
+            "fits",
+            "model",
+            "device",
+            "request",
+            "numerics",
+            "recompute",
+            "offload",
+            "bytes",
+            "predicted",
+            "search",
+            "layout",
+            "loss_chunks",
+        ]:
             self.assertIn(name, plan)
         self.assertEqual(plan["model"]["architecture"], "gpt2")
         self.assertEqual(plan["layout"]["arena_bytes"], plan["bytes"]["arena"])
@@ -45,16 +68,23 @@ class PlanTest(CommandTest):
         plan = json.loads(result.stdout)
         self.assertFalse(plan["fits"])
         least = plan["minimum_vram_bytes"]
-        self.assertRegex(result.stderr, r"^stowage: error: nano does not fit in 1 MiB: the smallest budget that works "
-                                        r"is [0-9.]+ MiB \([0-9,]+ bytes\)\n$")
+        self.assertRegex(
+            result.stderr,
+            r"^stowage: error: nano does not fit in 1 MiB: the smallest budget that works "
+            r"is [0-9.]+ MiB \([0-9,]+ bytes\)\n$",
+        )
         self.assertIn(f"{least:,}", result.stderr)
         self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
         self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
 
     def test_what_could_be_given_up_is_what_the_command_takes(self):
         several = ["--batch", 4, "--seq", 256, "--vram", 1]
-        for words in (several, [*several, "--recompute", "full", "--states", "32"], [*several, "--precision", "bf16", "--micro-batch", 2],
-                      ["--batch", 1, "--seq", 32, "--vram", 1, "--gradients", "bf16", "--recompute", "none"]):
+        for words in (
+            several,
+            [*several, "--recompute", "full", "--states", "32"],
+            [*several, "--precision", "bf16", "--micro-batch", 2],
+            ["--batch", 1, "--seq", 32, "--vram", 1, "--gradients", "bf16", "--recompute", "none"],
+        ):
             asked = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
             plan = self.plan(*NANO, *words, expect=DOES_NOT_FIT)
             changes = {each["change"]: each["saves_bytes"] for each in plan["relaxations"]}
@@ -67,11 +97,19 @@ class PlanTest(CommandTest):
                     flags["--" + name.replace("_", "-")] = value
                 if flags.get("--micro-batch") == "auto":
                     del flags["--micro-batch"]
-                changed = self.plan(*NANO, *[word for flag in flags.items() for word in flag if word != ""], expect=DOES_NOT_FIT)
-                self.assertEqual(changed["minimum_vram_bytes"], plan["minimum_vram_bytes"] - saved, (words, change))
+                changed = self.plan(
+                    *NANO,
+                    *[word for flag in flags.items() for word in flag if word != ""],
+                    expect=DOES_NOT_FIT,
+                )
+                self.assertEqual(
+                    changed["minimum_vram_bytes"], plan["minimum_vram_bytes"] - saved, (words, change)
+                )
 
     def test_offload(self):
-        least = json.loads(self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT).stdout)
+        least = json.loads(
+            self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT).stdout
+        )
         words = [*NANO, "--states", "32", "--vram", least["minimum_vram_bytes"] // 2]
         self.plan(*words, expect=DOES_NOT_FIT)
         plan = self.plan(*words, "--host-memory", "1GiB")
@@ -82,10 +120,14 @@ class PlanTest(CommandTest):
         self.assertLessEqual({"tensors", "blocks", "outside_blocks", "bytes"}, set(plan["offload"][0]))
         self.assertGreater(plan["predicted"]["copied_bytes"], 0)
         report = self.run_command("plan", *words, "--host-memory", "1GiB").stdout
-        self.assertRegex(report, r"offload +optimizer states of blocks 0-\d and all else: [0-9.]+ MiB in host memory")
+        self.assertRegex(
+            report, r"offload +optimizer states of blocks 0-\d and all else: [0-9.]+ MiB in host memory"
+        )
         self.assertRegex(report, r"and [0-9.]+ MiB of host memory")
         refusal = self.run_command("plan", *words, expect=DOES_NOT_FIT).stdout
-        self.assertRegex(refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB and fits, step time \+[0-9.]+ %\n")
+        self.assertRegex(
+            refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB and fits, step time \+[0-9.]+ %\n"
+        )
 
     def test_report_is_for_people(self):
         report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout
@@ -96,13 +138,31 @@ class PlanTest(CommandTest):
         self.assertTrue(self.plan("--model", "nano")["fits"])
 
     def test_spellings_of_bytes(self):
-        for text, count in [("1GiB", 2**30), ("1073741824", 2**30), ("1024 MiB", 2**30), ("1gib", 2**30),
-                            ("1GB", 10**9), ("1.5GiB", 3 * 2**29), ("0.0625GiB", 2**26), ("64000000B", 64000000)]:
+        for text, count in [
+            ("1GiB", 2**30),
+            ("1073741824", 2**30),
+            ("1024 MiB", 2**30),
+            ("1gib", 2**30),
+            ("1GB", 10**9),
+            ("1.5GiB", 3 * 2**29),
+            ("0.0625GiB", 2**26),
+            ("64000000B", 64000000),
+        ]:
             self.assertEqual(self.plan(*NANO, "--vram", text)["request"]["vram_bytes"], count, text)
 
     def test_what_is_no_byte_count(self):
-        for text in ["", "8G", "-1", "1.2.3GiB", "1.GiB", "GiB", "17179869184GiB", "99999999999999999999",
-                     "8GiBs", "0"]:
+        for text in [
+            "",
+            "8G",
+            "-1",
+            "1.2.3GiB",
+            "1.GiB",
+            "GiB",
+            "17179869184GiB",
+            "99999999999999999999",
+            "8GiBs",
+            "0",
+        ]:
             self.refused("plan", *NANO, f"--vram={text}", expect=USAGE, says=["--vram"])
 
     def test_frontier(self):
@@ -113,16 +173,45 @@ class PlanTest(CommandTest):
             self.assertLessEqual(before["tokens_per_second"], after["tokens_per_second"])
         # A point's peak is a budget that gets that plan.
         for point in (points[0], points[len(points) // 2], points[-1]):
-            plan = json.loads(self.run_command("plan", *NANO, "--states", "32", "--vram", point["peak_bytes"], "--json").stdout)
+            plan = json.loads(
+                self.run_command(
+                    "plan", *NANO, "--states", "32", "--vram", point["peak_bytes"], "--json"
+                ).stdout
+            )
             self.assertEqual(plan["bytes"]["peak"], point["peak_bytes"])
             self.assertEqual(plan["predicted"]["step_seconds"], point["step_seconds"])
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
     def test_a_frontier_with_host_memory(self):
         """Copies that cost no time are left out where there is memory for it: such a plan is no point of its own."""
-        self.write("wide/config.json", json.dumps({"model_type": "llama", "vocab_size": 256, "max_position_embeddings": 512, "hidden_size": 4096,
-                                                   "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32}))
-        words = ["--model", self.path("wide"), "--device", "rtx4090", "--batch", 8, "--seq", 512, "--vram", "24GiB", "--host-memory", "100MiB"]
+        self.write(
+            "wide/config.json",
+            json.dumps(
+                {
+                    "model_type": "llama",
+                    "vocab_size": 256,
+                    "max_position_embeddings": 512,
+                    "hidden_size": 4096,
+                    "intermediate_size": 4096,
+                    "num_hidden_layers": 2,
+                    "num_attention_heads": 32,
+                }
+            ),
+        )
+        words = [
+            "--model",
+            self.path("wide"),
+            "--device",
+            "rtx4090",
+            "--batch",
+            8,
+            "--seq",
+            512,
+            "--vram",
+            "24GiB",
+            "--host-memory",
+            "100MiB",
+        ]
         points = json.loads(self.run_command("plan", *words, "--frontier", "--json").stdout)["frontier"]
         self.assertGreater(len(points), 5)
         for before, after in zip(points, points[1:]):
@@ -131,7 +220,19 @@ class PlanTest(CommandTest):
         self.assertEqual(points[-1]["step_seconds"], self.plan(*words)["search"]["unlimited_seconds"])
 
     def test_what_just_fits(self):
-        words = ["plan", "--model", "smollm-135m", "--batch", 8, "--device", "rtx4060", "--recompute", "none", "--vram", "2500MiB"]
+        words = [
+            "plan",
+            "--model",
+            "smollm-135m",
+            "--batch",
+            8,
+            "--device",
+            "rtx4060",
+            "--recompute",
+            "none",
+            "--vram",
+            "2500MiB",
+        ]
         most = json.loads(self.run_command(*words, "--max", "seq", "--json").stdout)["longest_sequence"]
         self.assertTrue(json.loads(self.run_command(*words, "--seq", most, "--json").stdout)["fits"])
         self.assertLess(most, 2048)
@@ -141,9 +242,23 @@ class PlanTest(CommandTest):
         self.assertGreater(answer["parameters"], 300e6)
         self.assertLessEqual(answer["peak_bytes"], 8 << 30)
         # What lies in host memory is no smaller there: of 1.6e9 parameters, 3.1 GB in 16 bits, some are not on the device.
-        host = ["plan", "--batch", 1, "--seq", 128, "--device", "rtx4090", "--vram", "2GiB", "--host-memory", "16GiB"]
+        host = [
+            "plan",
+            "--batch",
+            1,
+            "--seq",
+            128,
+            "--device",
+            "rtx4090",
+            "--vram",
+            "2GiB",
+            "--host-memory",
+            "16GiB",
+        ]
         self.assertTrue(json.loads(self.run_command(*host, "--model", "gpt2-xl", "--json").stdout)["fits"])
-        self.assertEqual(json.loads(self.run_command(*host, "--max", "model", "--json").stdout)["largest_model"], "gpt2-xl")
+        self.assertEqual(
+            json.loads(self.run_command(*host, "--max", "model", "--json").stdout)["largest_model"], "gpt2-xl"
+        )
         self.refused(*words, "--vram", "1KiB", expect=DOES_NOT_FIT, says=["no preset"])
 
     def test_compare(self):
@@ -153,9 +268,23 @@ class PlanTest(CommandTest):
             files.append(self.write(f"{bits}.json", text))
         lines = self.run_command("plan", "--compare", *files).stdout.splitlines()
         self.assertTrue(any(line.split()[:4] == ["state", "bits", "8", "32"] for line in lines))
-        other = self.run_command("plan", *NANO, "--states", 8, "--fused-update", "--freeze", "norms", "--group", "biases:lr=2", "--document-end", 10,
-                                 "--json").stdout
-        lines = self.run_command("plan", "--compare", files[0], self.write("other.json", other)).stdout.splitlines()
+        other = self.run_command(
+            "plan",
+            *NANO,
+            "--states",
+            8,
+            "--fused-update",
+            "--freeze",
+            "norms",
+            "--group",
+            "biases:lr=2",
+            "--document-end",
+            10,
+            "--json",
+        ).stdout
+        lines = self.run_command(
+            "plan", "--compare", files[0], self.write("other.json", other)
+        ).stdout.splitlines()
         rows = {line[:24].strip(): line[24:].split() for line in lines}
         self.assertEqual(rows["fused update"], ["no", "yes", "differs"])
         self.assertEqual(rows["exact"], ["yes", "yes"])
@@ -163,16 +292,31 @@ class PlanTest(CommandTest):
         self.assertEqual(rows["optional inputs"], ["none", "1", "differs"])
         self.assertEqual(rows["threads"], ["2", "2"])
         self.assertTrue(any(line.split() == ["blocks", "in", "tiles", "none", "none"] for line in lines))
-        long = self.plan("--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060")
+        long = self.plan(
+            "--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060"
+        )
         tiled = self.write("tiled.json", json.dumps(long))
         (run,) = long.pop("tiles")
-        older = self.write("older.json", json.dumps(long))   # as plans were before there were tiles
-        for second, said in ((tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"), (older, "-")):
+        older = self.write("older.json", json.dumps(long))  # as plans were before there were tiles
+        for second, said in (
+            (tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"),
+            (older, "-"),
+        ):
             lines = self.run_command("plan", "--compare", files[0], second).stdout.splitlines()
-            self.assertIn("blocks in tiles none " + said + " differs", [" ".join(line.split()) for line in lines])
+            self.assertIn(
+                "blocks in tiles none " + said + " differs", [" ".join(line.split()) for line in lines]
+            )
         unfit = self.plan(*NANO, "--vram", "1KiB", expect=DOES_NOT_FIT)
         for separators in (None, (",", ":")):
-            self.assertIn("unfit.json does not fit its budget", self.run_command("plan", "--compare", files[0], self.write("unfit.json", json.dumps(unfit, separators=separators))).stdout)
+            self.assertIn(
+                "unfit.json does not fit its budget",
+                self.run_command(
+                    "plan",
+                    "--compare",
+                    files[0],
+                    self.write("unfit.json", json.dumps(unfit, separators=separators)),
+                ).stdout,
+            )
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])
@@ -181,46 +325,103 @@ class PlanTest(CommandTest):
         self.refused("plan", *NANO, "--max", "seq", "--seq", 20, expect=USAGE, says=["--seq", "--max seq"])
 
     def test_compare_believes_no_tiles_that_no_program_has(self):
-        made = self.plan("--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060")
+        made = self.plan(
+            "--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060"
+        )
         plain = self.write("plain.json", json.dumps(made))
-        for tiles in ([{"blocks": [0, 24], "rows": 256}], [{"blocks": [3, 2], "rows": 256}], [{"blocks": [2, 2], "rows": 0}], [{"rows": 256}],
-                      [{"blocks": [4, 4], "rows": 256}, {"blocks": [0, 3], "rows": 256}], [{"blocks": [0, 1], "rows": 256, "row": 1}],
-                      [{"blocks": [0, 2**64 - 1], "rows": 256}], [{"blocks": [0, 2], "rows": 256}, {"blocks": [2, 3], "rows": 1024}]):
+        for tiles in (
+            [{"blocks": [0, 24], "rows": 256}],
+            [{"blocks": [3, 2], "rows": 256}],
+            [{"blocks": [2, 2], "rows": 0}],
+            [{"rows": 256}],
+            [{"blocks": [4, 4], "rows": 256}, {"blocks": [0, 3], "rows": 256}],
+            [{"blocks": [0, 1], "rows": 256, "row": 1}],
+            [{"blocks": [0, 2**64 - 1], "rows": 256}],
+            [{"blocks": [0, 2], "rows": 256}, {"blocks": [2, 3], "rows": 1024}],
+        ):
             forged = self.write("forged.json", json.dumps({**made, "tiles": tiles}))
             for pair in ((plain, forged), (forged, plain)):
-                self.assertEqual(self.refused("plan", "--compare", *pair, says=["forged.json: damaged", "tiles"]).stdout, "")
+                self.assertEqual(
+                    self.refused("plan", "--compare", *pair, says=["forged.json: damaged", "tiles"]).stdout,
+                    "",
+                )
 
     def test_compare_plans_of_a_model(self):
-        fits, short = (self.write(name, self.run_command("plan", *NANO, *more, "--json", expect=code).stdout)
-                       for name, more, code in (("fits.json", [], DONE), ("short.json", ["--vram", "1KiB"], DOES_NOT_FIT)))
+        fits, short = (
+            self.write(name, self.run_command("plan", *NANO, *more, "--json", expect=code).stdout)
+            for name, more, code in (
+                ("fits.json", [], DONE),
+                ("short.json", ["--vram", "1KiB"], DOES_NOT_FIT),
+            )
+        )
         said = self.run_command("plan", "--compare", fits, short).stdout
         self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, said)
         # What only the model tells: no tile of its programs has 100 rows.
-        forged = self.write("forged.json", pathlib.Path(fits).read_text().replace('"tiles": []', '"tiles": [{"blocks": [0, 1], "rows": 100}]'))
+        forged = self.write(
+            "forged.json",
+            pathlib.Path(fits)
+            .read_text()
+            .replace('"tiles": []', '"tiles": [{"blocks": [0, 1], "rows": 100}]'),
+        )
         self.run_command("plan", "--compare", fits, forged)
         self.refused("plan", "--compare", fits, forged, "--model", "nano", says=["forged.json", "edited"])
-        self.refused("plan", "--compare", short, fits, "--model", "gpt2", says=["short.json", "another model"])
+        self.refused(
+            "plan", "--compare", short, fits, "--model", "gpt2", says=["short.json", "another model"]
+        )
 
     def test_what_would_be_left_aside_is_refused(self):
         plan = self.write("plan.json", self.run_command("plan", *NANO, "--json").stdout)
-        for words in (["--batch", 7], ["--vram", "3KiB"], ["--states", 8], ["--host-memory", "1MiB"], ["--json"], ["--max", "seq"], ["--svg", "x.svg"]):
+        for words in (
+            ["--batch", 7],
+            ["--vram", "3KiB"],
+            ["--states", 8],
+            ["--host-memory", "1MiB"],
+            ["--json"],
+            ["--max", "seq"],
+            ["--svg", "x.svg"],
+        ):
             self.refused("plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0], "--compare"])
         for words in (["--model", "nano"], ["--weights", "x"], ["--adapter", "x"]):
-            self.refused("plan", "--max", "model", "--batch", 4, "--device", "rtx4060", *words, expect=USAGE, says=[words[0] + ": ", "--max model"])
+            self.refused(
+                "plan",
+                "--max",
+                "model",
+                "--batch",
+                4,
+                "--device",
+                "rtx4060",
+                *words,
+                expect=USAGE,
+                says=[words[0] + ": ", "--max model"],
+            )
         for words in (["--lora", 2], ["--dropout", 0], ["--weights", "x"]):
-            self.refused("plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0] + ": ", "--model"])
+            self.refused(
+                "plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0] + ": ", "--model"]
+            )
         for words in (["--model", "nano"], ["--lora", 2], ["--labels", 3]):
             self.refused("inspect", "nano", *words, expect=USAGE, says=[words[0] + ": ", "nano"])
 
     def test_inspect_is_told_of_the_model_what_plan_was(self):
         words = ["--model", "nano", "--lora", 2, "--lora-dropout", 0.1, "--labels", 3]
-        plan = self.write("plan.json", self.run_command("plan", *words, "--quantize", "nf4", "--vram", "64MiB", "--json").stdout)
+        plan = self.write(
+            "plan.json",
+            self.run_command("plan", *words, "--quantize", "nf4", "--vram", "64MiB", "--json").stdout,
+        )
         self.assertIn("no plan of these numerics is faster", self.run_command("inspect", plan, *words).stdout)
         self.refused("inspect", plan, *words[:-2], says=["plan.json", "another model"])
 
     def test_a_frontier_of_what_does_not_fit(self):
         for words in (["--json"], []):
-            self.refused("plan", *NANO, "--frontier", "--vram", "1KiB", *words, expect=DOES_NOT_FIT, says=["nano does not fit"])
+            self.refused(
+                "plan",
+                *NANO,
+                "--frontier",
+                "--vram",
+                "1KiB",
+                *words,
+                expect=DOES_NOT_FIT,
+                says=["nano does not fit"],
+            )
 
     def test_numbers_that_are_none(self):
         for flag in ("--batch", "--seq", "--micro-batch"):
@@ -255,16 +456,37 @@ class PlanTest(CommandTest):
         self.assertIn("--micro-batch", self.run_command("plan", "--help").stdout)
 
     def test_help_names_flags_that_there_are(self):
-        for command in re.findall(r"^  (\w+) ", self.run_command("--help").stdout.split("Subcommands:")[1], re.M):
+        for command in re.findall(
+            r"^  (\w+) ", self.run_command("--help").stdout.split("Subcommands:")[1], re.M
+        ):
             said = self.run_command(command, "--help").stdout
-            flags = {flag for names in re.findall(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*)", said, re.M) for flag in names.split(",")}
+            flags = {
+                flag
+                for names in re.findall(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*)", said, re.M)
+                for flag in names.split(",")
+            }
             named = set(re.findall(r"--[a-z][\w-]+", re.sub(r"`.*?`", "", said).replace("--no-NAME", "")))
             self.assertIn("--help", named)
             self.assertEqual(named - flags, set(), command)
 
     def test_pinned_choices_are_taken(self):
-        plan = self.plan(*NANO, "--vram", "1GiB", "--micro-batch", "5", "--states", "8", "--recompute", "full",
-                         "--precision", "bf16", "--seq", "128", "--batch", "16")
+        plan = self.plan(
+            *NANO,
+            "--vram",
+            "1GiB",
+            "--micro-batch",
+            "5",
+            "--states",
+            "8",
+            "--recompute",
+            "full",
+            "--precision",
+            "bf16",
+            "--seq",
+            "128",
+            "--batch",
+            "16",
+        )
         self.assertEqual((plan["micro_batch"], plan["last_micro_batch"]), (5, 1))
         self.assertEqual((plan["numerics"]["state_bits"], plan["numerics"]["precision"]), (8, "bf16"))
         self.assertEqual(plan["request"]["sequence"], 128)

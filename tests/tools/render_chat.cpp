@@ -1,13 +1,13 @@
-// Carries a model's chat template out, for tests: `render_chat FILE FOLDER`, either of which may be empty, reads a conversation as JSON from
-// every line of its input, and writes what becomes of it as JSON, a line each. Without arguments each line is a template, as a JSON string, that
-// needs no conversation.
+// Carries a model's chat template out, for tests: `render_chat FILE FOLDER`, either of which may be empty,
+// reads a conversation as JSON from every line of its input, and writes what becomes of it as JSON, a line
+// each. Without arguments each line is a template, as a JSON string, that needs no conversation.
 #include <iostream>
 #include <string>
 
+#include "base/failure.h"
 #include "chat/chat_template.h"
 #include "chat/interpreter.h"
 #include "chat/value.h"
-#include "base/failure.h"
 
 using namespace command;
 using chat::Value;
@@ -25,25 +25,23 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
       const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
       chat::List said;
       for (const auto& [begin, end] : text.said) said.push_back(text.text.substr(begin, end - begin));
-      return chat::Members{{"text", text.text}, {"prompt", prompt}, {"said", said}, {"work", static_cast<int64_t>(text.work)}};
+      return chat::Members{
+          {"text", text.text}, {"prompt", prompt}, {"said", said}, {"work", static_cast<int64_t>(text.work)}};
     }
     return chat::Members{{"error", "no messages"}};
-  } catch (const Failure& failure) {
-    return chat::Members{{"error", failure.what()}};
-  }
+  } catch (const Failure& failure) { return chat::Members{{"error", failure.what()}}; }
 }
 
 Value answer(const std::string& line) {
   try {
     return chat::Members{{"text", chat::render(chat::parse(read_json(line, "line").text), {}).text}};
-  } catch (const chat::TemplateError& failure) {
-    return chat::Members{{"error", failure.what()}};
-  }
+  } catch (const chat::TemplateError& failure) { return chat::Members{{"error", failure.what()}}; }
 }
 
 }  // namespace
 
 int main(int count, char** words) {
   if (count != 3 && count != 1) return exit_usage;
-  for (std::string line; std::getline(std::cin, line);) std::cout << (count == 1 ? answer(line) : answer(words[1], words[2], line)).json({}) << '\n';
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << (count == 1 ? answer(line) : answer(words[1], words[2], line)).json({}) << '\n';
 }

@@ -1,4 +1,5 @@
 """What signals do to the command in each phase: it ends within half a second, says so by its exit code, and leaves whole files."""
+
 import os
 import pty
 import signal
@@ -9,13 +10,33 @@ import unittest
 from support import SMALL, STOWAGE, CommandTest
 
 # A step of some seconds, in four micro-steps.
-LONG = ["--model", "nano", "--batch", "1024", "--seq", "64", "--micro-batch", "256", "--vram", "8GiB", "--threads", "2", "--eval-batches", "1"]
-MOST = 5   # seconds from signal to end, on a machine that does other things too; alone it takes a tenth of one
+LONG = [
+    "--model",
+    "nano",
+    "--batch",
+    "1024",
+    "--seq",
+    "64",
+    "--micro-batch",
+    "256",
+    "--vram",
+    "8GiB",
+    "--threads",
+    "2",
+    "--eval-batches",
+    "1",
+]
+MOST = 5  # seconds from signal to end, on a machine that does other things too; alone it takes a tenth of one
 
 
 class SignalsTest(CommandTest):
     def start(self, *words):
-        process = subprocess.Popen([STOWAGE, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [STOWAGE, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(lambda: process.poll() is None and process.kill())
@@ -41,18 +62,31 @@ class SignalsTest(CommandTest):
             out = self.path(f"run{code}")
             process = self.start("train", *LONG, "--data", data, "--steps", 2, "--out", out)
             self.wait_for_line(process, "memory")
-            while not os.path.exists(os.path.join(out, "metrics.jsonl")):   # the run has begun
+            while not os.path.exists(os.path.join(out, "metrics.jsonl")):  # the run has begun
                 time.sleep(0.01)
             time.sleep(0.5)
             said, err = self.end(process, number)
             self.assertEqual(process.returncode, code, err)
             self.assertIn("stopped after 0 of 2 batches and saved", said)
             self.assertIn("stopping this step", err)
-            self.assertRegex(self.run_command("inspect", os.path.join(out, "checkpoint.stw")).stdout, r"steps +0\n")
+            self.assertRegex(
+                self.run_command("inspect", os.path.join(out, "checkpoint.stw")).stdout, r"steps +0\n"
+            )
             self.assertEqual([name for name in os.listdir(out) if ".tmp." in name], [])
 
     def test_a_step_that_was_dropped_is_made_again(self):
-        words = ["train", *SMALL, "--data", self.text(), "--lr", "1e-3", "--warmup", "2", "--schedule", "constant"]
+        words = [
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--lr",
+            "1e-3",
+            "--warmup",
+            "2",
+            "--schedule",
+            "constant",
+        ]
         self.run_command(*words, "--steps", 40, "--out", self.path("whole"))
         process = self.start(*words, "--steps", 40, "--out", self.path("run"))
         while not os.path.exists(self.path("run/metrics.jsonl")):
@@ -66,24 +100,71 @@ class SignalsTest(CommandTest):
 
     def test_before_a_run_and_in_other_commands(self):
         data = self.text(2000000)
-        for words in (["plan", "--model", "qwen2.5-7b", "--device", "rtx4090", "--batch", 64, "--seq", 4096, "--vram", "24GiB", "--host-memory", "200GiB", "--frontier"],
-                      ["eval", "--model", "nano", "--data", data, "--seq", 64, "--batch", 64, "--threads", 2, "--eval-batches", 100000]):
+        for words in (
+            [
+                "plan",
+                "--model",
+                "qwen2.5-7b",
+                "--device",
+                "rtx4090",
+                "--batch",
+                64,
+                "--seq",
+                4096,
+                "--vram",
+                "24GiB",
+                "--host-memory",
+                "200GiB",
+                "--frontier",
+            ],
+            [
+                "eval",
+                "--model",
+                "nano",
+                "--data",
+                data,
+                "--seq",
+                64,
+                "--batch",
+                64,
+                "--threads",
+                2,
+                "--eval-batches",
+                100000,
+            ],
+        ):
             process = self.start(*words)
             time.sleep(0.3)
             self.assertIsNone(process.poll(), words)
             _, err = self.end(process, signal.SIGINT)
-            self.assertEqual((process.returncode, [line for line in err.splitlines() if "warning" not in line]), (130, []), words)
+            self.assertEqual(
+                (process.returncode, [line for line in err.splitlines() if "warning" not in line]),
+                (130, []),
+                words,
+            )
 
     def test_a_pipe_that_nobody_reads(self):
-        process = subprocess.run(f"'{STOWAGE}' plan --model nano --vram 64MiB --threads 2 --json | true; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
-                                 capture_output=True, text=True, timeout=60, check=False)
-        self.assertIn(process.stdout, ("141\n", "0\n"))   # 0: all of it fitted into the pipe
+        process = subprocess.run(
+            f"'{STOWAGE}' plan --model nano --vram 64MiB --threads 2 --json | true; echo ${{PIPESTATUS[0]}}",
+            shell=True,
+            executable="/bin/bash",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        self.assertIn(process.stdout, ("141\n", "0\n"))  # 0: all of it fitted into the pipe
         self.assertEqual(process.stderr, "")
 
     def test_a_terminal_shows_how_far_a_step_is(self):
         controller, terminal = pty.openpty()
-        process = subprocess.Popen([STOWAGE, "train", *LONG, "--data", self.text(400000), "--steps", "2", "--out", self.path("run")], stdin=subprocess.DEVNULL,
-                                   stdout=terminal, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+        process = subprocess.Popen(
+            [STOWAGE, "train", *LONG, "--data", self.text(400000), "--steps", "2", "--out", self.path("run")],
+            stdin=subprocess.DEVNULL,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, "TERM": "xterm"},
+        )
         os.close(terminal)
         shown = b""
         try:
@@ -94,7 +175,7 @@ class SignalsTest(CommandTest):
                     break
             while piece := os.read(controller, 4096):
                 shown += piece
-        except OSError:   # nobody writes any more
+        except OSError:  # nobody writes any more
             pass
         os.close(controller)
         self.assertEqual(process.wait(timeout=60), 130)

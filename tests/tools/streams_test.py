@@ -1,4 +1,5 @@
 """Standard streams that are closed, full or read no more: exit codes stay, and no file takes their place."""
+
 import json
 import os
 import subprocess
@@ -14,8 +15,15 @@ class StreamsTest(CommandTest):
     def shell(self, words, redirect, expect, **more):
         """The command in a shell, which can close a stream."""
         line = f'"$0" "$@" {redirect}'
-        result = subprocess.run(["sh", "-c", line, STOWAGE, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, timeout=600, check=False, **more)
+        result = subprocess.run(
+            ["sh", "-c", line, STOWAGE, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=600,
+            check=False,
+            **more,
+        )
         self.assertEqual(result.returncode, expect, f"{words} {redirect}\n{result.stderr.decode()}")
         return result
 
@@ -29,18 +37,42 @@ class StreamsTest(CommandTest):
             self.shell([*NANO, "900TiB"], redirect, DONE)  # with a warning
 
     def test_a_log_that_cannot_be_written_ends_no_run(self):
-        words = ["train", *SMALL, "--data", self.text(), "--steps", 40, "--precision", "fp16", "--loss-scale", 2**40]
+        words = [
+            "train",
+            *SMALL,
+            "--data",
+            self.text(),
+            "--steps",
+            40,
+            "--precision",
+            "fp16",
+            "--loss-scale",
+            2**40,
+        ]
         for redirect in ("2>&-", f"2>{FULL}"):
             out = redirect.replace("/", "")
             self.shell([*words, "--out", self.path(out)], redirect, DONE)
-            self.assertTrue(any(line.get("skip_reason") == "not_finite" for line in self.metrics(out)))  # which is logged
+            self.assertTrue(
+                any(line.get("skip_reason") == "not_finite" for line in self.metrics(out))
+            )  # which is logged
 
     def test_an_answer_that_cannot_be_given_is_a_failure(self):
-        for words in (["--help"], ["plan", "--help"], ["--version"], [*NANO, "64MiB"], [*NANO, "64MiB", "--json"], ["devices"],
-                      ["generate", "--model", "nano", "--tokens", 3], ["inspect", "nano"]):
+        for words in (
+            ["--help"],
+            ["plan", "--help"],
+            ["--version"],
+            [*NANO, "64MiB"],
+            [*NANO, "64MiB", "--json"],
+            ["devices"],
+            ["generate", "--model", "nano", "--tokens", 3],
+            ["inspect", "nano"],
+        ):
             for redirect in (">&-", f">{FULL}", "<&- >&-"):
                 result = self.shell(words, redirect, FAILED)
-                self.assertIn(b"standard output: cannot write" if words[0] in ("--help", "plan") else b"stowage: error", result.stderr)
+                self.assertIn(
+                    b"standard output: cannot write" if words[0] in ("--help", "plan") else b"stowage: error",
+                    result.stderr,
+                )
         self.shell([*NANO, "1KiB", "--json"], f">{FULL}", DOES_NOT_FIT)
 
     def test_no_file_gets_the_number_of_a_closed_stream(self):
@@ -53,8 +85,24 @@ class StreamsTest(CommandTest):
         self.shell(["pack", "-"], "<&-", FAILED)
 
     def test_a_run_outlives_its_reader(self):
-        process = subprocess.Popen([STOWAGE, "train", *SMALL, "--data", self.text(), "--steps", "60", "--eval-every", "1", "--out",
-                                    self.path("run")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [
+                STOWAGE,
+                "train",
+                *SMALL,
+                "--data",
+                self.text(),
+                "--steps",
+                "60",
+                "--eval-every",
+                "1",
+                "--out",
+                self.path("run"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         process.stdout.readline()
         process.stdout.close()
         err = process.stderr.read()

@@ -1,4 +1,5 @@
 """What the tests of the command share: running it, a folder that goes away, small data and models."""
+
 import json
 import os
 import pathlib
@@ -13,17 +14,42 @@ STOWAGE = os.environ.get("STOWAGE", "stowage")
 DONE, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
 
 # A run of nano that takes a fraction of a second.
-SMALL = ["--model", "nano", "--batch", "4", "--seq", "32", "--vram", "64MiB", "--threads", "2", "--eval-batches", "2"]
+SMALL = [
+    "--model",
+    "nano",
+    "--batch",
+    "4",
+    "--seq",
+    "32",
+    "--vram",
+    "64MiB",
+    "--threads",
+    "2",
+    "--eval-batches",
+    "2",
+]
 
 
 def from_scratch(words, cwd=None):
     """A command line that says so where its model is a config without weights, as those of most tests are."""
     others = ("--weights", "--adapter", "--lora", "--resume", "--from-scratch")
-    if not words or words[0] not in ("train", "eval", "generate", "classify") or "--model" not in words[:-1] or any(word.split("=")[0] in others for word in words):
+    if (
+        not words
+        or words[0] not in ("train", "eval", "generate", "classify")
+        or "--model" not in words[:-1]
+        or any(word.split("=")[0] in others for word in words)
+    ):
         return words
     model = pathlib.Path(cwd or ".") / words[words.index("--model") + 1]
     names = os.listdir(model) if model.is_dir() else []
-    is_config = model.is_file() or ("config.json" in names and not any(name.endswith((".safetensors", ".index.json", ".incomplete", ".gguf", ".pth")) or name.startswith("pytorch_model") for name in names))
+    is_config = model.is_file() or (
+        "config.json" in names
+        and not any(
+            name.endswith((".safetensors", ".index.json", ".incomplete", ".gguf", ".pth"))
+            or name.startswith("pytorch_model")
+            for name in names
+        )
+    )
     return [*words, "--from-scratch"] if is_config else words
 
 
@@ -51,8 +77,15 @@ class CommandTest(unittest.TestCase):
         return self.write("text.txt", out[:size])
 
     def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL, cwd=None):
-        result = subprocess.run([STOWAGE, *from_scratch(list(map(str, words)), cwd)], stdin=stdin, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, timeout=600, check=False, cwd=cwd)
+        result = subprocess.run(
+            [STOWAGE, *from_scratch(list(map(str, words)), cwd)],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=600,
+            check=False,
+            cwd=cwd,
+        )
         result.stdout = result.stdout.decode(errors="replace")
         result.stderr = result.stderr.decode(errors="replace")
         self.assertEqual(result.returncode, expect, f"{words}\n{result.stdout}\n{result.stderr}")
@@ -72,13 +105,18 @@ class CommandTest(unittest.TestCase):
         """What the command shows on a terminal that "stdout" or "stderr" is, and what it writes to the other."""
         controller, terminal = pty.openpty()
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal}
-        run = subprocess.Popen([STOWAGE, *map(str, words)], stdin=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"}, **streams)
+        run = subprocess.Popen(
+            [STOWAGE, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "TERM": "xterm"},
+            **streams,
+        )
         os.close(terminal)
         shown = b""
         try:
             while piece := os.read(controller, 4096):
                 shown += piece
-        except OSError:   # nobody writes any more
+        except OSError:  # nobody writes any more
             pass
         os.close(controller)
         answer, complaint = run.communicate(timeout=60)
@@ -105,4 +143,6 @@ class CommandTest(unittest.TestCase):
 
 def files_of(folder):
     """Every file below a folder and its content, to see that nothing was touched."""
-    return {str(path): path.read_bytes() for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()}
+    return {
+        str(path): path.read_bytes() for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()
+    }

@@ -1,4 +1,5 @@
 """A model's tokenizer.json: `tokenize`, and text for `train`, `eval` and `generate`."""
+
 import gzip
 import itertools
 import json
@@ -12,13 +13,25 @@ from support import FAILED, USAGE, CommandTest
 
 GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "tokenizers.json").read_text())
 FOLDERS = pathlib.Path(__file__).parent.parent / "golden" / "tokenizer_folders.jsonl.gz"
-END = 999   # a token that no tokenizer gives
+END = 999  # a token that no tokenizer gives
 
 
 class TokenizerTest(CommandTest):
     def model(self, name, tokenizer=None, vocabulary=1000, positions=256):
-        self.write(f"{name}/config.json", json.dumps({
-            "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": vocabulary, "n_positions": positions, "n_embd": 16, "n_layer": 1, "n_head": 2}))
+        self.write(
+            f"{name}/config.json",
+            json.dumps(
+                {
+                    "model_type": "gpt2",
+                    "architectures": ["GPT2LMHeadModel"],
+                    "vocab_size": vocabulary,
+                    "n_positions": positions,
+                    "n_embd": 16,
+                    "n_layer": 1,
+                    "n_head": 2,
+                }
+            ),
+        )
         if tokenizer:
             self.write(f"{name}/tokenizer.json", json.dumps(tokenizer))
         return self.path(name)
@@ -28,21 +41,59 @@ class TokenizerTest(CommandTest):
         return list(struct.unpack(f"<{len(content) // struct.calcsize(width)}{width}", content))
 
     def train_model(self, out, model, data, *more, **how):
-        return self.run_command("train", "--model", model, "--data", data, "--batch", 2, "--seq", 16, "--vram", "64MiB", "--threads", 2, "--steps", 3,
-                                "--eval-batches", 1, "--out", self.path(out), *more, **how)
+        return self.run_command(
+            "train",
+            "--model",
+            model,
+            "--data",
+            data,
+            "--batch",
+            2,
+            "--seq",
+            16,
+            "--vram",
+            "64MiB",
+            "--threads",
+            2,
+            "--steps",
+            3,
+            "--eval-batches",
+            1,
+            "--out",
+            self.path(out),
+            *more,
+            **how,
+        )
 
     def test_tokens_are_those_of_the_library_that_made_the_file(self):
         for name, golden in GOLDENS.items():
             with self.subTest(name):
                 model = self.model("model", golden["tokenizer"])
                 files = [self.write(f"text{i}", text) for i, (text, _, _) in enumerate(golden["cases"])]
-                said = self.run_command("tokenize", "--model", model, "--data", *files, "--document-end", END, "--out", self.path("o.bin"), "--overwrite").stdout
-                got, expected = self.tokens(self.path("o.bin")), [[*ids, END] for _, ids, _ in golden["cases"]]
+                said = self.run_command(
+                    "tokenize",
+                    "--model",
+                    model,
+                    "--data",
+                    *files,
+                    "--document-end",
+                    END,
+                    "--out",
+                    self.path("o.bin"),
+                    "--overwrite",
+                ).stdout
+                got, expected = (
+                    self.tokens(self.path("o.bin")),
+                    [[*ids, END] for _, ids, _ in golden["cases"]],
+                )
                 for (text, _, _), ids in zip(golden["cases"], expected):
-                    self.assertEqual(got[:len(ids)], ids, repr(text))
-                    del got[:len(ids)]
+                    self.assertEqual(got[: len(ids)], ids, repr(text))
+                    del got[: len(ids)]
                 self.assertEqual(got, [])
-                self.assertIn(f"{sum(map(len, expected)):,} tokens of {sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes", said)
+                self.assertIn(
+                    f"{sum(map(len, expected)):,} tokens of {sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes",
+                    said,
+                )
 
     def test_text_of_tokens_is_what_the_library_gives(self):
         for name, golden in GOLDENS.items():
@@ -50,9 +101,20 @@ class TokenizerTest(CommandTest):
             for text, ids, back in golden["cases"][1::3]:
                 if ids and "\0" not in text:
                     with self.subTest(name, text=text):
-                        words = ["generate", "--model", model, "--tokens", 1, "--temperature", 0, "--threads", 1, "--prompt"]
+                        words = [
+                            "generate",
+                            "--model",
+                            model,
+                            "--tokens",
+                            1,
+                            "--temperature",
+                            0,
+                            "--threads",
+                            1,
+                            "--prompt",
+                        ]
                         said = self.run_command(*words, text, "--tokenizer", model).stdout
-                        self.assertEqual(said[:len(back)], back)
+                        self.assertEqual(said[: len(back)], back)
 
     # Folders whose files name other tokens and settings than tokenizer.json, and pairs of vocab.json and merges.txt, drawn at random (tokenizer_folders.py).
     def test_folders_are_read_as_transformers_reads_them(self):
@@ -66,36 +128,101 @@ class TokenizerTest(CommandTest):
                 (folder / name).write_text(content, encoding="utf-8")
             asked = "".join(json.dumps({"text": text}) + "\n" for text, _ in row["cases"])
             tokenizer = folder / ("tokenizer.json" if "tokenizer.json" in row["files"] else "vocab.json")
-            told = subprocess.run([os.environ["ENCODE_TEXTS"], tokenizer], input=asked, capture_output=True, encoding="utf-8")
-            if told.returncode != 0:   # by name
-                self.assertRegex(told.stderr, "tokenizer_config.json: (add_prefix_space is (true|false), but the tokenizer's own file says|split_special_tokens: \"split_special_tokens\" is not known)")
+            told = subprocess.run(
+                [os.environ["ENCODE_TEXTS"], tokenizer], input=asked, capture_output=True, encoding="utf-8"
+            )
+            if told.returncode != 0:  # by name
+                self.assertRegex(
+                    told.stderr,
+                    'tokenizer_config.json: (add_prefix_space is (true|false), but the tokenizer\'s own file says|split_special_tokens: "split_special_tokens" is not known)',
+                )
                 refused += 1
                 continue
-            self.assertEqual([json.loads(line)["tokens"] for line in told.stdout.splitlines()], [ids for _, ids in row["cases"]], row)
+            self.assertEqual(
+                [json.loads(line)["tokens"] for line in told.stdout.splitlines()],
+                [ids for _, ids in row["cases"]],
+                row,
+            )
         self.assertLess(refused, len(rows) // 8)
 
     def test_settings_that_contradict_the_tokenizer_are_refused(self):
-        pieces = {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "A": 2}, "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
-                  "normalizer": {"type": "BertNormalizer", "lowercase": True}}
+        pieces = {
+            "model": {
+                "type": "WordPiece",
+                "vocab": {"[UNK]": 0, "a": 1, "A": 2},
+                "unk_token": "[UNK]",
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100,
+            },
+            "normalizer": {"type": "BertNormalizer", "lowercase": True},
+        }
         model = self.model("model", pieces)
-        words = ["tokenize", "--model", model, "--data", self.write("text", "A"), "--out", self.path("o.bin"), "--overwrite"]
-        self.write("model/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
-        self.refused(*words, says=["model/tokenizer_config.json: do_lower_case is false, but the tokenizer's own file says true"])
-        for config, says in (({"tokenizer_class": "BertTokenizer", "strip_accents": False}, "strip_accents is false, but the tokenizer's own file says true"),
-                             ({"tokenizer_class": "BertTokenizerFast", "tokenize_chinese_chars": False}, "tokenize_chinese_chars is false, but the tokenizer's own file says true")):
+        words = [
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            self.write("text", "A"),
+            "--out",
+            self.path("o.bin"),
+            "--overwrite",
+        ]
+        self.write(
+            "model/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}'
+        )
+        self.refused(
+            *words,
+            says=[
+                "model/tokenizer_config.json: do_lower_case is false, but the tokenizer's own file says true"
+            ],
+        )
+        for config, says in (
+            (
+                {"tokenizer_class": "BertTokenizer", "strip_accents": False},
+                "strip_accents is false, but the tokenizer's own file says true",
+            ),
+            (
+                {"tokenizer_class": "BertTokenizerFast", "tokenize_chinese_chars": False},
+                "tokenize_chinese_chars is false, but the tokenizer's own file says true",
+            ),
+        ):
             self.write("model/tokenizer_config.json", json.dumps(config))
             self.refused(*words, says=[f"model/tokenizer_config.json: {says}"])
         # BERT's classes of transformers 5 take what is not set as their default, whatever the tokenizer's own file says.
-        for normalizer, says in (({"lowercase": False}, "do_lower_case is not set, which BertTokenizer takes as true, but the tokenizer's own file says false"),
-                                 ({"lowercase": True, "strip_accents": False}, "strip_accents is not set, which BertTokenizer takes as true, but the tokenizer's own file says false"),
-                                 ({"lowercase": True, "handle_chinese_chars": False}, "tokenize_chinese_chars is not set, which BertTokenizer takes as true, but the tokenizer's own file says false")):
+        for normalizer, says in (
+            (
+                {"lowercase": False},
+                "do_lower_case is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+            ),
+            (
+                {"lowercase": True, "strip_accents": False},
+                "strip_accents is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+            ),
+            (
+                {"lowercase": True, "handle_chinese_chars": False},
+                "tokenize_chinese_chars is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+            ),
+        ):
             other = self.model("other", {**pieces, "normalizer": {"type": "BertNormalizer", **normalizer}})
             self.write("other/tokenizer_config.json", '{"tokenizer_class": "BertTokenizer"}')
             self.refused("tokenize", "--model", other, *words[3:], says=[says])
-            self.write("other/tokenizer_config.json", json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": normalizer["lowercase"], "strip_accents": normalizer.get("strip_accents"),
-                                                                  "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True)}))
+            self.write(
+                "other/tokenizer_config.json",
+                json.dumps(
+                    {
+                        "tokenizer_class": "BertTokenizer",
+                        "do_lower_case": normalizer["lowercase"],
+                        "strip_accents": normalizer.get("strip_accents"),
+                        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars", True),
+                    }
+                ),
+            )
             self.run_command("tokenize", "--model", other, *words[3:])
-        for agrees in ('{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true}', '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}', '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}'):
+        for agrees in (
+            '{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true}',
+            '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}',
+            '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}',
+        ):
             self.write("model/tokenizer_config.json", agrees)
             self.run_command(*words)
             self.assertEqual(self.tokens(self.path("o.bin")), [1])
@@ -104,13 +231,40 @@ class TokenizerTest(CommandTest):
         for name in ("tokenizer.model", "spiece.model", "tekken.json"):
             model = self.model(name.replace(".", "-"))
             self.write(f"{name.replace('.', '-')}/{name}", "x")
-            self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=[name, "AutoTokenizer", "save_pretrained"])
+            self.refused(
+                "tokenize",
+                "--model",
+                model,
+                "--data",
+                self.text(),
+                "--out",
+                self.path("o.bin"),
+                says=[name, "AutoTokenizer", "save_pretrained"],
+            )
         model = self.model("pair")
         self.write("pair/vocab.json", '{"a": 0}')
         self.write("pair/merges.txt", "#version: 0.2\na b c\n")
-        self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=["pair/merges.txt: line 2: expected two tokens"])
+        self.refused(
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            self.text(),
+            "--out",
+            self.path("o.bin"),
+            says=["pair/merges.txt: line 2: expected two tokens"],
+        )
         self.write("pair/tokenizer_config.json", '{"tokenizer_class": "CTRLTokenizer"}')
-        self.refused("tokenize", "--model", model, "--data", self.text(), "--out", self.path("o.bin"), says=["vocab.json", "CTRLTokenizer", "save_pretrained"])
+        self.refused(
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            self.text(),
+            "--out",
+            self.path("o.bin"),
+            says=["vocab.json", "CTRLTokenizer", "save_pretrained"],
+        )
 
     # Also where they are bytes of which no characters can be made, and one by one.
     def test_characters_are_whole(self):
@@ -118,37 +272,103 @@ class TokenizerTest(CommandTest):
             with self.subTest(name):
                 file = self.write("tokenizer.json", json.dumps(golden["tokenizer"]))
                 asked = "".join(json.dumps({"decode": ids}) + "\n" for ids, _ in golden["drawn"])
-                told = subprocess.run([os.environ["ENCODE_TEXTS"], file], input=asked, capture_output=True, encoding="utf-8", check=True)
+                told = subprocess.run(
+                    [os.environ["ENCODE_TEXTS"], file],
+                    input=asked,
+                    capture_output=True,
+                    encoding="utf-8",
+                    check=True,
+                )
                 for (ids, text), line in zip(golden["drawn"], told.stdout.split("\n")[:-1], strict=True):
                     self.assertEqual(json.loads(line), {"text": text, "slowly": text}, ids)
 
     # What a model that has learned nothing says are bytes of any kind.
     def test_generated_text_is_utf8(self):
-        model = self.model("model", GOLDENS["gpt2"]["tokenizer"], vocabulary=max(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"].values()) + 1)
+        model = self.model(
+            "model",
+            GOLDENS["gpt2"]["tokenizer"],
+            vocabulary=max(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"].values()) + 1,
+        )
         for seed in range(1, 5):
-            words = ["generate", "--model", model, "--from-scratch", "--prompt", "the ship", "--threads", 1, "--seq", 16, "--tokens", 60, "--temperature", 5, "--seed", seed]
-            text = subprocess.run([os.environ["STOWAGE"], *map(str, words)], capture_output=True, check=True).stdout.decode()
+            words = [
+                "generate",
+                "--model",
+                model,
+                "--from-scratch",
+                "--prompt",
+                "the ship",
+                "--threads",
+                1,
+                "--seq",
+                16,
+                "--tokens",
+                60,
+                "--temperature",
+                5,
+                "--seed",
+                seed,
+            ]
+            text = subprocess.run(
+                [os.environ["STOWAGE"], *map(str, words)], capture_output=True, check=True
+            ).stdout.decode()
             self.assertTrue(text.startswith("the ship"))
             self.assertIn("\ufffd", text)
 
     # The tokenizers library numbers added tokens itself, from the vocabulary's size on.
     def test_added_tokens_have_the_ids_that_the_library_gives(self):
         vocabulary = {"a": 0, "b": 1, "The": 2}
+
         def added(*tokens):
-            return [{"id": id_, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False} for id_, content in tokens]
-        cases = [("a gap", added((9, "<x>")), "a<x>b", [0, 3, 1]), ("out of order", added((4, "<x>"), (3, "<y>")), "a<x>b<y>", [0, 3, 1, 4]),
-                 ("another one's id", added((0, "<x>")), "a<x>b", [0, 3, 1]), ("in the vocabulary", added((3, "The"), (4, "<x>")), "The<x>", [2, 3]),
-                 ("said twice", added((3, "<x>"), (7, "<x>"), (8, "<y>")), "<x><y>", [3, 4])]
+            return [
+                {
+                    "id": id_,
+                    "content": content,
+                    "single_word": False,
+                    "lstrip": False,
+                    "rstrip": False,
+                    "normalized": False,
+                    "special": False,
+                }
+                for id_, content in tokens
+            ]
+
+        cases = [
+            ("a gap", added((9, "<x>")), "a<x>b", [0, 3, 1]),
+            ("out of order", added((4, "<x>"), (3, "<y>")), "a<x>b<y>", [0, 3, 1, 4]),
+            ("another one's id", added((0, "<x>")), "a<x>b", [0, 3, 1]),
+            ("in the vocabulary", added((3, "The"), (4, "<x>")), "The<x>", [2, 3]),
+            ("said twice", added((3, "<x>"), (7, "<x>"), (8, "<y>")), "<x><y>", [3, 4]),
+        ]
         for name, tokens, text, expected in cases:
             with self.subTest(name):
-                model = self.model("model", {"model": {"type": "BPE", "vocab": vocabulary, "merges": []}, "added_tokens": tokens})
-                self.run_command("tokenize", "--model", model, "--data", self.write("text", text), "--out", self.path("o.bin"), "--overwrite")
+                model = self.model(
+                    "model",
+                    {"model": {"type": "BPE", "vocab": vocabulary, "merges": []}, "added_tokens": tokens},
+                )
+                self.run_command(
+                    "tokenize",
+                    "--model",
+                    model,
+                    "--data",
+                    self.write("text", text),
+                    "--out",
+                    self.path("o.bin"),
+                    "--overwrite",
+                )
                 self.assertEqual(self.tokens(self.path("o.bin")), expected)
 
     def test_a_byte_order_mark_is_no_text(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         for name, content in (("plain", b"what lies where"), ("marked", b"\xef\xbb\xbfwhat lies where")):
-            self.run_command("tokenize", "--model", model, "--data", self.write(name, content), "--out", self.path(name + ".bin"))
+            self.run_command(
+                "tokenize",
+                "--model",
+                model,
+                "--data",
+                self.write(name, content),
+                "--out",
+                self.path(name + ".bin"),
+            )
         self.assertEqual(self.tokens(self.path("marked.bin")), self.tokens(self.path("plain.bin")))
 
     def test_a_pipe_is_read_as_a_text(self):
@@ -179,10 +399,24 @@ class TokenizerTest(CommandTest):
         self.run_command("train", "--resume", self.path("of-tokens"), "--steps", 5)
         self.assertEqual(self.weights("of-text"), self.weights("of-tokens"))
         words = ["--eval-batches", 2, "--json"]
-        losses = [json.loads(self.run_command("eval", "--model", self.path(run), "--data", data, *words).stdout)["eval_loss"]
-                  for run, data in (("of-text", text), ("of-tokens", self.path("t.bin")), ("given", text))]
+        losses = [
+            json.loads(self.run_command("eval", "--model", self.path(run), "--data", data, *words).stdout)[
+                "eval_loss"
+            ]
+            for run, data in (("of-text", text), ("of-tokens", self.path("t.bin")), ("given", text))
+        ]
         self.assertEqual(losses[0], losses[1])
-        self.refused("eval", "--model", self.path("of-text"), "--data", self.path("t.bin"), "--tokenizer", model, expect=USAGE, says=["is for texts", "t.bin"])
+        self.refused(
+            "eval",
+            "--model",
+            self.path("of-text"),
+            "--data",
+            self.path("t.bin"),
+            "--tokenizer",
+            model,
+            expect=USAGE,
+            says=["is for texts", "t.bin"],
+        )
 
     def test_runs_on_text_take_and_give_text_and_others_ids(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
@@ -196,12 +430,38 @@ class TokenizerTest(CommandTest):
         ids = self.run_command(*words, of_tokens, "--prompt", "10 11 12").stdout.split()
         self.assertEqual(ids[:3], ["10", "11", "12"])
         self.assertEqual(len(ids), 6)
-        self.refused(*words, of_tokens, "--prompt", "the hold", expect=USAGE, says=["token ids", "--tokenizer"])
-        self.assertEqual(self.run_command(*words, model, "--prompt", "10 11 12").stdout[:8], "10 11 12")   # a folder with a tokenizer takes text
-        self.assertEqual(len(self.run_command(*words, model, "--prompt", "10 11 12", "--tokenizer", "ids").stdout.split()), 6)
-        self.assertEqual(self.run_command(*words, self.path("of-tokens"), "--tokenizer", model, "--prompt", "the hold").stdout[:8], "the hold")
-        self.assertEqual(len(self.run_command(*words, self.path("of-text"), "--tokenizer", "ids", "--prompt", "1 2").stdout.split()), 5)
-        self.refused(*words, self.path("of-text"), "--prompt", "", expect=USAGE, says=["--prompt", "at least one token"])
+        self.refused(
+            *words, of_tokens, "--prompt", "the hold", expect=USAGE, says=["token ids", "--tokenizer"]
+        )
+        self.assertEqual(
+            self.run_command(*words, model, "--prompt", "10 11 12").stdout[:8], "10 11 12"
+        )  # a folder with a tokenizer takes text
+        self.assertEqual(
+            len(self.run_command(*words, model, "--prompt", "10 11 12", "--tokenizer", "ids").stdout.split()),
+            6,
+        )
+        self.assertEqual(
+            self.run_command(
+                *words, self.path("of-tokens"), "--tokenizer", model, "--prompt", "the hold"
+            ).stdout[:8],
+            "the hold",
+        )
+        self.assertEqual(
+            len(
+                self.run_command(
+                    *words, self.path("of-text"), "--tokenizer", "ids", "--prompt", "1 2"
+                ).stdout.split()
+            ),
+            5,
+        )
+        self.refused(
+            *words,
+            self.path("of-text"),
+            "--prompt",
+            "",
+            expect=USAGE,
+            says=["--prompt", "at least one token"],
+        )
 
     def test_text_ends_where_the_model_says(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
@@ -219,28 +479,34 @@ class TokenizerTest(CommandTest):
             self.assertLess(len(short), len(whole))
             self.assertTrue(whole.startswith(short[:-1]))
             self.assertEqual(self.run_command(*of_text, "--ignore-end").stdout, whole)
-            self.assertEqual(len(self.run_command(*of_ids).stdout.split()), 43)   # ids are what they were
+            self.assertEqual(len(self.run_command(*of_ids).stdout.split()), 43)  # ids are what they were
         self.write("model/generation_config.json", '{"eos_token_id": "x"}')
         self.refused(*of_text, says=["generation_config.json", "eos_token_id", "whole number"])
 
     def test_a_run_has_its_tokenizer_and_no_other(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         self.write("model/tokenizer_config.json", "{}")
-        self.write("model/vocab.json", "{\"the\": 1}")
+        self.write("model/vocab.json", '{"the": 1}')
         self.write("model/README.md", "no")
         said = self.train_model("run", model, self.text()).stdout
         self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json, README.md", said)
         for name in ("tokenizer.json", "tokenizer_config.json", "vocab.json"):
             self.assertEqual(self.read("run", name), self.read("model", name))
-        self.assertNotEqual(self.read("run", "README.md"), "no")   # the model card of the run, not that of the model
+        self.assertNotEqual(
+            self.read("run", "README.md"), "no"
+        )  # the model card of the run, not that of the model
         # Replaced by a run of the same model, then by one of bytes: nothing of it is left to be taken for that one's.
         self.train_model("run", model, self.text(), "--overwrite")
         self.assertEqual(self.read("run", "vocab.json"), self.read("model", "vocab.json"))
         self.assertFalse((self.folder / "run/replaced-run").exists())
         self.train("run", "--steps", 2, "--overwrite")
         self.assertFalse((self.folder / "run/tokenizer.json").exists())
-        self.assertEqual(self.read("run/replaced-run", "tokenizer.json"), self.read("model", "tokenizer.json"))
-        said = self.run_command("generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 2).stdout
+        self.assertEqual(
+            self.read("run/replaced-run", "tokenizer.json"), self.read("model", "tokenizer.json")
+        )
+        said = self.run_command(
+            "generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 2
+        ).stdout
         self.assertTrue(said.startswith("the hold"))
 
     def test_a_folder_called_like_a_preset_is_a_folder(self):
@@ -251,11 +517,32 @@ class TokenizerTest(CommandTest):
         self.run_command(*words, "--model", "./nano", "--out", "other", **here)
         self.assertEqual(self.weights("gpt2"), self.weights("other"))
         self.assertEqual(self.read("gpt2", "tokenizer.json"), self.read("nano", "tokenizer.json"))
-        self.assertEqual(json.loads(self.read("gpt2", "settings.json"))["options"]["model"], [os.path.realpath(self.path("nano"))])
-        said = [self.run_command("generate", "--model", name, "--prompt", "the hold", "--tokens", 4, **here).stdout for name in ("gpt2", "./gpt2")]
+        self.assertEqual(
+            json.loads(self.read("gpt2", "settings.json"))["options"]["model"],
+            [os.path.realpath(self.path("nano"))],
+        )
+        said = [
+            self.run_command(
+                "generate", "--model", name, "--prompt", "the hold", "--tokens", 4, **here
+            ).stdout
+            for name in ("gpt2", "./gpt2")
+        ]
         self.assertEqual(said[0], said[1])
         self.run_command("train", "--resume", "gpt2", "--steps", 3, **here)
-        self.refused("train", "--model", "nano", "--data", self.text(), "--steps", 1, "--out", "none", expect=USAGE, says=["--batch"], **here)   # it is not the preset's
+        self.refused(
+            "train",
+            "--model",
+            "nano",
+            "--data",
+            self.text(),
+            "--steps",
+            1,
+            "--out",
+            "none",
+            expect=USAGE,
+            says=["--batch"],
+            **here,
+        )  # it is not the preset's
 
     def test_what_lies_there_already_stays(self):
         self.write("run/tokenizer.json", "mine")
@@ -265,37 +552,78 @@ class TokenizerTest(CommandTest):
     def test_large_vocabularies_take_four_bytes(self):
         model = self.model("model", GOLDENS["qwen2"]["tokenizer"], vocabulary=65537)
         text, ids, _ = GOLDENS["qwen2"]["cases"][1]
-        self.run_command("tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin"))
+        self.run_command(
+            "tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin")
+        )
         self.assertEqual(self.tokens(self.path("t.bin"), "I"), ids)
 
     def test_long_words_take_no_longer_than_short_ones(self):
         """A merge of all pairs by looking at each again would take hours."""
         model = self.model("model", GOLDENS["llama2"]["tokenizer"])
-        words = "the ship sails where the hold lies before the word " * 20000   # one word to this tokenizer
-        self.run_command("tokenize", "--model", model, "--data", self.write("t", words), "--out", self.path("t.bin"))
+        words = "the ship sails where the hold lies before the word " * 20000  # one word to this tokenizer
+        self.run_command(
+            "tokenize", "--model", model, "--data", self.write("t", words), "--out", self.path("t.bin")
+        )
         tokens = self.tokens(self.path("t.bin"))
         self.assertLess(len(tokens), len(words))
-        self.assertEqual(tokens[1:10], tokens[1 + (len(tokens) - 2) // 20000:10 + (len(tokens) - 2) // 20000])
+        self.assertEqual(
+            tokens[1:10], tokens[1 + (len(tokens) - 2) // 20000 : 10 + (len(tokens) - 2) // 20000]
+        )
 
     def test_many_added_tokens_take_no_longer_than_few(self):
         """Of those that begin at one place the longest is found. To look at each of them would take minutes here."""
-        def added(*contents):
-            flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
-            return {**GOLDENS["gpt2"]["tokenizer"], "added_tokens": [{"id": 1000 + i, "content": content, **flags} for i, content in enumerate(contents)]}
 
-        model = self.model("model", added("z", "zzz", "zz", "zzzzq", *(f"z{i:05}" for i in range(30000)), "y" + "z" * 9999), vocabulary=40000)
+        def added(*contents):
+            flags = {
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": False,
+            }
+            return {
+                **GOLDENS["gpt2"]["tokenizer"],
+                "added_tokens": [
+                    {"id": 1000 + i, "content": content, **flags} for i, content in enumerate(contents)
+                ],
+            }
+
+        model = self.model(
+            "model",
+            added("z", "zzz", "zz", "zzzzq", *(f"z{i:05}" for i in range(30000)), "y" + "z" * 9999),
+            vocabulary=40000,
+        )
         text = "zzzzq zzzz z00042 " + "z" * 300000 + "y" + "z" * 9999
-        self.run_command("tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin"))
-        first = len(GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"])   # which has a z itself; the others' numbers follow
+        self.run_command(
+            "tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin")
+        )
+        first = len(
+            GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"]
+        )  # which has a z itself; the others' numbers follow
         places = [token - first for token in self.tokens(self.path("t.bin")) if token >= first]
-        self.assertEqual([(place, len([*same])) for place, same in itertools.groupby(places)], [(2, 1), (0, 1), (3 + 42, 1), (0, 100000), (30003, 1)])
+        self.assertEqual(
+            [(place, len([*same])) for place, same in itertools.groupby(places)],
+            [(2, 1), (0, 1), (3 + 42, 1), (0, 100000), (30003, 1)],
+        )
         self.refuses(added("z" * 10001), "added token", "at most 10000 bytes, found 10001")
 
     def refuses(self, tokenizer, *says, data="text"):
         self.model("model")
-        path = self.write("t.json", tokenizer if isinstance(tokenizer, (str, bytes)) else json.dumps(tokenizer))
-        self.refused("tokenize", "--model", self.path("model"), "--tokenizer", path, "--data", self.write("data", data), "--out", self.path("o.bin"),
-                     says=["t.json" if data == "text" else "data", *says])
+        path = self.write(
+            "t.json", tokenizer if isinstance(tokenizer, (str, bytes)) else json.dumps(tokenizer)
+        )
+        self.refused(
+            "tokenize",
+            "--model",
+            self.path("model"),
+            "--tokenizer",
+            path,
+            "--data",
+            self.write("data", data),
+            "--out",
+            self.path("o.bin"),
+            says=["t.json" if data == "text" else "data", *says],
+        )
         self.assertFalse((self.folder / "o.bin").exists())
 
     def test_damaged_and_unknown_files_are_refused(self):
@@ -305,7 +633,7 @@ class TokenizerTest(CommandTest):
         self.refuses(json.dumps(good)[:-1], "damaged")
         self.refuses("[" * 100000, "nested too deeply")
         self.refuses("[]", "expected an object")
-        self.refuses(b"{\"model\": \"\xff\"}", "expected UTF-8, found none at byte 11")
+        self.refuses(b'{"model": "\xff"}', "expected UTF-8, found none at byte 11")
         self.refuses({"model": {}}, "model.vocab", "expected an object")
         self.refuses({"model": {"type": "WordLevel"}}, "model", '"WordLevel" is not known', "--tokenizer ids")
         self.refuses({"model": {**model, "dropout": 0.1}}, "model.dropout")
@@ -315,48 +643,198 @@ class TokenizerTest(CommandTest):
         for merges in (["a"], ["a b c"], [["a"]], [["a", 1]], [7]):
             self.refuses({"model": {**model, "merges": merges}}, "model.merges")
         self.refuses({"model": {**model, "merges": ["b a"]}}, "model.merges", "pair 0")
-        self.refuses({"model": {**model, "unk_token": "?"}}, "model.unk_token", '"?" is not in the vocabulary')
-        for part, kind in (("normalizer", "Nmt"), ("pre_tokenizer", "FixedLength"), ("post_processor", "Unheard"), ("decoder", "CTC")):
+        self.refuses(
+            {"model": {**model, "unk_token": "?"}}, "model.unk_token", '"?" is not in the vocabulary'
+        )
+        for part, kind in (
+            ("normalizer", "Nmt"),
+            ("pre_tokenizer", "FixedLength"),
+            ("post_processor", "Unheard"),
+            ("decoder", "CTC"),
+        ):
             self.refuses({**good, part: {"type": kind}}, part, f'"{kind}" is not known')
-        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}}, "the pattern (a")
-        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"}}, "expected a pattern")
-        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Odd"}}, "behavior", "Odd")
-        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]}}, "pretokenizers[1]", "the last")
-        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\C"}, "behavior": "Isolated"}}, "the pattern \\C")
-        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20000}}, "pretokenizers[64]", "at most 64 steps")
-        self.refuses({**good, "decoder": {"type": "Strip", "content": "", "start": 2**31 - 1, "stop": 0}}, "decoder.content", "a character")
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}},
+            "the pattern (a",
+        )
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"}},
+            "expected a pattern",
+        )
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Odd"}},
+            "behavior",
+            "Odd",
+        )
+        self.refuses(
+            {
+                **good,
+                "pre_tokenizer": {
+                    "type": "Sequence",
+                    "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}],
+                },
+            },
+            "pretokenizers[1]",
+            "the last",
+        )
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\C"}, "behavior": "Isolated"}},
+            "the pattern \\C",
+        )
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20000}},
+            "pretokenizers[64]",
+            "at most 64 steps",
+        )
+        self.refuses(
+            {**good, "decoder": {"type": "Strip", "content": "", "start": 2**31 - 1, "stop": 0}},
+            "decoder.content",
+            "a character",
+        )
         # Little of a file makes no gigabytes of a text.
         tenfold = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
-        self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}}, "far too much", data="aaaa")
-        self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}, "added_tokens": [{"id": 3, "content": "aaaa", "normalized": True}]}, "added token 3", "far too much")
-        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12}}, "far too much", data="a b")
-        long = "a" * 1000000   # one step is enough
-        self.refuses({**good, "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": long}}, "far too much", data="a" * 60000)
-        self.refuses({**good, "pre_tokenizer": {"type": "Metaspace", "replacement": long}}, "far too much", data=" a" * 60000)
+        self.refuses(
+            {**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}},
+            "far too much",
+            data="aaaa",
+        )
+        self.refuses(
+            {
+                **good,
+                "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12},
+                "added_tokens": [{"id": 3, "content": "aaaa", "normalized": True}],
+            },
+            "added token 3",
+            "far too much",
+        )
+        self.refuses(
+            {
+                **good,
+                "pre_tokenizer": {
+                    "type": "Sequence",
+                    "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12,
+                },
+            },
+            "far too much",
+            data="a b",
+        )
+        long = "a" * 1000000  # one step is enough
+        self.refuses(
+            {**good, "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": long}},
+            "far too much",
+            data="a" * 60000,
+        )
+        self.refuses(
+            {**good, "pre_tokenizer": {"type": "Metaspace", "replacement": long}},
+            "far too much",
+            data=" a" * 60000,
+        )
         # By a group that is called from inside of what looks behind, a match would begin before where it is looked for.
         behind = {"Regex": "(?<=(?1)t)|a(\\K)"}
-        self.refuses({**good, "normalizer": {"type": "Replace", "pattern": behind, "content": "q"}}, "a group that begins with (?1 is not known")
-        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": behind, "behavior": "Removed", "invert": True}}, "a group that begins with (?1 is not known")
+        self.refuses(
+            {**good, "normalizer": {"type": "Replace", "pattern": behind, "content": "q"}},
+            "a group that begins with (?1 is not known",
+        )
+        self.refuses(
+            {
+                **good,
+                "pre_tokenizer": {"type": "Split", "pattern": behind, "behavior": "Removed", "invert": True},
+            },
+            "a group that begins with (?1 is not known",
+        )
         self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
         self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")
-        self.refuses({"model": {**model, "vocab": {"a": 0, "b": 1, "ab": 1000}}}, "gives token 1000", "vocabulary of 1,000", data="aab")
+        self.refuses(
+            {"model": {**model, "vocab": {"a": 0, "b": 1, "ab": 1000}}},
+            "gives token 1000",
+            "vocabulary of 1,000",
+            data="aab",
+        )
 
     def test_what_is_asked_for_must_be_there(self):
         text = self.text()
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         out = ["--out", self.path("o.bin")]
-        self.refused("tokenize", "--model", self.model("bare"), "--data", text, *out, says=["bare", "no tokenizer.json"])
+        self.refused(
+            "tokenize",
+            "--model",
+            self.model("bare"),
+            "--data",
+            text,
+            *out,
+            says=["bare", "no tokenizer.json"],
+        )
         self.refused("tokenize", "--model", model, "--data", self.path("none"), *out, says=["none"])
-        self.refused("tokenize", "--model", model, "--data", text, "--out", self.path("o.txt"), expect=USAGE, says=[".bin"])
-        self.refused("tokenize", "--model", model, "--data", text, *out, "--document-end", 1000, expect=USAGE, says=["1000", "1,000"])
-        self.refused("tokenize", "--model", model, "--data", self.write("empty", ""), *out, says=["expected some text"])
+        self.refused(
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            text,
+            "--out",
+            self.path("o.txt"),
+            expect=USAGE,
+            says=[".bin"],
+        )
+        self.refused(
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            text,
+            *out,
+            "--document-end",
+            1000,
+            expect=USAGE,
+            says=["1000", "1,000"],
+        )
+        self.refused(
+            "tokenize", "--model", model, "--data", self.write("empty", ""), *out, says=["expected some text"]
+        )
         self.run_command("tokenize", "--model", model, "--data", text, *out)
-        self.refused("tokenize", "--model", model, "--data", text, *out, says=["exists already", "--overwrite"])
-        self.refused("tokenize", "--model", model, "--data", self.path("o.bin"), *out, "--overwrite", says=["would be replaced"])
-        self.refused("train", "--model", self.path("bare"), "--data", text, "--batch", 2, "--steps", 1, "--out", self.path("r"),
-                     says=["expected a .bin file", "tokenizer.json", "--tokenizer byte"])
-        self.refused("train", "--model", model, "--data", self.write("short", "the ship"), "--batch", 2, "--steps", 1, "--seq", 64, "--out", self.path("r"),
-                     says=["short", "65 tokens", "found 2", "shorter --seq"])
+        self.refused(
+            "tokenize", "--model", model, "--data", text, *out, says=["exists already", "--overwrite"]
+        )
+        self.refused(
+            "tokenize",
+            "--model",
+            model,
+            "--data",
+            self.path("o.bin"),
+            *out,
+            "--overwrite",
+            says=["would be replaced"],
+        )
+        self.refused(
+            "train",
+            "--model",
+            self.path("bare"),
+            "--data",
+            text,
+            "--batch",
+            2,
+            "--steps",
+            1,
+            "--out",
+            self.path("r"),
+            says=["expected a .bin file", "tokenizer.json", "--tokenizer byte"],
+        )
+        self.refused(
+            "train",
+            "--model",
+            model,
+            "--data",
+            self.write("short", "the ship"),
+            "--batch",
+            2,
+            "--steps",
+            1,
+            "--seq",
+            64,
+            "--out",
+            self.path("r"),
+            says=["short", "65 tokens", "found 2", "shorter --seq"],
+        )
 
 
 if __name__ == "__main__":

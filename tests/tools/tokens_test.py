@@ -1,4 +1,5 @@
 """Labels of words: `train --task tokens`, `eval` and `classify` on texts of words and tags."""
+
 import json
 import random
 
@@ -13,7 +14,10 @@ TAGS = ["B-COLOUR", "B-NAME", "B-THING", "I-COLOUR", "O"]
 class TokensTest(CommandTest):
     def model_folder(self, config=BERT, name="bert"):
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        self.write(f"{name}/vocab.txt", "".join(word + "\n" for word in special + WORDS + ["##" + letter for letter in "abcdefghij"]))
+        self.write(
+            f"{name}/vocab.txt",
+            "".join(word + "\n" for word in special + WORDS + ["##" + letter for letter in "abcdefghij"]),
+        )
         self.write(f"{name}/config.json", json.dumps(config))
         return self.path(name)
 
@@ -27,7 +31,9 @@ class TokensTest(CommandTest):
                 kind = draw.randrange(4)
                 if kind == 0:
                     colours = [draw.choice(COLOURS) for _ in range(draw.randrange(1, 3))]
-                    tags += ["I-COLOUR" if words and tags[-1].endswith("COLOUR") else "B-COLOUR"] + ["I-COLOUR"] * (len(colours) - 1)
+                    tags += ["I-COLOUR" if words and tags[-1].endswith("COLOUR") else "B-COLOUR"] + [
+                        "I-COLOUR"
+                    ] * (len(colours) - 1)
                     words += colours
                 elif kind == 1:
                     words.append("a" + "".join(draw.choice("abcdefghij") for _ in range(2)))
@@ -42,20 +48,56 @@ class TokensTest(CommandTest):
         return texts
 
     def lines(self, texts, name="texts.jsonl", words="tokens", tags="tags"):
-        return self.write(name, "".join(json.dumps({"id": i, words: text[0], tags: text[1]}) + "\n" for i, text in enumerate(texts)))
+        return self.write(
+            name,
+            "".join(
+                json.dumps({"id": i, words: text[0], tags: text[1]}) + "\n" for i, text in enumerate(texts)
+            ),
+        )
 
     def conll(self, texts, name="texts.conll", separator=" "):
-        return self.write(name, "\n".join("".join(f"{word}{separator}{tag}\n" for word, tag in zip(*text)) for text in texts))
+        return self.write(
+            name,
+            "\n".join("".join(f"{word}{separator}{tag}\n" for word, tag in zip(*text)) for text in texts),
+        )
 
     def train_on(self, data, *more, model=None, out="run", expect=0):
-        return self.run_command("train", "--model", model or self.model_folder(), "--data", data, "--batch", 8, "--seq", 48, "--vram", "64MiB", "--threads", 2,
-                                "--eval-batches", 2, "--out", self.path(out), *more, expect=expect)
+        return self.run_command(
+            "train",
+            "--model",
+            model or self.model_folder(),
+            "--data",
+            data,
+            "--batch",
+            8,
+            "--seq",
+            48,
+            "--vram",
+            "64MiB",
+            "--threads",
+            2,
+            "--eval-batches",
+            2,
+            "--out",
+            self.path(out),
+            *more,
+            expect=expect,
+        )
 
     def said(self, *words, model="run"):
-        return [json.loads(line) for line in self.run_command("classify", "--model", self.path(model), *words, "--json").stdout.splitlines()]
+        return [
+            json.loads(line)
+            for line in self.run_command(
+                "classify", "--model", self.path(model), *words, "--json"
+            ).stdout.splitlines()
+        ]
 
     def evaluated(self, data, *more, model="run"):
-        return json.loads(self.run_command("eval", "--model", self.path(model), "--data", data, "--all", "--json", *more).stdout)
+        return json.loads(
+            self.run_command(
+                "eval", "--model", self.path(model), "--data", data, "--all", "--json", *more
+            ).stdout
+        )
 
     def entities(self, tags):
         """[label, first, end] by what the tags of these tests can be."""
@@ -71,7 +113,10 @@ class TokensTest(CommandTest):
         told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3").stdout
         words = sum(len(words) for words, _ in self.texts(400, 1))
         self.assertIn(f"examples    400, with {words:,} words that each have one of 5 labels\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
+        self.assertRegex(
+            told,
+            r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+        )
         self.assertRegex(told, r"trained     150 steps on [\d,]+ words\n")
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["BertForTokenClassification"])
@@ -91,42 +136,86 @@ class TokensTest(CommandTest):
         self.assertGreater(both / all_wanted, 0.9)
         for answer, (words, _) in zip(answers, unseen):
             for e in answer:
-                self.assertEqual(e["text"], " ".join(words[e["first"]:e["end"]]))
+                self.assertEqual(e["text"], " ".join(words[e["first"] : e["end"]]))
                 self.assertTrue(0 < e["score"] <= 1)
         evaluated = self.evaluated(data)
         self.assertAlmostEqual(evaluated["precision"], both / all_given, places=12)
         self.assertAlmostEqual(evaluated["recall"], both / all_wanted, places=12)
         self.assertAlmostEqual(evaluated["f1"], 2 * both / (all_given + all_wanted), places=12)
         self.assertEqual(evaluated["entities"], all_wanted)
-        self.assertEqual(evaluated["by_type"]["NAME"]["entities"], sum(e[0] == "NAME" for found in wanted for e in found))
+        self.assertEqual(
+            evaluated["by_type"]["NAME"]["entities"], sum(e[0] == "NAME" for found in wanted for e in found)
+        )
         self.assertGreater(evaluated["accuracy"], 0.9)
         self.assertNotIn("f1_macro", evaluated)
         plain = self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout
         self.assertIn(f"F1 {evaluated['f1']:.4f}; {all_wanted:,} in the texts, {all_given:,} found\n", plain)
         self.assertIn("over the 200 texts of words of ", plain)
         # Any kind of file says the same, and so do texts that are split here.
-        self.assertEqual(self.said("--data", self.lines(unseen, "unseen.jsonl", "words", "ner_tags")), answers)
-        self.assertEqual(self.said("--data", self.write("unseen.txt", "".join(" ".join(words) + "\n" for words, _ in unseen))), answers)
+        self.assertEqual(
+            self.said("--data", self.lines(unseen, "unseen.jsonl", "words", "ner_tags")), answers
+        )
+        self.assertEqual(
+            self.said(
+                "--data", self.write("unseen.txt", "".join(" ".join(words) + "\n" for words, _ in unseen))
+            ),
+            answers,
+        )
         self.assertEqual(self.evaluated(self.conll(unseen, "tabs.conll", "\t"))["f1"], evaluated["f1"])
-        self.assertEqual(self.evaluated(self.lines([(words, [TAGS.index(tag) for tag in tags]) for words, tags in unseen], "numbers.jsonl"))["f1"], evaluated["f1"])
+        self.assertEqual(
+            self.evaluated(
+                self.lines(
+                    [(words, [TAGS.index(tag) for tag in tags]) for words, tags in unseen], "numbers.jsonl"
+                )
+            )["f1"],
+            evaluated["f1"],
+        )
 
     def test_texts_are_split_as_bert_does(self):
         self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3")
         [answer] = self.said("--text", "The red, green\nball!  abc")
-        self.assertEqual([(e["label"], e["first"], e["end"], e["text"]) for e in answer if e["label"] != "NAME"], [("COLOUR", 1, 2, "red"), ("COLOUR", 3, 4, "green"), ("THING", 4, 5, "ball")])
-        told = self.run_command("classify", "--model", self.path("run"), "--text", "the red\ngreen box", "--text", "is not").stdout.split("\n")
+        self.assertEqual(
+            [(e["label"], e["first"], e["end"], e["text"]) for e in answer if e["label"] != "NAME"],
+            [("COLOUR", 1, 2, "red"), ("COLOUR", 3, 4, "green"), ("THING", 4, 5, "ball")],
+        )
+        told = self.run_command(
+            "classify", "--model", self.path("run"), "--text", "the red\ngreen box", "--text", "is not"
+        ).stdout.split("\n")
         self.assertRegex(told[0], r'^COLOUR 1:3 0\.\d{4} "red\\u000agreen"\tTHING 3:4 0\.\d{4} box$')
         self.assertEqual(told[1:], ["", ""])
-        self.refused("classify", "--model", self.path("run"), "--text", "red", "--top", 2, expect=USAGE, says=["--top", "every word"])
+        self.refused(
+            "classify",
+            "--model",
+            self.path("run"),
+            "--text",
+            "red",
+            "--top",
+            2,
+            expect=USAGE,
+            says=["--top", "every word"],
+        )
         # A text without a word is answered in its place.
-        lines = self.run_command("classify", "--model", self.path("run"), "--text", "the red", "--text", " ", "--text", "the box").stdout.splitlines()
+        lines = self.run_command(
+            "classify", "--model", self.path("run"), "--text", "the red", "--text", " ", "--text", "the box"
+        ).stdout.splitlines()
         self.assertRegex("\n".join(lines), r"^COLOUR 1:2 [\d.]+ red\n\nTHING 1:2 [\d.]+ box$")
         self.assertEqual(self.said("--data", self.write("blank.txt", "the red\n\nis not\n"))[1], [])
 
     def test_tags_of_other_kinds_are_pairs(self):
         plain = [(words, [tag[2:] or "X" for tag in tags]) for words, tags in self.texts(100, 1)]
-        self.train_on(self.lines(plain), "--task", "tokens", "--steps", 60, "--lr", "3e-3", model=self.model_folder(DISTILBERT, "distilbert"))
-        self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["DistilBertForTokenClassification"])
+        self.train_on(
+            self.lines(plain),
+            "--task",
+            "tokens",
+            "--steps",
+            60,
+            "--lr",
+            "3e-3",
+            model=self.model_folder(DISTILBERT, "distilbert"),
+        )
+        self.assertEqual(
+            json.loads(self.read("run", "config.json"))["architectures"], ["DistilBertForTokenClassification"]
+        )
         told = self.run_command("classify", "--model", self.path("run"), "--text", "the red box").stdout
         self.assertRegex(told, r"^the/\w+ red/\w+ box/\w+\n$")
         [answer] = self.said("--text", "the red box")
@@ -137,33 +226,56 @@ class TokensTest(CommandTest):
 
     # Its head for masked tokens and that for tokens begin alike.
     def test_modernbert_goes_on_with_the_head_that_it_has(self):
-        self.train_on(self.write("plain.txt", "the red box is not here. " * 200), "--task", "masked", "--steps", 1, model=self.model_folder(MODERNBERT, "modernbert"), out="masked")
-        told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3", model=self.path("masked")).stdout
+        self.train_on(
+            self.write("plain.txt", "the red box is not here. " * 200),
+            "--task",
+            "masked",
+            "--steps",
+            1,
+            model=self.model_folder(MODERNBERT, "modernbert"),
+            out="masked",
+        )
+        told = self.train_on(
+            self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3", model=self.path("masked")
+        ).stdout
         self.assertIn("weights read from files, and a new head for 5 labels\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n")
-        self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"])
-        self.assertEqual([answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"])
+        self.assertRegex(
+            told,
+            r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+        )
+        self.assertEqual(
+            json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"]
+        )
+        self.assertEqual(
+            [answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"]
+        )
 
     def test_adapters_bring_the_head(self):
         self.train_on(self.lines(self.texts(40, 1)), "--steps", 1, out="base")
-        self.write("base/config.json", json.dumps(BERT))   # a body
+        self.write("base/config.json", json.dumps(BERT))  # a body
         data, words = self.lines(self.texts(400, 1)), ["--lora", 8, "--lr", "1e-2", "--schedule", "constant"]
         told = self.train_on(data, *words, "--steps", 80, model=self.path("base")).stdout
         self.assertIn("adapters    rank 8, ", told)
         self.assertRegex(told, r"step 80: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, [^)]*)?\)\n")
         config = json.loads(self.read("run", "adapter_config.json"))
-        self.assertEqual((config["task_type"], config["modules_to_save"]), ("TOKEN_CLS", ["classifier", "score"]))
+        self.assertEqual(
+            (config["task_type"], config["modules_to_save"]), ("TOKEN_CLS", ["classifier", "score"])
+        )
         self.assertEqual(json.loads(self.read("run", "labels.json")), TAGS)
         evaluated = self.evaluated(data)
         self.assertGreater(evaluated["f1"], 0.9)
         self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
-        self.assertEqual(self.evaluated(data, "--tokenizer", self.path("run"), model="merged")["f1"], evaluated["f1"])
+        self.assertEqual(
+            self.evaluated(data, "--tokenizer", self.path("run"), model="merged")["f1"], evaluated["f1"]
+        )
         # A run that goes on within less memory has the bits of one that was not stopped, also over few bits.
         few = [*words, "--quantize", "int8"]
         self.train_on(data, *few, "--steps", 6, model=self.path("base"), out="whole")
         self.train_on(data, *few, "--steps", 3, model=self.path("base"), out="parts")
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "900KiB")
-        self.assertEqual(*[(self.folder / out / "adapter_model.safetensors").read_bytes() for out in ("whole", "parts")])
+        self.assertEqual(
+            *[(self.folder / out / "adapter_model.safetensors").read_bytes() for out in ("whole", "parts")]
+        )
 
     def test_bits_stay_however_a_batch_is_cut_and_after_a_checkpoint(self):
         data = self.lines(self.texts(60, 1))
@@ -179,19 +291,31 @@ class TokensTest(CommandTest):
     def test_a_decoder_tags_by_what_came_before(self):
         texts = self.texts(200, 1)
         told = self.train_on(self.conll(texts), "--steps", 60, "--lr", "2e-3", model="nano").stdout
-        self.assertRegex(told, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+(, F1 [01]\.\d+( macro)?)?\)\n")
-        self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["GPT2ForTokenClassification"])
+        self.assertRegex(
+            told, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+(, F1 [01]\.\d+( macro)?)?\)\n"
+        )
+        self.assertEqual(
+            json.loads(self.read("run", "config.json"))["architectures"], ["GPT2ForTokenClassification"]
+        )
         data = self.conll(self.texts(30, 2), "unseen.conll")
         answers = self.said("--data", data)
-        self.assertEqual([self.said("--text", " ".join(words))[0] for words, _ in self.texts(3, 2)], answers[:3])
-        self.assertEqual(self.evaluated(data)["entities"], sum(len(self.entities(tags)) for _, tags in self.texts(30, 2)))
-        self.refused("generate", "--model", self.path("run"), "--prompt", "red", expect=USAGE, says=["is a classifier"])
+        self.assertEqual(
+            [self.said("--text", " ".join(words))[0] for words, _ in self.texts(3, 2)], answers[:3]
+        )
+        self.assertEqual(
+            self.evaluated(data)["entities"], sum(len(self.entities(tags)) for _, tags in self.texts(30, 2))
+        )
+        self.refused(
+            "generate", "--model", self.path("run"), "--prompt", "red", expect=USAGE, says=["is a classifier"]
+        )
 
     def test_numbers_need_names(self):
         numbers = [(words, [TAGS.index(tag) for tag in tags]) for words, tags in self.texts(60, 1)]
         data = self.lines(numbers, tags="ner_tags")
         told = self.train_on(data, "--steps", 1, expect=FAILED).stderr
-        self.assertIn(f"{data}, line 1: its tags are numbers; say what they are called with --label-names NAME,…", told)
+        self.assertIn(
+            f"{data}, line 1: its tags are numbers; say what they are called with --label-names NAME,…", told
+        )
         self.train_on(data, "--steps", 2, "--label-names", ",".join(TAGS))
         self.assertEqual(json.loads(self.read("run", "labels.json")), TAGS)
         self.train_on(self.lines(self.texts(60, 1)), "--steps", 2, out="names")
@@ -202,55 +326,166 @@ class TokensTest(CommandTest):
     def test_longer_texts_are_cut_and_counted(self):
         long = (["the"] * 60, ["O"] * 60)
         texts = self.texts(40, 5) + [long]
-        words = sum(len(words) for words, _ in texts) - 14   # 48 tokens, of which two are special
+        words = sum(len(words) for words, _ in texts) - 14  # 48 tokens, of which two are special
         told = self.train_on(self.lines(texts), "--steps", 1).stdout
-        self.assertIn(f"with {words:,} words that each have one of 5 labels; 1 longer than a sample, which cuts them; 14 words without a label", told)
+        self.assertIn(
+            f"with {words:,} words that each have one of 5 labels; 1 longer than a sample, which cuts them; 14 words without a label",
+            told,
+        )
         data = self.lines([long, (["red"], ["B-COLOUR"])], "long.jsonl")
-        self.assertIn("; 14 words are left out", self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout)
+        self.assertIn(
+            "; 14 words are left out",
+            self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout,
+        )
         result = self.run_command("classify", "--model", self.path("run"), "--data", data)
         self.assertEqual(len(result.stdout.splitlines()), 2)
         self.assertIn("warning: 1 of 2 texts are longer than 48 tokens, which cuts them", result.stderr)
 
     def test_what_makes_no_sense_is_named(self):
         model = self.model_folder()
-        base = ["train", "--model", model, "--batch", 8, "--seq", 48, "--vram", "64MiB", "--steps", 1, "--out", self.path("out")]
+        base = [
+            "train",
+            "--model",
+            model,
+            "--batch",
+            8,
+            "--seq",
+            48,
+            "--vram",
+            "64MiB",
+            "--steps",
+            1,
+            "--out",
+            self.path("out"),
+        ]
         good = json.dumps({"tokens": ["red", "box"], "tags": ["B-COLOUR", "O"]}) + "\n"
 
         def refused(line, *says, name="texts.jsonl", more=(), expect=FAILED):
             data = self.write(name, good + line if name.endswith(".jsonl") else line)
             self.refused(*base, "--data", data, *more, expect=expect, says=says)
 
-        refused('{"tokens": ["red", "box"], "tags": ["O"]}\n', "texts.jsonl, line 2: expected a tag for each of 2 words, found 1")
+        refused(
+            '{"tokens": ["red", "box"], "tags": ["O"]}\n',
+            "texts.jsonl, line 2: expected a tag for each of 2 words, found 1",
+        )
         refused('{"tokens": [], "tags": []}\n', "texts.jsonl, line 2: expected at least one word, found none")
         refused('{"tokens": ["red"], "tags": [null]}\n', "texts.jsonl, line 2: tags[0]: expected a string")
         refused('{"tokens": ["red"], "tags": [["O"]]}\n', "texts.jsonl, line 2: tags[0]: expected a string")
-        refused('{"tokens": ["red", "box"], "tags": [1, "O"]}\n', "texts.jsonl, line 2: tags[1]: expected a number, as the first tag is")
-        refused('{"tokens": ["red", "box"], "tags": ["O", 1]}\n', "texts.jsonl, line 2: tags[1]: expected a string")
-        refused('{"tokens": ["red"], "tags": [1.5]}\n', "texts.jsonl, line 2: tags[0]: expected a whole number")
+        refused(
+            '{"tokens": ["red", "box"], "tags": [1, "O"]}\n',
+            "texts.jsonl, line 2: tags[1]: expected a number, as the first tag is",
+        )
+        refused(
+            '{"tokens": ["red", "box"], "tags": ["O", 1]}\n',
+            "texts.jsonl, line 2: tags[1]: expected a string",
+        )
+        refused(
+            '{"tokens": ["red"], "tags": [1.5]}\n', "texts.jsonl, line 2: tags[0]: expected a whole number"
+        )
         refused('{"tokens": ["red"], "tags": [""]}\n', "texts.jsonl, line 2: a tag is empty")
         refused('{"tokens": ["red"]}\n', "texts.jsonl, line 2: tags: expected an array")
         refused('{"tokens": [5], "tags": ["O"]}\n', "texts.jsonl, line 2: tokens[0]: expected a string")
         refused('["red"]\n', "texts.jsonl, line 2", "expected an object")
-        refused("red B-COLOUR\nbox\n", "texts.conll, line 2: expected a word and its tag, found \"box\"", name="texts.conll")
+        refused(
+            "red B-COLOUR\nbox\n",
+            'texts.conll, line 2: expected a word and its tag, found "box"',
+            name="texts.conll",
+        )
         refused("\n\n", "texts.conll: expected texts of words, found none", name="texts.conll")
-        refused("red O\n\nbox O\n", "texts.conll: all words have the label \"O\"; expected two labels or more", name="texts.conll")
+        refused(
+            "red O\n\nbox O\n",
+            'texts.conll: all words have the label "O"; expected two labels or more',
+            name="texts.conll",
+        )
         refused("", "--task label: ", "which are for --task tokens", more=["--task", "label"], expect=USAGE)
-        refused("", "--task tokens: is for words and tags", name="texts.txt", more=["--task", "tokens"], expect=USAGE)
-        refused("text,label\na,b\n", "--label-names: is for tags of words", name="texts.csv", more=["--label-names", "a,b"], expect=USAGE)
-        gemma = {"model_type": "gemma3_text", "vocab_size": 256, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
-        self.refused("plan", "--model", self.write("gemma/config.json", json.dumps(gemma)), "--labels", 3, "--task", "tokens", "--vram", "1GiB", says=["Gemma3TextForTokenClassification is not supported"])
+        refused(
+            "",
+            "--task tokens: is for words and tags",
+            name="texts.txt",
+            more=["--task", "tokens"],
+            expect=USAGE,
+        )
+        refused(
+            "text,label\na,b\n",
+            "--label-names: is for tags of words",
+            name="texts.csv",
+            more=["--label-names", "a,b"],
+            expect=USAGE,
+        )
+        gemma = {
+            "model_type": "gemma3_text",
+            "vocab_size": 256,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 16,
+        }
+        self.refused(
+            "plan",
+            "--model",
+            self.write("gemma/config.json", json.dumps(gemma)),
+            "--labels",
+            3,
+            "--task",
+            "tokens",
+            "--vram",
+            "1GiB",
+            says=["Gemma3TextForTokenClassification is not supported"],
+        )
 
     def test_models_and_data_must_agree(self):
         data = self.lines(self.texts(60, 1))
         self.train_on(data, "--steps", 1)
         run = ["eval", "--model", self.path("run"), "--all"]
         other = self.lines([(["red"], ["B-COLOUR"]), (["box"], ["B-BOX"])], "other.jsonl")
-        self.refused(*run, "--data", other, says=["other.jsonl, line 2: \"B-BOX\" is none of the model's 5 labels"])
-        self.refused(*run, "--data", self.lines([(["red"], [5])], "number.jsonl"), says=["number.jsonl, line 1: \"5\" is none of the model's 5 labels"])
+        self.refused(
+            *run, "--data", other, says=['other.jsonl, line 2: "B-BOX" is none of the model\'s 5 labels']
+        )
+        self.refused(
+            *run,
+            "--data",
+            self.lines([(["red"], [5])], "number.jsonl"),
+            says=['number.jsonl, line 1: "5" is none of the model\'s 5 labels'],
+        )
         table = self.write("texts.csv", "text,label\nred,a\nbox,b\n")
-        self.refused(*run, "--data", table, says=["texts.csv: the model gives each word one of 5 labels: expected a .conll file"])
-        self.train_on(self.write("more.csv", "text,label\n" + "red,a\nbox,b\n" * 10), "--steps", 1, out="classifier")
-        self.refused("eval", "--model", self.path("classifier"), "--data", data, "--all", says=["its words have tags, and ", "gives words no labels"])
-        told = self.train_on(data, "--steps", 1, "--label-names", "A,B,C,D,E", model=self.path("run"), out="further", expect=USAGE).stderr
+        self.refused(
+            *run,
+            "--data",
+            table,
+            says=["texts.csv: the model gives each word one of 5 labels: expected a .conll file"],
+        )
+        self.train_on(
+            self.write("more.csv", "text,label\n" + "red,a\nbox,b\n" * 10), "--steps", 1, out="classifier"
+        )
+        self.refused(
+            "eval",
+            "--model",
+            self.path("classifier"),
+            "--data",
+            data,
+            "--all",
+            says=["its words have tags, and ", "gives words no labels"],
+        )
+        told = self.train_on(
+            data,
+            "--steps",
+            1,
+            "--label-names",
+            "A,B,C,D,E",
+            model=self.path("run"),
+            out="further",
+            expect=USAGE,
+        ).stderr
         self.assertIn("--label-names: the model has labels of its own", told)
-        self.refused("train", "--resume", self.path("run"), "--steps", 2, "--data", table, says=["its labels are not those of the run"])
+        self.refused(
+            "train",
+            "--resume",
+            self.path("run"),
+            "--steps",
+            2,
+            "--data",
+            table,
+            says=["its labels are not those of the run"],
+        )

@@ -1,4 +1,5 @@
 """`eval`, `generate`, `inspect` and `devices`: what one does with a run."""
+
 import json
 import math
 import os
@@ -28,10 +29,24 @@ class UseTest(CommandTest):
 
     def test_a_long_evaluation_in_training_tells_how_far_it_is(self):
         """On a terminal by a line that is gone in the end."""
-        words = ["train", *SMALL[:-2], "--data", self.text(), "--steps", "1", "--eval-batches", "2000", "--out", self.path("long")]
+        words = [
+            "train",
+            *SMALL[:-2],
+            "--data",
+            self.text(),
+            "--steps",
+            "1",
+            "--eval-batches",
+            "2000",
+            "--out",
+            self.path("long"),
+        ]
         shown, complaint = self.on_terminal("stdout", *words)
         self.assertEqual(complaint, b"")
-        self.assertRegex(shown, rb"\revaluation  +[\d,]+ of 8,000 samples  \S[^\r\n]* left\x1b\[K.*\r\x1b\[K\rstep 1: evaluation loss [\d.]+ ")
+        self.assertRegex(
+            shown,
+            rb"\revaluation  +[\d,]+ of 8,000 samples  \S[^\r\n]* left\x1b\[K.*\r\x1b\[K\rstep 1: evaluation loss [\d.]+ ",
+        )
 
     def test_generate(self):
         words = ["generate", "--model", self.run_folder, "--prompt", "the hold ", "--tokens", 50]
@@ -48,8 +63,17 @@ class UseTest(CommandTest):
         self.assertNotEqual(self.run_command(*hot, "--top-p", 0.5).stdout, self.run_command(*hot).stdout)
 
     def test_generate_goes_past_the_longest_sequence(self):
-        ids = self.run_command("generate", "--model", self.run_folder, "--tokenizer", "ids", "--prompt", "116, 104 101",
-                               "--tokens", 400).stdout.split()
+        ids = self.run_command(
+            "generate",
+            "--model",
+            self.run_folder,
+            "--tokenizer",
+            "ids",
+            "--prompt",
+            "116, 104 101",
+            "--tokens",
+            400,
+        ).stdout.split()
         self.assertEqual(ids[:3], ["116", "104", "101"])
         self.assertEqual(len(ids), 403)
         self.assertTrue(all(0 <= int(token) < 256 for token in ids))
@@ -67,7 +91,13 @@ class UseTest(CommandTest):
         text = self.run_command("inspect", self.run_folder).stdout
         self.assertRegex(text, r"optimizer +adamw with 32-bit states\n")
         last = [line for line in self.metrics("run") if "loss" in line][-1]
-        for part in ["858,880", f"{last['loss']:.4f} at step 60", "transformer.wte.weight", "256 x 128", "checkpoint"]:
+        for part in [
+            "858,880",
+            f"{last['loss']:.4f} at step 60",
+            "transformer.wte.weight",
+            "256 x 128",
+            "checkpoint",
+        ]:
             self.assertIn(part, text)
         self.assertIn("60", self.run_command("inspect", self.run_folder + "/checkpoint.stw").stdout)
         self.assertIn("step 60", self.run_command("inspect", self.run_folder + "/metrics.jsonl").stdout)
@@ -92,8 +122,8 @@ class UseTest(CommandTest):
         text = self.run_command("inspect", path).stdout
         for part in ("parameters    858,880\n", "formats       F32\n", "transformer.wte.weight", "256 x 128"):
             self.assertIn(part, text)
-        size, = struct.unpack("<Q", whole[:8])
-        head, data = whole[8:8 + size], whole[8 + size:]
+        (size,) = struct.unpack("<Q", whole[:8])
+        head, data = whole[8 : 8 + size], whole[8 + size :]
 
         def built(text, data=data):
             return struct.pack("<Q", len(text)) + text + data
@@ -101,19 +131,44 @@ class UseTest(CommandTest):
         head = head.rstrip()
         one = json.loads(head)
         name = next(key for key in one if key != "__metadata__")
-        for damaged, says in ((b"", "cut short"), (whole[:7], "cut short"), (whole[:100], "cut short"), (whole[:-1], "cut short"),
-                              (whole + b"x", "too long"), (b"\xff" * 64, "expected a .safetensors file"), (built(head[:-1]), "damaged"),
-                              (built(head + b"x"), "damaged"), (built(head[:-1] + b',"x":1}'), "damaged"),
-                              (built(json.dumps(one | {name: one[name] | {"shape": [3]}}).encode()), name),
-                              (built(head[:-1] + b",%s:%s}" % (json.dumps(name).encode(), json.dumps(one[name]).encode())), "twice"),
-                              (built(json.dumps({key: one[key] for key in one if key != name}).encode()), "")):
-            self.refused("inspect", self.write("damaged.safetensors", damaged), says=["damaged.safetensors", says])
+        for damaged, says in (
+            (b"", "cut short"),
+            (whole[:7], "cut short"),
+            (whole[:100], "cut short"),
+            (whole[:-1], "cut short"),
+            (whole + b"x", "too long"),
+            (b"\xff" * 64, "expected a .safetensors file"),
+            (built(head[:-1]), "damaged"),
+            (built(head + b"x"), "damaged"),
+            (built(head[:-1] + b',"x":1}'), "damaged"),
+            (built(json.dumps(one | {name: one[name] | {"shape": [3]}}).encode()), name),
+            (
+                built(head[:-1] + b",%s:%s}" % (json.dumps(name).encode(), json.dumps(one[name]).encode())),
+                "twice",
+            ),
+            (built(json.dumps({key: one[key] for key in one if key != name}).encode()), ""),
+        ):
+            self.refused(
+                "inspect", self.write("damaged.safetensors", damaged), says=["damaged.safetensors", says]
+            )
         self.run_command("inspect", self.write("empty.safetensors", built(b"{}", b"")))
         spaced = json.dumps(one, indent=1).encode() + b"  "
-        self.assertIn("858,880", self.run_command("inspect", self.write("spaced.safetensors", built(spaced))).stdout)
+        self.assertIn(
+            "858,880", self.run_command("inspect", self.write("spaced.safetensors", built(spaced))).stdout
+        )
 
     def test_eval_says_as_json_what_does_not_fit(self):
-        words = ["eval", "--model", self.run_folder, "--data", self.text(), "--eval-batches", 1, "--json", "--vram"]
+        words = [
+            "eval",
+            "--model",
+            self.run_folder,
+            "--data",
+            self.text(),
+            "--eval-batches",
+            1,
+            "--json",
+            "--vram",
+        ]
         answer = json.loads(self.refused(*words, "1KiB", expect=DOES_NOT_FIT).stdout)
         self.assertEqual((answer["model"], answer["fits"]), (self.run_folder, False))
         self.assertIn("eval_loss", json.loads(self.run_command(*words, answer["minimum_vram_bytes"]).stdout))
@@ -121,13 +176,15 @@ class UseTest(CommandTest):
     def test_weights_that_are_drawn_are_told_of(self):
         for words in (["generate", "--tokens", 3], ["eval", "--data", self.text(), "--eval-batches", 1]):
             result = self.run_command(*words, "--model", "nano")
-            self.assertEqual(result.stderr, "stowage: warning: nano has no weights: they are drawn from the seed 1337\n")
+            self.assertEqual(
+                result.stderr, "stowage: warning: nano has no weights: they are drawn from the seed 1337\n"
+            )
             self.assertEqual(self.run_command(*words, "--model", self.run_folder).stderr, "")
 
     def test_inspect_a_plan_alone(self):
         plan = self.write("plan/a.json", self.run_command("plan", *SMALL[:-2], "--json").stdout)
         self.assertIn("--model", self.run_command("inspect", plan).stdout)
-        for name in ("pipe", "pipe.jsonl"):   # which gives its bytes once
+        for name in ("pipe", "pipe.jsonl"):  # which gives its bytes once
             os.mkfifo(self.path(name))
             with subprocess.Popen(["cp", plan, self.path(name)]) as writer:
                 self.assertIn("--model", self.run_command("inspect", self.path(name)).stdout)

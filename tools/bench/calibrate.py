@@ -6,6 +6,7 @@ usage: calibrate.py STOWAGE [MODEL ...]     STOWAGE: the command, built in relea
 For each model the machine is calibrated once, with the plan that the planner chooses. Then that plan and
 others of the same model (smaller micro-batches, full recomputation, other sequence lengths) are trained
 for some steps on synthetic tokens. The measured time is the median of the steps after the first three."""
+
 import json
 import pathlib
 import random
@@ -16,10 +17,23 @@ import tempfile
 
 # Steps to train, arguments of the calibration, and further plans to train.
 MODELS = {
-    "nano": (40, ["--batch", 12, "--seq", 64],
-             [[], ["--micro-batch", 4], ["--micro-batch", 1], ["--recompute", "full"], ["--seq", 256], ["--batch", 48]]),
-    "smollm-135m": (8, ["--batch", 4, "--seq", 128],
-                    [[], ["--micro-batch", 1], ["--recompute", "full"], ["--seq", 512, "--batch", 1]]),
+    "nano": (
+        40,
+        ["--batch", 12, "--seq", 64],
+        [
+            [],
+            ["--micro-batch", 4],
+            ["--micro-batch", 1],
+            ["--recompute", "full"],
+            ["--seq", 256],
+            ["--batch", 48],
+        ],
+    ),
+    "smollm-135m": (
+        8,
+        ["--batch", 4, "--seq", 128],
+        [[], ["--micro-batch", 1], ["--recompute", "full"], ["--seq", 512, "--batch", 1]],
+    ),
 }
 SHARED = ["--threads", 2, "--states", 32, "--vram", "8GiB"]
 
@@ -35,8 +49,26 @@ def plan(stowage, words, file):
 
 
 def measured(stowage, model, steps, folder):
-    run(stowage, "train", "--model", model, "--from-scratch", "--plan", folder / "plan.json", "--data", folder / "data.bin", "--steps", steps,
-        "--out", folder / "out", "--overwrite", "--eval-batches", 0, "--threads", 2)
+    run(
+        stowage,
+        "train",
+        "--model",
+        model,
+        "--from-scratch",
+        "--plan",
+        folder / "plan.json",
+        "--data",
+        folder / "data.bin",
+        "--steps",
+        steps,
+        "--out",
+        folder / "out",
+        "--overwrite",
+        "--eval-batches",
+        0,
+        "--threads",
+        2,
+    )
     lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
     return statistics.median(line["seconds"] for line in lines[3:] if "seconds" in line)
 
@@ -55,7 +87,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             draw = random.Random(1)
-            (folder / "data.bin").write_bytes(b"".join(draw.randrange(256).to_bytes(2, "little") for _ in range(50000)))
+            (folder / "data.bin").write_bytes(
+                b"".join(draw.randrange(256).to_bytes(2, "little") for _ in range(50000))
+            )
             profile = folder / "here.json"
             print(run(stowage, "calibrate", "--model", model, *SHARED, *base, "--out", profile))
             print(f"{'milliseconds a step':<40}{'before':>10}{'':>9}{'after':>10}{'':>9}{'measured':>10}")
@@ -67,8 +101,11 @@ def main():
                 before = plan(stowage, merged(words, ["--micro-batch", chosen]), folder / "before.json")
                 truth = measured(stowage, model, steps, folder)
                 name = " ".join(map(str, merged(base, more)))
-                print(f"{name:<40}{1e3 * before:>10.2f}{100 * (before / truth - 1):>+7.1f} %{1e3 * after:>10.2f}"
-                      f"{100 * (after / truth - 1):>+7.1f} %{1e3 * truth:>10.2f}", flush=True)
+                print(
+                    f"{name:<40}{1e3 * before:>10.2f}{100 * (before / truth - 1):>+7.1f} %{1e3 * after:>10.2f}"
+                    f"{100 * (after / truth - 1):>+7.1f} %{1e3 * truth:>10.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

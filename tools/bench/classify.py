@@ -5,6 +5,7 @@ Both train the same GPT-2 over bytes on the same texts, in fp32 with AdamW and a
 each batch to its longest text, with batches at random and grouped by length (`group_by_length` of the
 Trainer). stowage packs texts end to end into samples. The figure is texts per second, so both count the
 same text."""
+
 import argparse
 import csv
 import json
@@ -18,9 +19,13 @@ import time
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--stowage", help="command under test")
-    parser.add_argument("--torch-python", default=sys.executable, help="Python that has torch and transformers")
+    parser.add_argument(
+        "--torch-python", default=sys.executable, help="Python that has torch and transformers"
+    )
     parser.add_argument("--data", required=True, help="a CSV file")
     parser.add_argument("--text-field", default="text")
     parser.add_argument("--label-field", default="label")
@@ -36,27 +41,47 @@ def arguments():
 
 
 def config(options):
-    return {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 256, "n_positions": options.seq, "n_embd": options.width,
-            "n_layer": options.layers, "n_head": options.width // 64, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": 256,
+        "n_positions": options.seq,
+        "n_embd": options.width,
+        "n_layer": options.layers,
+        "n_head": options.width // 64,
+        "embd_pdrop": 0.0,
+        "attn_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+    }
 
 
 def peer(options):
     import torch
     from transformers import GPT2Config, GPT2ForSequenceClassification
+
     torch.set_num_threads(options.threads)
     with open(options.data, newline="", encoding="utf-8") as file:
-        rows = [(list(row[options.text_field].encode())[:options.seq], row[options.label_field]) for row in csv.DictReader(file)]
+        rows = [
+            (list(row[options.text_field].encode())[: options.seq], row[options.label_field])
+            for row in csv.DictReader(file)
+        ]
     labels = {name: i for i, name in enumerate(sorted({label for _, label in rows}))}
     draw = random.Random(1)
     draw.shuffle(rows)
-    if options.peer == "length":   # in groups of fifty batches, as in transformers
+    if options.peer == "length":  # in groups of fifty batches, as in transformers
         group = 50 * options.batch
-        rows = [row for at in range(0, len(rows), group) for row in sorted(rows[at:at + group], key=lambda row: -len(row[0]))]
-        batches = [rows[at:at + options.batch] for at in range(0, len(rows), options.batch)]
+        rows = [
+            row
+            for at in range(0, len(rows), group)
+            for row in sorted(rows[at : at + group], key=lambda row: -len(row[0]))
+        ]
+        batches = [rows[at : at + options.batch] for at in range(0, len(rows), options.batch)]
         draw.shuffle(batches)
     else:
-        batches = [rows[at:at + options.batch] for at in range(0, len(rows), options.batch)]
-    names = {key: value for key, value in config(options).items() if key not in ("architectures", "model_type")}
+        batches = [rows[at : at + options.batch] for at in range(0, len(rows), options.batch)]
+    names = {
+        key: value for key, value in config(options).items() if key not in ("architectures", "model_type")
+    }
     model = GPT2ForSequenceClassification(GPT2Config(**names, num_labels=len(labels), pad_token_id=0))
     adamw = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     seconds, texts = 0.0, 0
@@ -65,7 +90,11 @@ def peer(options):
         longest = max(len(text) for text, _ in batch)
         tokens = torch.tensor([text + [0] * (longest - len(text)) for text, _ in batch])
         begin = time.perf_counter()
-        loss = model(input_ids=tokens, attention_mask=(tokens != 0).long(), labels=torch.tensor([labels[label] for _, label in batch])).loss
+        loss = model(
+            input_ids=tokens,
+            attention_mask=(tokens != 0).long(),
+            labels=torch.tensor([labels[label] for _, label in batch]),
+        ).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adamw.step()
@@ -77,10 +106,21 @@ def peer(options):
 
 
 def peer_speed(options, order):
-    words = ["--data", options.data, "--text-field", options.text_field, "--label-field", options.label_field, "--peer", order]
+    words = [
+        "--data",
+        options.data,
+        "--text-field",
+        options.text_field,
+        "--label-field",
+        options.label_field,
+        "--peer",
+        order,
+    ]
     for name in ("layers", "width", "batch", "seq", "steps", "threads"):
         words += [f"--{name}", str(getattr(options, name))]
-    done = subprocess.run([options.torch_python, __file__, *words], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [options.torch_python, __file__, *words], capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])["texts_per_second"]
 
 
@@ -89,9 +129,42 @@ def stowage_speed(options, folder):
     model.write_text(json.dumps(config(options)))
     # About as many tokens per step as the peer's texts have.
     samples = max(1, options.batch * 60 // options.seq)
-    subprocess.run([options.stowage, "train", "--model", model, "--from-scratch", "--data", options.data, "--text-field", options.text_field, "--label-field", options.label_field,
-                    "--tokenizer", "byte", "--batch", str(samples), "--seq", str(options.seq), "--steps", str(options.steps + 5), "--threads", str(options.threads), "--device", "cpu",
-                    "--precision", "fp32", "--eval-batches", "0", "--overwrite", "--out", out], check=True, capture_output=True)
+    subprocess.run(
+        [
+            options.stowage,
+            "train",
+            "--model",
+            model,
+            "--from-scratch",
+            "--data",
+            options.data,
+            "--text-field",
+            options.text_field,
+            "--label-field",
+            options.label_field,
+            "--tokenizer",
+            "byte",
+            "--batch",
+            str(samples),
+            "--seq",
+            str(options.seq),
+            "--steps",
+            str(options.steps + 5),
+            "--threads",
+            str(options.threads),
+            "--device",
+            "cpu",
+            "--precision",
+            "fp32",
+            "--eval-batches",
+            "0",
+            "--overwrite",
+            "--out",
+            out,
+        ],
+        check=True,
+        capture_output=True,
+    )
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return (steps[-1]["tokens"] - steps[4]["tokens"]) / sum(step["seconds"] for step in steps[5:])
 
@@ -108,7 +181,10 @@ def main(options):
             for order, list_of in ratios.items():
                 theirs = peer_speed(options, order)
                 list_of.append(ours / theirs)
-                print(f"round {number + 1}: stowage {ours:.1f} texts/s, transformers, {order}: {theirs:.1f}, ratio {ours / theirs:.2f}", flush=True)
+                print(
+                    f"round {number + 1}: stowage {ours:.1f} texts/s, transformers, {order}: {theirs:.1f}, ratio {ours / theirs:.2f}",
+                    flush=True,
+                )
     for order, list_of in ratios.items():
         print(f"{order}: {statistics.median(list_of):.2f} ({min(list_of):.2f} to {max(list_of):.2f})")
     return None

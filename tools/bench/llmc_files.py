@@ -3,6 +3,7 @@ a download.
 
 Usage: llmc_files.py FOLDER (an llm.c checkout) writes gpt2_124M.bin (checkpoint version 3, fp32) and the
 token files that its CPU trainer opens by fixed names. Needs numpy."""
+
 import pathlib
 import sys
 
@@ -22,6 +23,7 @@ def header(*values):
 
 def tensors(source):
     """In file order: every tensor holds all layers; weights are (outputs, inputs)."""
+
     def normal(*shape):
         return np.float32(0.02) * source.standard_normal(shape, dtype=np.float32)
 
@@ -48,7 +50,9 @@ def main():
         sys.exit("usage: llmc_files.py FOLDER")
     root, source = pathlib.Path(sys.argv[1]), np.random.default_rng(1)
     with open(root / "gpt2_124M.bin", "wb") as file:
-        file.write(header(CHECKPOINT_MAGIC, 3, POSITIONS, VOCABULARY, LAYERS, HEADS, WIDTH, PADDED_VOCABULARY))
+        file.write(
+            header(CHECKPOINT_MAGIC, 3, POSITIONS, VOCABULARY, LAYERS, HEADS, WIDTH, PADDED_VOCABULARY)
+        )
         for tensor in tensors(source):
             file.write(tensor.tobytes())
     folder = root / "dev" / "data" / "tinyshakespeare"

@@ -2,6 +2,7 @@
 round, and for torch.optim.Muon.
 
 usage: PYTHON_WITH_TORCH muon_rounding.py     one line of a table for each kind of matrix"""
+
 import torch
 
 A, B, C = 3.4445, -4.7750, 2.0315
@@ -62,8 +63,14 @@ def matrices(rows, columns):
     yield "rows from 1 to 1e-4", noise * torch.logspace(0, -4, rows)[:, None]
 
 
-WAYS = (("ours", rounded), ("X in bf16", lambda u: rounded(u, keeps_x=False)), ("a·I in B", lambda u: rounded(u, a_in_b=True)),
-        ("b·A not rounded", lambda u: rounded(u, exact_gram=True)), ("torch", of_torch), ("ours in fp16", lambda u: rounded(u, fp16)))
+WAYS = (
+    ("ours", rounded),
+    ("X in bf16", lambda u: rounded(u, keeps_x=False)),
+    ("a·I in B", lambda u: rounded(u, a_in_b=True)),
+    ("b·A not rounded", lambda u: rounded(u, exact_gram=True)),
+    ("torch", of_torch),
+    ("ours in fp16", lambda u: rounded(u, fp16)),
+)
 
 
 def main():

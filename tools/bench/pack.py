@@ -7,6 +7,7 @@ of a rectangle.
 
 A rectangle of time and memory is cut recursively by straight cuts at random places until there are n
 pieces. Packing them again needs every byte at every moment. Every placement is checked here, pair by pair."""
+
 import argparse
 import csv
 import ctypes
@@ -23,13 +24,22 @@ class Lifetime(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("set_mask", ctypes.c_uint32), ("capacity", ctypes.c_uint64),
-                ("node_limit", ctypes.c_uint64)]
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("set_mask", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint64),
+        ("node_limit", ctypes.c_uint64),
+    ]
 
 
 class Result(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("answer", ctypes.c_uint32), ("height", ctypes.c_uint64),
-                ("bound", ctypes.c_uint64), ("nodes", ctypes.c_uint64)]
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("answer", ctypes.c_uint32),
+        ("height", ctypes.c_uint64),
+        ("bound", ctypes.c_uint64),
+        ("nodes", ctypes.c_uint64),
+    ]
 
 
 def pack(library, buffers, capacity, node_limit):
@@ -39,8 +49,9 @@ def pack(library, buffers, capacity, node_limit):
     options = Options(ctypes.sizeof(Options), 0, capacity, node_limit)
     result = Result(ctypes.sizeof(Result))
     begin = time.perf_counter()
-    status = library.stw_pack(offsets, lifetimes, ctypes.c_size_t(len(buffers)), ctypes.byref(options),
-                              ctypes.byref(result), None)
+    status = library.stw_pack(
+        offsets, lifetimes, ctypes.c_size_t(len(buffers)), ctypes.byref(options), ctypes.byref(result), None
+    )
     seconds = time.perf_counter() - begin
     if status == 0:
         check(buffers, offsets, result)
@@ -65,8 +76,9 @@ def cut(draw, lower, upper, size, count, even):
     first = min(draw.choice(spread), count - 1)
     if upper - lower < count or (size >= count and draw.random() < 0.5):
         part = draw.randrange(first, size - (count - first) + 1)
-        return (cut(draw, lower, upper, part, first, even) +
-                cut(draw, lower, upper, size - part, count - first, even))
+        return cut(draw, lower, upper, part, first, even) + cut(
+            draw, lower, upper, size - part, count - first, even
+        )
     part = draw.randrange(lower + first, upper - (count - first) + 1)
     return cut(draw, lower, part, size, first, even) + cut(draw, part, upper, size, count - first, even)
 
@@ -77,13 +89,17 @@ def read(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--library", required=True)
     parser.add_argument("--capacity", type=int, default=0, help="of files; 0: as low as possible")
     parser.add_argument("--node-limit", type=int, default=0, help="0: the library's default")
     parser.add_argument("--count", type=int, default=50, help="rectangles of each size")
     parser.add_argument("--sizes", default="20,50,100,150,200,300,500", help="pieces")
-    parser.add_argument("--times", type=int, default=1000000, help="length of a rectangle: few times, many shared cuts")
+    parser.add_argument(
+        "--times", type=int, default=1000000, help="length of a rectangle: few times, many shared cuts"
+    )
     parser.add_argument("--even", action="store_true", help="cut into halves of about as many pieces")
     parser.add_argument("files", nargs="*")
     arguments = parser.parse_args()
@@ -94,8 +110,11 @@ def main():
         for path in arguments.files:
             buffers = read(path)
             result, seconds = pack(library, buffers, arguments.capacity, arguments.node_limit)
-            print(f"| {pathlib.Path(path).stem} | {len(buffers)} | {ANSWERS[result.answer]} | {result.height:,} | "
-                  f"{result.bound:,} | {result.nodes:,} | {seconds * 1e3:.1f} |", flush=True)
+            print(
+                f"| {pathlib.Path(path).stem} | {len(buffers)} | {ANSWERS[result.answer]} | {result.height:,} | "
+                f"{result.bound:,} | {result.nodes:,} | {seconds * 1e3:.1f} |",
+                flush=True,
+            )
         return
     capacity = 1 << 20
     print("| pieces | solved | median ms | mean ms | worst ms |\n|---|---|---|---|---|")
@@ -108,8 +127,11 @@ def main():
             result, seconds = pack(library, buffers, 0, arguments.node_limit)
             solved += result.height == capacity
             times.append(seconds * 1e3)
-        print(f"| {pieces} | {solved}/{arguments.count} | {statistics.median(times):.2f} | {statistics.mean(times):.2f} | "
-              f"{max(times):.1f} |", flush=True)
+        print(
+            f"| {pieces} | {solved}/{arguments.count} | {statistics.median(times):.2f} | {statistics.mean(times):.2f} | "
+            f"{max(times):.1f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

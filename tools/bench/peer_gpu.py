@@ -17,6 +17,7 @@ per step, every block recomputed (torch.utils.checkpoint), AdamW with 8-bit stat
 PyTorch's allocator at which two steps succeed; the card's context is not included. `--device cpu` is for testing
 the script without a GPU.
 """
+
 import argparse
 import contextlib
 import gc
@@ -27,7 +28,7 @@ import statistics
 import sys
 import time
 
-if "least" in sys.argv[1:2]:   # must be set before PyTorch is imported; avoids fragmentation
+if "least" in sys.argv[1:2]:  # must be set before PyTorch is imported; avoids fragmentation
     os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
@@ -57,7 +58,9 @@ def seconds_of(call, device, rounds=20):
 class Rotary(nn.Module):
     def __init__(self, positions, depth, base):
         super().__init__()
-        angles = torch.outer(torch.arange(positions).float(), base ** (-torch.arange(0, depth, 2).float() / depth))
+        angles = torch.outer(
+            torch.arange(positions).float(), base ** (-torch.arange(0, depth, 2).float() / depth)
+        )
         self.register_buffer("cosine", torch.cat((angles, angles), 1).cos(), persistent=False)
         self.register_buffer("sine", torch.cat((angles, angles), 1).sin(), persistent=False)
 
@@ -74,7 +77,9 @@ class Block(nn.Module):
     def __init__(self, width, inner, heads, kv_heads, epsilon, rotary, qkv_bias):
         super().__init__()
         self.heads, self.kv_heads, self.depth, self.rotary = heads, kv_heads, width // heads, rotary
-        norm = (lambda: nn.LayerNorm(width, epsilon)) if rotary is None else (lambda: nn.RMSNorm(width, epsilon))
+        norm = (
+            (lambda: nn.LayerNorm(width, epsilon)) if rotary is None else (lambda: nn.RMSNorm(width, epsilon))
+        )
         self.norm1, self.norm2 = norm(), norm()
         gpt2 = rotary is None
         self.qkv = nn.Linear(width, width + 2 * kv_heads * self.depth, bias=gpt2 or qkv_bias)
@@ -103,7 +108,11 @@ class Model(nn.Module):
         super().__init__()
         self.recompute = recompute
         gpt2 = config["model_type"] == "gpt2"
-        width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
+        width, layers = (
+            (config["n_embd"], config["n_layer"])
+            if gpt2
+            else (config["hidden_size"], config["num_hidden_layers"])
+        )
         heads = config["n_head"] if gpt2 else config["num_attention_heads"]
         kv_heads = heads if gpt2 else config.get("num_key_value_heads", heads)
         inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
@@ -111,8 +120,10 @@ class Model(nn.Module):
         self.tokens = nn.Embedding(config["vocab_size"], width)
         self.positions = nn.Embedding(seq, width) if gpt2 else None
         rotary = None if gpt2 else Rotary(seq, width // heads, float(config.get("rope_theta", 10000.0)))
-        self.blocks = nn.ModuleList(Block(width, inner, heads, kv_heads, epsilon, rotary, config["model_type"] == "qwen2")
-                                    for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            Block(width, inner, heads, kv_heads, epsilon, rotary, config["model_type"] == "qwen2")
+            for _ in range(layers)
+        )
         self.norm = nn.LayerNorm(width, epsilon) if gpt2 else nn.RMSNorm(width, epsilon)
         self.head = nn.Linear(width, config["vocab_size"], bias=False)
         if gpt2 or config.get("tie_word_embeddings"):
@@ -136,6 +147,7 @@ class AdamW8(torch.optim.Optimizer):
     and with as many bytes, and fp32 below 4,096 elements. For machines without bitsandbytes. The codes are
     linear; the second state stores √v. It is slow, and processes a million elements at a time, so that it
     needs no memory in addition to its states."""
+
     PART, BLOCK, LEAST = 1 << 20, 256, 4096
 
     def __init__(self, parameters, lr, betas, weight_decay):
@@ -163,15 +175,27 @@ class AdamW8(torch.optim.Optimizer):
                         state["m"], state["v"] = torch.zeros(n, device=device), torch.zeros(n, device=device)
                     else:
                         blocks = -(-n // self.BLOCK)
-                        state["m"], state["v"] = torch.zeros(n, dtype=torch.int8, device=device), torch.zeros(n, dtype=torch.uint8, device=device)
-                        state["m_scale"], state["v_scale"] = torch.zeros(blocks, device=device), torch.zeros(blocks, device=device)
+                        state["m"], state["v"] = (
+                            torch.zeros(n, dtype=torch.int8, device=device),
+                            torch.zeros(n, dtype=torch.uint8, device=device),
+                        )
+                        state["m_scale"], state["v_scale"] = (
+                            torch.zeros(blocks, device=device),
+                            torch.zeros(blocks, device=device),
+                        )
                 state["step"] += 1
                 for begin in range(0, p.numel(), self.PART):
-                    self.update(group, state, p.view(-1)[begin:begin + self.PART], p.grad.view(-1)[begin:begin + self.PART], begin)
+                    self.update(
+                        group,
+                        state,
+                        p.view(-1)[begin : begin + self.PART],
+                        p.grad.view(-1)[begin : begin + self.PART],
+                        begin,
+                    )
 
     def update(self, group, state, w, g, begin):
         first, second = group["betas"]
-        m, v = (state[name][begin:begin + w.numel()] for name in "mv")
+        m, v = (state[name][begin : begin + w.numel()] for name in "mv")
         if state["small"]:
             m.lerp_(g, 1 - first)
             v.lerp_(g * g, 1 - second)
@@ -184,18 +208,28 @@ class AdamW8(torch.optim.Optimizer):
             self.pack(new_m, m, m_scale, 127)
             self.pack(root, v, v_scale, 255)
         w.mul_(1 - group["lr"] * group["weight_decay"])
-        w.addcdiv_(new_m / (1 - first ** state["step"]), root / math.sqrt(1 - second ** state["step"]) + 1e-8, value=-group["lr"])
+        w.addcdiv_(
+            new_m / (1 - first ** state["step"]),
+            root / math.sqrt(1 - second ** state["step"]) + 1e-8,
+            value=-group["lr"],
+        )
 
 
 def groups_of(parameters):
-    return [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+    return [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]
 
 
 def attention_by(backend):
     """Uses PyTorch's own choice, or cuDNN first."""
     others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    return contextlib.nullcontext() if backend == "default" else sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
+    return (
+        contextlib.nullcontext()
+        if backend == "default"
+        else sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
+    )
 
 
 def steps_of(options, config, micro_batch, mode):
@@ -207,7 +241,13 @@ def steps_of(options, config, micro_batch, mode):
     model = Model(config, options.seq).to(device).train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(groups_of(parameters), lr=3e-4, betas=(0.9, 0.95), fused=True)
-    forward = model if mode == "eager" else torch.compile(model, dynamic=False) if mode == "default" else torch.compile(model, dynamic=False, mode=mode)
+    forward = (
+        model
+        if mode == "eager"
+        else torch.compile(model, dynamic=False)
+        if mode == "default"
+        else torch.compile(model, dynamic=False, mode=mode)
+    )
     tokens = torch.randint(0, config["vocab_size"], (micro_batch, options.seq + 1), device=device)
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 
@@ -225,7 +265,7 @@ def steps_of(options, config, micro_batch, mode):
             raise ArithmeticError("the loss is not finite")
         sync(device)
 
-    for _ in range(3):   # compiles, and fills the allocator's pools
+    for _ in range(3):  # compiles, and fills the allocator's pools
         step(2)
     count, seconds = math.ceil(options.batch / micro_batch), []
     for _ in range(options.steps):
@@ -251,9 +291,16 @@ def train(options):
         try:
             with attention_by(attention):
                 seconds, tokens = steps_of(options, {**config, "vocab_size": vocabulary}, micro_batch, mode)
-            found = {"peer": "torch", "version": torch.__version__, "mode": mode if mode == "eager" else "compile" if mode == "default" else "compile " + mode,
-                     "micro_batch": micro_batch, "vocabulary": vocabulary, "attention": attention, "tokens_per_second": round(tokens / seconds, 1),
-                     "seconds": round(time.monotonic() - began, 1)}
+            found = {
+                "peer": "torch",
+                "version": torch.__version__,
+                "mode": mode if mode == "eager" else "compile" if mode == "default" else "compile " + mode,
+                "micro_batch": micro_batch,
+                "vocabulary": vocabulary,
+                "attention": attention,
+                "tokens_per_second": round(tokens / seconds, 1),
+                "seconds": round(time.monotonic() - began, 1),
+            }
             if options.device == "cuda":
                 found["memory_bytes"] = torch.cuda.max_memory_allocated()
             if best is None or found["tokens_per_second"] > best["tokens_per_second"]:
@@ -274,8 +321,12 @@ def train(options):
         """Reports errors other than out-of-memory and continues."""
         try:
             return attempt(*configuration)
-        except Exception as error:   # any error of a compiler or a missing kernel
-            print(f"peer_gpu.py: {configuration}: {type(error).__name__}: {str(error)[-500:]}", file=sys.stderr, flush=True)
+        except Exception as error:  # any error of a compiler or a missing kernel
+            print(
+                f"peer_gpu.py: {configuration}: {type(error).__name__}: {str(error)[-500:]}",
+                file=sys.stderr,
+                flush=True,
+            )
             return False
 
     mode, micro_batch = "eager" if options.eager else "default", min(options.batch, 64)
@@ -303,6 +354,7 @@ def small_optimizer(parameters):
     settings = {"lr": 3e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
     try:
         from bitsandbytes.optim import AdamW8bit
+
         return AdamW8bit(groups_of(parameters), **settings), "bitsandbytes"
     except ImportError:
         return AdamW8(groups_of(parameters), **settings), "own 8-bit AdamW, bitsandbytes is not here"
@@ -348,7 +400,7 @@ def least(options):
     name = fits(total)
     if name is None:
         raise SystemExit("peer_gpu.py: it does not fit the card")
-    low, high = 0, torch.cuda.max_memory_reserved()   # `low` is too little, `high` suffices
+    low, high = 0, torch.cuda.max_memory_reserved()  # `low` is too little, `high` suffices
     while high - low > max(high // 100, 1 << 21):
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
@@ -359,26 +411,38 @@ def peaks(options):
     device, small = options.device, options.device == "cpu"
     n = 512 if small else 8192
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
-    found = {"product_tflops": round(2 * n ** 3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
+    found = {"product_tflops": round(2 * n**3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
     size = 1 << (20 if small else 31)
-    source, target = torch.empty(size, dtype=torch.uint8, device=device), torch.empty(size, dtype=torch.uint8, device=device)
-    print(json.dumps(found), flush=True)   # printed after each stage, so that a later timeout loses nothing
-    found["copy_gbytes_per_second"] = round(2 * size / seconds_of(lambda: target.copy_(source), device) * 1e-9, 1)
+    source, target = (
+        torch.empty(size, dtype=torch.uint8, device=device),
+        torch.empty(size, dtype=torch.uint8, device=device),
+    )
+    print(json.dumps(found), flush=True)  # printed after each stage, so that a later timeout loses nothing
+    found["copy_gbytes_per_second"] = round(
+        2 * size / seconds_of(lambda: target.copy_(source), device) * 1e-9, 1
+    )
     print(json.dumps(found), flush=True)
     del a, b, source, target
     for seq in (256,) if small else (1024, 4096, 16384):
         heads, depth, samples = 16, 64, max(1, 16384 // seq)
-        q, k, v = (torch.randn(samples, heads, seq, depth, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+        q, k, v = (
+            torch.randn(samples, heads, seq, depth, device=device, dtype=torch.bfloat16, requires_grad=True)
+            for _ in range(3)
+        )
         gradient = torch.randn_like(q)
-        flops = 2 * samples * heads * seq * seq * depth   # causal: half of 4·T²·D
+        flops = 2 * samples * heads * seq * seq * depth  # causal: half of 4·T²·D
         best = [0, 0]
-        for backend in ("default",) if small else ("default", "cudnn"):   # the faster one of each pass
+        for backend in ("default",) if small else ("default", "cudnn"):  # the faster one of each pass
             try:
                 with attention_by(backend):
-                    forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
+                    forward = seconds_of(
+                        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device
+                    )
                     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-                    backward = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), device)
-            except (RuntimeError, TypeError) as error:   # PyTorch before 2.6 has no priorities
+                    backward = seconds_of(
+                        lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), device
+                    )
+            except (RuntimeError, TypeError) as error:  # PyTorch before 2.6 has no priorities
                 print(f"peer_gpu.py: {backend}: {error}", file=sys.stderr)
                 continue
             best = [max(best[0], flops / forward * 1e-12), max(best[1], 2.5 * flops / backward * 1e-12)]
@@ -388,14 +452,18 @@ def peaks(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     training = commands.add_parser("train")
     training.add_argument("config")
     training.add_argument("seq", type=int)
     training.add_argument("batch", type=int)
     training.add_argument("--steps", type=int, default=4)
-    training.add_argument("--seconds", type=float, default=0, help="in which all is to be done, 0: however long it takes")
+    training.add_argument(
+        "--seconds", type=float, default=0, help="in which all is to be done, 0: however long it takes"
+    )
     training.add_argument("--eager", action="store_true")
     smallest = commands.add_parser("least")
     smallest.add_argument("config")

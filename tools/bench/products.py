@@ -6,6 +6,7 @@ usage: products.py STOWAGE PYTHON [THREADS [ROUNDS]]     PYTHON: an interpreter 
 stowage trains one Llama block in fp32 and reports the time of each product (`train --profile`). The peers
 multiply matrices of the same sizes with torch (MKL) and with numpy (OpenBLAS), which may sum in any order.
 ROUNDS (5) rounds, alternately; the best of each counts."""
+
 import json
 import pathlib
 import subprocess
@@ -13,10 +14,24 @@ import sys
 import tempfile
 
 WIDTH, HIDDEN, BATCH, SEQUENCE = 768, 2048, 8, 128
-CONFIG = {"model_type": "llama", "vocab_size": 256, "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": 1,
-          "num_attention_heads": 12, "num_key_value_heads": 12, "max_position_embeddings": SEQUENCE, "rms_norm_eps": 1e-5,
-          "tie_word_embeddings": False}
-WEIGHTS = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH), "gate, up": (WIDTH, 2 * HIDDEN), "down": (HIDDEN, WIDTH)}
+CONFIG = {
+    "model_type": "llama",
+    "vocab_size": 256,
+    "hidden_size": WIDTH,
+    "intermediate_size": HIDDEN,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 12,
+    "max_position_embeddings": SEQUENCE,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+}
+WEIGHTS = {
+    "qkv": (WIDTH, 3 * WIDTH),
+    "out": (WIDTH, WIDTH),
+    "gate, up": (WIDTH, 2 * HIDDEN),
+    "down": (HIDDEN, WIDTH),
+}
 OPS = ("linear", "linear_input_gradient", "linear_weight_gradient")
 
 PEER = """
@@ -49,10 +64,40 @@ print(json.dumps(out))
 def ours(stowage, folder, threads):
     """The least seconds of each product, by op and number of operations."""
     trace = folder / "trace.json"
-    subprocess.run([stowage, "train", "--model", folder / "model.json", "--from-scratch", "--data", folder / "text", "--tokenizer", "byte",
-                    "--batch", str(BATCH), "--micro-batch", str(BATCH), "--seq", str(SEQUENCE), "--steps", "6", "--eval-batches", "0",
-                    "--threads", str(threads), "--device", "cpu", "--out", folder / "out", "--overwrite", "--profile", trace],
-                   check=True, stdout=subprocess.PIPE)
+    subprocess.run(
+        [
+            stowage,
+            "train",
+            "--model",
+            folder / "model.json",
+            "--from-scratch",
+            "--data",
+            folder / "text",
+            "--tokenizer",
+            "byte",
+            "--batch",
+            str(BATCH),
+            "--micro-batch",
+            str(BATCH),
+            "--seq",
+            str(SEQUENCE),
+            "--steps",
+            "6",
+            "--eval-batches",
+            "0",
+            "--threads",
+            str(threads),
+            "--device",
+            "cpu",
+            "--out",
+            folder / "out",
+            "--overwrite",
+            "--profile",
+            trace,
+        ],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     times = {}
     for event in json.loads(trace.read_text())["traceEvents"]:
         if event.get("tid") == 1 and event.get("name") in OPS and event["args"]["place"].startswith("block"):
@@ -71,11 +116,22 @@ def main():
         folder = pathlib.Path(folder)
         (folder / "model.json").write_text(json.dumps(CONFIG))
         (folder / "text").write_text("The quick brown fox jumps over the lazy dog. " * 4000)
-        environment = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        environment = {
+            "OMP_NUM_THREADS": str(threads),
+            "OPENBLAS_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
+        }
         for _ in range(rounds):
             mine = ours(stowage, folder, threads)
-            peers = json.loads(subprocess.run([python, "-c", PEER, str(threads), str(rows), json.dumps(WEIGHTS)], check=True,
-                                              capture_output=True, text=True, env=environment).stdout)
+            peers = json.loads(
+                subprocess.run(
+                    [python, "-c", PEER, str(threads), str(rows), json.dumps(WEIGHTS)],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                ).stdout
+            )
             for name, (inputs, features) in WEIGHTS.items():
                 for op in OPS:
                     seconds = [mine[op, 2 * rows * inputs * features], *peers[name][op]]
@@ -85,7 +141,9 @@ def main():
     for (name, op), seconds in best.items():
         inputs, features = WEIGHTS[name]
         speeds = [2e-9 * rows * inputs * features / each for each in seconds]
-        print(f"{name:<10}{op:<24}{speeds[0]:9.1f}{speeds[1]:9.1f}{speeds[2]:9.1f}{speeds[0] / max(speeds[1:]):15.2f}")
+        print(
+            f"{name:<10}{op:<24}{speeds[0]:9.1f}{speeds[1]:9.1f}{speeds[2]:9.1f}{speeds[0] / max(speeds[1:]):15.2f}"
+        )
 
 
 if __name__ == "__main__":

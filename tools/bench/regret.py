@@ -7,6 +7,7 @@ For two models, every plan of the frontier is trained for STEPS (30) steps in RO
 rounds. A plan's time is the best of the rounds' medians. Its fastest step is given too: on a shared
 machine, where other programs only add time, the fastest of many steps is more reliable. For each plan's
 own budget, the regret is its time over that of the fastest plan whose peak fits the same budget."""
+
 import json
 import pathlib
 import statistics
@@ -16,9 +17,21 @@ import tempfile
 
 MODELS = {
     "nano": ({}, ["--batch", 12, "--seq", 64]),
-    "llama": ({"model_type": "llama", "vocab_size": 256, "hidden_size": 256, "intermediate_size": 688,
-               "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 512,
-               "rms_norm_eps": 1e-5, "tie_word_embeddings": False}, ["--batch", 16, "--seq", 128]),
+    "llama": (
+        {
+            "model_type": "llama",
+            "vocab_size": 256,
+            "hidden_size": 256,
+            "intermediate_size": 688,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "max_position_embeddings": 512,
+            "rms_norm_eps": 1e-5,
+            "tie_word_embeddings": False,
+        },
+        ["--batch", 16, "--seq", 128],
+    ),
 }
 
 
@@ -27,8 +40,28 @@ def run(*words):
 
 
 def step_seconds(stowage, model, plan, text, out, steps):
-    run(stowage, "train", "--model", model, "--from-scratch", "--plan", plan, "--data", text, "--steps", steps, "--out", out, "--overwrite",
-        "--eval-batches", 0, "--tokenizer", "byte", "--threads", 2)
+    run(
+        stowage,
+        "train",
+        "--model",
+        model,
+        "--from-scratch",
+        "--plan",
+        plan,
+        "--data",
+        text,
+        "--steps",
+        steps,
+        "--out",
+        out,
+        "--overwrite",
+        "--eval-batches",
+        0,
+        "--tokenizer",
+        "byte",
+        "--threads",
+        2,
+    )
     lines = [json.loads(line) for line in (pathlib.Path(out) / "metrics.jsonl").read_text().splitlines()]
     times = [line["seconds"] for line in lines[3:] if "seconds" in line]
     return statistics.median(times), min(times)
@@ -50,20 +83,24 @@ def main():
                 model.write_text(json.dumps(config))
             words = [stowage, "plan", "--model", model, *words, "--states", 32, "--threads", 2, "--json"]
             points = json.loads(run(*words, "--vram", "1TiB", "--frontier"))["frontier"]
-            points = points[::max(1, len(points) // 12)]
+            points = points[:: max(1, len(points) // 12)]
             for index, point in enumerate(points):
                 (folder / f"{index}.json").write_text(run(*words, "--vram", point["peak_bytes"]))
             times = [[] for _ in points]
             for _ in range(rounds):
                 for index in range(len(points)):
-                    times[index].append(step_seconds(stowage, model, folder / f"{index}.json", folder / "text", folder / "out", steps))
+                    times[index].append(
+                        step_seconds(
+                            stowage, model, folder / f"{index}.json", folder / "text", folder / "out", steps
+                        )
+                    )
             # medians, fastest steps
             figures = [[min(time[which] for time in each) for each in times] for which in range(2)]
             print(f"{name}: budget MiB, micro-batch, predicted ms; median ms, regret; fastest ms, regret")
             for index, point in enumerate(points):
                 line = f"  {point['peak_bytes'] / 2**20:8.1f} {point['micro_batch']:4} {1000 * point['step_seconds']:8.2f} "
                 for measured in figures:
-                    regret = measured[index] / min(measured[:index + 1]) - 1
+                    regret = measured[index] / min(measured[: index + 1]) - 1
                     line += f"  {1000 * measured[index]:8.2f} {100 * regret:6.1f} %"
                 print(line)
 

@@ -2,6 +2,7 @@
 
 Only the ratio of neighbouring runs counts: the machine's speed may drift between rounds, and both sides
 see the same drift. Standard library only; --torch-python names an interpreter with torch."""
+
 import argparse
 import json
 import pathlib
@@ -21,24 +22,42 @@ class Failed(Exception):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--stowage", required=True, help="command under test, such as build/tools/stowage")
     parser.add_argument("--torch-python", default=sys.executable, help="Python that has torch")
     parser.add_argument("--model", choices=DEFAULTS, default="nano")
-    parser.add_argument("--config", help="folder with the config.json of any language model that both sides know, in place of --model")
+    parser.add_argument(
+        "--config",
+        help="folder with the config.json of any language model that both sides know, in place of --model",
+    )
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seq", type=int)
     parser.add_argument("--steps", type=int, help=f"timed steps, after {SKIPPED_STEPS} that are skipped")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--lora", type=int, default=0, help="train low-rank adapters of this rank; the peer needs PEFT")
-    parser.add_argument("--quantize", choices=["none", "nf4"], default="none", help="what lies below them; the peer needs bitsandbytes")
-    parser.add_argument("--data", help="text to train on; random words when absent (the speed does not depend on it)")
+    parser.add_argument(
+        "--lora", type=int, default=0, help="train low-rank adapters of this rank; the peer needs PEFT"
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=["none", "nf4"],
+        default="none",
+        help="what lies below them; the peer needs bitsandbytes",
+    )
+    parser.add_argument(
+        "--data", help="text to train on; random words when absent (the speed does not depend on it)"
+    )
     parser.add_argument("--stowage-args", default="", help="further arguments of the command, as one string")
-    parser.add_argument("--torch-args", default="", help="further arguments for peer_torch.py; skips the probe")
+    parser.add_argument(
+        "--torch-args", default="", help="further arguments for peer_torch.py; skips the probe"
+    )
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each run")
     options = parser.parse_args()
-    for name, default in zip(("batch", "seq", "steps"), (4, 256, 8) if options.config else DEFAULTS[options.model]):
+    for name, default in zip(
+        ("batch", "seq", "steps"), (4, 256, 8) if options.config else DEFAULTS[options.model]
+    ):
         if getattr(options, name) is None:
             setattr(options, name, default)
     if options.quantize != "none" and (options.config or not options.lora or options.model != "smollm-135m"):
@@ -83,19 +102,57 @@ def step_records(path):
 
 
 def train(options, model, steps, data, out, more=()):
-    execute(shlex.split(options.stowage) + [
-        "train", "--model", str(model), "--data", str(data), "--batch", str(options.batch), "--seq", str(options.seq), "--steps", str(steps),
-        "--threads", str(options.threads), "--device", "cpu", "--tokenizer", "byte", "--out", str(out), *more] + shlex.split(options.stowage_args), options.timeout)
+    execute(
+        shlex.split(options.stowage)
+        + [
+            "train",
+            "--model",
+            str(model),
+            "--data",
+            str(data),
+            "--batch",
+            str(options.batch),
+            "--seq",
+            str(options.seq),
+            "--steps",
+            str(steps),
+            "--threads",
+            str(options.threads),
+            "--device",
+            "cpu",
+            "--tokenizer",
+            "byte",
+            "--out",
+            str(out),
+            *more,
+        ]
+        + shlex.split(options.stowage_args),
+        options.timeout,
+    )
 
 
 def stowage_speed(options, data, out):
-    if options.lora:   # adapters need a folder with weights
+    if options.lora:  # adapters need a folder with weights
         base = out.parent / "base"
         if not base.exists():
             train(options, options.config or options.model, 1, data, base, ["--from-scratch"])
-        train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora), "--quantize", options.quantize])
+        train(
+            options,
+            base,
+            options.steps + SKIPPED_STEPS,
+            data,
+            out,
+            ["--lora", str(options.lora), "--quantize", options.quantize],
+        )
     else:
-        train(options, options.config or options.model, options.steps + SKIPPED_STEPS, data, out, ["--from-scratch"])
+        train(
+            options,
+            options.config or options.model,
+            options.steps + SKIPPED_STEPS,
+            data,
+            out,
+            ["--from-scratch"],
+        )
     speeds = []
     for record in list(step_records(out / "metrics.jsonl"))[SKIPPED_STEPS:]:
         speed = record.get("tokens_per_second")
@@ -111,9 +168,25 @@ def stowage_speed(options, data, out):
 def torch_result(options, extra):
     peer = pathlib.Path(__file__).with_name("peer_torch.py")
     model = ["--config", options.config] if options.config else ["--model", options.model]
-    command = [options.torch_python, str(peer), *model, "--batch", str(options.batch), "--seq",
-               str(options.seq), "--steps", str(options.steps), "--warmup", str(SKIPPED_STEPS), "--threads",
-               str(options.threads), "--lora", str(options.lora), "--quantize", options.quantize] + extra
+    command = [
+        options.torch_python,
+        str(peer),
+        *model,
+        "--batch",
+        str(options.batch),
+        "--seq",
+        str(options.seq),
+        "--steps",
+        str(options.steps),
+        "--warmup",
+        str(SKIPPED_STEPS),
+        "--threads",
+        str(options.threads),
+        "--lora",
+        str(options.lora),
+        "--quantize",
+        options.quantize,
+    ] + extra
     lines = [line for line in execute(command, options.timeout).splitlines() if line.startswith("{")]
     if not lines:
         raise Failed(f"no line of JSON: {shlex.join(command)}")
@@ -126,7 +199,11 @@ def fastest_torch(options):
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []
-    for implementation in ("transformers",) if options.lora or options.config or options.model == "smollm-135m" else ("plain", "transformers"):
+    for implementation in (
+        ("transformers",)
+        if options.lora or options.config or options.model == "smollm-135m"
+        else ("plain", "transformers")
+    ):
         try:
             results.append(torch_result(options, ["--mode", "best", "--implementation", implementation]))
         except Failed as error:
@@ -143,15 +220,19 @@ def compare(options, directory):
     if not options.data:
         write_text(data, max(1 << 20, 8 * options.batch * options.seq))
     extra = fastest_torch(options)
-    print(f"{options.config or options.model}: batch {options.batch}, seq {options.seq}, {options.threads} threads, median of "
-          f"{options.steps} steps, tokens/s")
+    print(
+        f"{options.config or options.model}: batch {options.batch}, seq {options.seq}, {options.threads} threads, median of "
+        f"{options.steps} steps, tokens/s"
+    )
     print(f"{'round':>6} {'stowage':>12} {'torch':>12} {'ratio':>8}")
     ratios, ours, theirs = [], [], []
     for number in range(1, options.rounds + 1):
         try:
             # The order alternates, so that a drift in one direction does not favour one side.
-            sides = {"stowage": lambda: stowage_speed(options, data, directory / f"out{number}"),
-                     "torch": lambda: torch_result(options, extra)["tokens_per_second"]}
+            sides = {
+                "stowage": lambda: stowage_speed(options, data, directory / f"out{number}"),
+                "torch": lambda: torch_result(options, extra)["tokens_per_second"],
+            }
             order = ("stowage", "torch") if number % 2 else ("torch", "stowage")
             speed = {side: sides[side]() for side in order}
         except Failed as error:
@@ -162,8 +243,10 @@ def compare(options, directory):
         ratios.append(speed["stowage"] / speed["torch"])
         print(f"{number:>6} {ours[-1]:>12.1f} {theirs[-1]:>12.1f} {ratios[-1]:>8.3f}", flush=True)
     if ratios:
-        print(f"{'median':>6} {statistics.median(ours):>12.1f} {statistics.median(theirs):>12.1f} "
-              f"{statistics.median(ratios):>8.3f}   ratios {min(ratios):.3f} to {max(ratios):.3f}")
+        print(
+            f"{'median':>6} {statistics.median(ours):>12.1f} {statistics.median(theirs):>12.1f} "
+            f"{statistics.median(ratios):>8.3f}   ratios {min(ratios):.3f} to {max(ratios):.3f}"
+        )
     return len(ratios) == options.rounds
 
 

@@ -6,6 +6,7 @@ usage: update.py STOWAGE [MODEL]     STOWAGE: the command, built in release; MOD
 The bytes are the least that an update can move: parameters, states and masters read and written, gradients
 read. The ratio compares with memcpy on as many threads, before and after each row, where reads and writes
 both count."""
+
 import ctypes
 import json
 import os
@@ -23,15 +24,21 @@ CASES = (("adamw", 32), ("adamw", 8), ("lion", 32), ("lion", 8), ("sgd", 32), ("
 
 class Copy:
     """A copy that is larger than every cache, on all threads at once."""
+
     SIZE = 256 << 20  # bytes per thread
 
     def __init__(self):
         self.memcpy = ctypes.CDLL(None).memcpy
         self.memcpy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-        self.buffers = [(ctypes.create_string_buffer(self.SIZE), ctypes.create_string_buffer(self.SIZE)) for _ in range(THREADS)]
+        self.buffers = [
+            (ctypes.create_string_buffer(self.SIZE), ctypes.create_string_buffer(self.SIZE))
+            for _ in range(THREADS)
+        ]
 
     def once(self):
-        threads = [threading.Thread(target=self.memcpy, args=(to, source, self.SIZE)) for to, source in self.buffers]
+        threads = [
+            threading.Thread(target=self.memcpy, args=(to, source, self.SIZE)) for to, source in self.buffers
+        ]
         begin = time.perf_counter()
         for thread in threads:
             thread.start()
@@ -45,7 +52,9 @@ class Copy:
 
 
 def run(*words, seconds):
-    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, timeout=seconds).stdout
+    return subprocess.run(
+        [str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, timeout=seconds
+    ).stdout
 
 
 def time_of_update(stowage, profile, *words, seconds=None):
@@ -57,23 +66,49 @@ def time_of_update(stowage, profile, *words, seconds=None):
     with open(profile, encoding="utf-8") as file:
         ops = json.load(file)["ops"]
     seconds = sum(ops[name]["nanoseconds"] for name in UPDATES if name in ops) * 1e-9
-    return plan["model"]["parameters"], 2 * size["parameters"] + size["gradients"] + 2 * size["optimizer"], seconds
+    return (
+        plan["model"]["parameters"],
+        2 * size["parameters"] + size["gradients"] + 2 * size["optimizer"],
+        seconds,
+    )
 
 
 def main():
     stowage, model = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "gpt2"
     copy = Copy()
-    print(f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}{'copy':>8}{'ratio':>8}")
+    print(
+        f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}{'copy':>8}{'ratio':>8}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for precision in ("fp32", "bf16"):
             for optimizer, bits in CASES:
                 before = copy.bytes_per_second()
-                count, moved, seconds = time_of_update(stowage, os.path.join(folder, "here.json"), "--model", model, "--batch", 1, "--seq", 16,
-                                                       "--threads", THREADS, "--vram", "8GiB", "--optimizer", optimizer, "--states", bits,
-                                                       "--precision", precision)
+                count, moved, seconds = time_of_update(
+                    stowage,
+                    os.path.join(folder, "here.json"),
+                    "--model",
+                    model,
+                    "--batch",
+                    1,
+                    "--seq",
+                    16,
+                    "--threads",
+                    THREADS,
+                    "--vram",
+                    "8GiB",
+                    "--optimizer",
+                    optimizer,
+                    "--states",
+                    bits,
+                    "--precision",
+                    precision,
+                )
                 speed = statistics.mean((before, copy.bytes_per_second()))
-                print(f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}{1e3 * seconds / count * 1e9:>12.0f}"
-                      f"{moved / seconds * 1e-9:>8.1f}{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}", flush=True)
+                print(
+                    f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}{1e3 * seconds / count * 1e9:>12.0f}"
+                    f"{moved / seconds * 1e-9:>8.1f}{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ The package calls the C API by ctypes and needs nothing but Python. stowage.h sa
 is guaranteed. Keyword arguments have the names of its fields. Constants that have names there are words here
 ("bf16", "adamw"). Failures are `stowage.Error`.
 """
+
 from . import _abi
 from ._library import Cancelled, Error, Info, OverBudget, entry, load, text
 from .device import Device, devices, profiles
@@ -22,8 +23,28 @@ from .plan import Plan, longest_sequence, pack, profile_info
 from .trainer import Dataset, Trainer, verify_checkpoint
 from .watch import Watch
 
-__all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "Watch", "build_info", "devices", "load",
-           "longest_sequence", "pack", "presets", "profile_info", "profiles", "verify_checkpoint", "version"]
+__all__ = [
+    "Cancelled",
+    "Dataset",
+    "Device",
+    "Error",
+    "Info",
+    "Model",
+    "OverBudget",
+    "Plan",
+    "Trainer",
+    "Watch",
+    "build_info",
+    "devices",
+    "load",
+    "longest_sequence",
+    "pack",
+    "presets",
+    "profile_info",
+    "profiles",
+    "verify_checkpoint",
+    "version",
+]
 
 # The version of this package, and of the header that it was made from.
 __version__ = f"{_abi.STW_VERSION_MAJOR}.{_abi.STW_VERSION_MINOR}.{_abi.STW_VERSION_PATCH}"

@@ -1,5 +1,6 @@
 """Types of the package, for type checkers and editors. `options` are fields of the structs of stowage.h that
 the classes' docstrings name."""
+
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,9 @@ class _HasDlpack(Protocol):
     def __dlpack__(self, *, max_version: tuple[int, int] | None = ...) -> Any: ...
 
 # An object with numbers: a tensor with DLPack, a buffer such as a NumPy array, or lists.
-_Tensor = Union[_HasDlpack, Buffer, Sequence[int], Sequence[float], Sequence[Sequence[int]], Sequence[Sequence[float]]]
+_Tensor = Union[
+    _HasDlpack, Buffer, Sequence[int], Sequence[float], Sequence[Sequence[int]], Sequence[Sequence[float]]
+]
 _Kind = Literal["parameter", "gradient", "first_moment", "second_moment"]
 
 class Error(Exception):
@@ -26,7 +29,15 @@ class Error(Exception):
     native_code: int
     bytes_needed: int
     bytes_available: int
-    def __init__(self, status: int, name: str, message: str, native_code: int = 0, bytes_needed: int = 0, bytes_available: int = 0) -> None: ...
+    def __init__(
+        self,
+        status: int,
+        name: str,
+        message: str,
+        native_code: int = 0,
+        bytes_needed: int = 0,
+        bytes_available: int = 0,
+    ) -> None: ...
 
 class Cancelled(Error): ...
 
@@ -48,8 +59,13 @@ class Watch(_Handle):
     def state(self) -> Info: ...
 
 class Device(_Handle):
-    def __init__(self, backend: str = "auto", log: Callable[[int, str, str], object] | None = None,
-                 memory: Callable[[int], _HasDlpack | Buffer | None] | None = None, **values: Any) -> None: ...
+    def __init__(
+        self,
+        backend: str = "auto",
+        log: Callable[[int, str, str], object] | None = None,
+        memory: Callable[[int], _HasDlpack | Buffer | None] | None = None,
+        **values: Any,
+    ) -> None: ...
     @property
     def info(self) -> Info: ...
     @property
@@ -57,7 +73,12 @@ class Device(_Handle):
     def logged(self, after: int = 0) -> Iterator[Info]: ...
 
 class Model(_Handle):
-    def __init__(self, source: _Path | Mapping[str, Any] | None = None, labels: int | Sequence[str] | None = None, **values: Any) -> None: ...
+    def __init__(
+        self,
+        source: _Path | Mapping[str, Any] | None = None,
+        labels: int | Sequence[str] | None = None,
+        **values: Any,
+    ) -> None: ...
     @property
     def info(self) -> Info: ...
     @property
@@ -111,25 +132,64 @@ class View:
     device: tuple[int, int]
     dtype: Literal["float32", "bfloat16", "float16"]
     def __dlpack_device__(self) -> tuple[int, int]: ...
-    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
-                   copy: bool | None = None) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
     @property
     def memory(self) -> memoryview: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
 class Trainer(_Handle):
-    def __init__(self, device: Device, model: Model, plan: Plan, gradient_hook: Callable[[Gradients], object] | None = None, **values: Any) -> None: ...
-    def step(self, tokens: _Tensor, targets: _Tensor | None = None, *, labels: _Tensor | None = None, lengths: _Tensor | None = None,
-             positions: _Tensor | None = None, token_types: _Tensor | None = None, weights: _Tensor | None = None, reference: _Tensor | None = None,
-             learning_rate: float) -> Info: ...
-    def run(self, dataset: Dataset, until: int, progress: Callable[[Info], object] | None = None, **values: Any) -> bool: ...
+    def __init__(
+        self,
+        device: Device,
+        model: Model,
+        plan: Plan,
+        gradient_hook: Callable[[Gradients], object] | None = None,
+        **values: Any,
+    ) -> None: ...
+    def step(
+        self,
+        tokens: _Tensor,
+        targets: _Tensor | None = None,
+        *,
+        labels: _Tensor | None = None,
+        lengths: _Tensor | None = None,
+        positions: _Tensor | None = None,
+        token_types: _Tensor | None = None,
+        weights: _Tensor | None = None,
+        reference: _Tensor | None = None,
+        learning_rate: float,
+    ) -> Info: ...
+    def run(
+        self, dataset: Dataset, until: int, progress: Callable[[Info], object] | None = None, **values: Any
+    ) -> bool: ...
     def evaluate(self, dataset: Dataset, batches: int = 20) -> float: ...
-    def generate(self, prompt: Iterable[SupportsIndex], count: int, stop: Iterable[SupportsIndex] = (), **values: Any) -> list[int]: ...
+    def generate(
+        self, prompt: Iterable[SupportsIndex], count: int, stop: Iterable[SupportsIndex] = (), **values: Any
+    ) -> list[int]: ...
     def logits(self, tokens: Iterable[SupportsIndex]) -> list[float]: ...
-    def classify(self, texts: Iterable[Iterable[SupportsIndex]], token_types: Iterable[Iterable[SupportsIndex]] | None = None) -> list[Any]: ...
-    def log_probabilities(self, tokens: _Tensor, targets: _Tensor | None = None, *, labels: _Tensor | None = None, lengths: _Tensor | None = None,
-                          positions: _Tensor | None = None, token_types: _Tensor | None = None) -> list[list[float]]: ...
+    def classify(
+        self,
+        texts: Iterable[Iterable[SupportsIndex]],
+        token_types: Iterable[Iterable[SupportsIndex]] | None = None,
+    ) -> list[Any]: ...
+    def log_probabilities(
+        self,
+        tokens: _Tensor,
+        targets: _Tensor | None = None,
+        *,
+        labels: _Tensor | None = None,
+        lengths: _Tensor | None = None,
+        positions: _Tensor | None = None,
+        token_types: _Tensor | None = None,
+    ) -> list[list[float]]: ...
     def write_reference(self, dataset: Dataset, path: _Path) -> None: ...
     def replan(self, memory_bytes: int) -> Plan: ...
     def calibrate(self) -> str: ...
@@ -149,7 +209,11 @@ def build_info() -> str: ...
 def devices() -> list[Info]: ...
 def load(path: _Path | None = None) -> Any: ...
 def longest_sequence(model: Model, global_batch: int, **values: Any) -> int: ...
-def pack(buffers: Sequence[tuple[int, int, int]], constraints: Sequence[Mapping[str, Any] | None] | None = None, **values: Any) -> tuple[list[int], Info]: ...
+def pack(
+    buffers: Sequence[tuple[int, int, int]],
+    constraints: Sequence[Mapping[str, Any] | None] | None = None,
+    **values: Any,
+) -> tuple[list[int], Info]: ...
 def presets() -> list[str]: ...
 def profile_info(profile: str | bytes) -> Info: ...
 def profiles() -> list[Info]: ...

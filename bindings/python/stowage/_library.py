@@ -1,4 +1,5 @@
 """The shared library and calls of it. Structs state their size, and statuses become exceptions."""
+
 import atexit
 import ctypes
 import ctypes.util
@@ -13,11 +14,17 @@ from . import _abi
 _library = None
 # guards uses and ends; reentrant, because a signal handler or a destructor may run inside it
 _lock = threading.RLock()
-_under_way = {}      # calls: the objects that each of them uses
-_ending_thread = None   # the thread that ends Python, once it does
+_under_way = {}  # calls: the objects that each of them uses
+_ending_thread = None  # the thread that ends Python, once it does
 # The smallest and largest numbers of C types. ctypes would wrap other numbers silently.
-_LIMITS = {kind: (lowest, highest) for bits in (8, 32, 64) for kind, lowest, highest in (
-    (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1), (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1))}
+_LIMITS = {
+    kind: (lowest, highest)
+    for bits in (8, 32, 64)
+    for kind, lowest, highest in (
+        (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1),
+        (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1),
+    )
+}
 
 
 class Error(Exception):
@@ -30,7 +37,14 @@ class Error(Exception):
         self.native_code, self.bytes_needed, self.bytes_available = native_code, bytes_needed, bytes_available
 
     def __reduce__(self):
-        return type(self), (self.status, self.name, self.message, self.native_code, self.bytes_needed, self.bytes_available)
+        return type(self), (
+            self.status,
+            self.name,
+            self.message,
+            self.native_code,
+            self.bytes_needed,
+            self.bytes_available,
+        )
 
 
 class Cancelled(Error):
@@ -54,7 +68,7 @@ def load(path=None):
     global _library
     found = _open(os.fsdecode(path) if path else None)
     for function, (result, arguments) in _abi.FUNCTIONS.items():
-        if hasattr(found, function):   # an older library lacks some
+        if hasattr(found, function):  # an older library lacks some
             getattr(found, function).restype, getattr(found, function).argtypes = result, arguments
     _library = found
     return found
@@ -69,15 +83,22 @@ def _open(path):
     try:
         found = ctypes.CDLL(place)
     except OSError as error:
-        looked = f"{place} ({error})" if path or place == str(beside) else \
-            f"{beside} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
-        raise OSError(f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
-                      f"into {beside.parent}, or say where it is: stowage.load(path)") from None
+        looked = (
+            f"{place} ({error})"
+            if path or place == str(beside)
+            else f"{beside} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
+        )
+        raise OSError(
+            f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
+            f"into {beside.parent}, or say where it is: stowage.load(path)"
+        ) from None
     if not hasattr(found, "stw_version"):
         raise OSError(f"{place} is not Stowage's library: it has no stw_version")
     version = found.stw_version()
     if version // 10000 != _abi.STW_VERSION_MAJOR:
-        raise OSError(f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, expected version {_abi.STW_VERSION_MAJOR}.x")
+        raise OSError(
+            f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, expected version {_abi.STW_VERSION_MAJOR}.x"
+        )
     return found
 
 
@@ -126,8 +147,15 @@ def entry(function, *arguments):
     used = [one for one in arguments if isinstance(one, Handle)]
     call_of_this = object()
     _stay_if_python_ends()
-    with _lock:   # an object in use cannot be closed now
-        given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
+    with _lock:  # an object in use cannot be closed now
+        given = [
+            one.pointer
+            if isinstance(one, Handle)
+            else fitting(kind, one, function)
+            if isinstance(one, int)
+            else one
+            for one, kind in zip(arguments, called.argtypes)
+        ]
         for one in used:
             one._uses += 1
         _under_way[call_of_this] = used
@@ -148,7 +176,7 @@ def python_ends():
 
 def _stay_if_python_ends():
     if python_ends():
-        threading.Event().wait()   # waits for ever: this daemon thread ends with the process
+        threading.Event().wait()  # waits for ever: this daemon thread ends with the process
 
 
 @atexit.register
@@ -168,7 +196,7 @@ def _end():
         time.sleep(0.002)
 
 
-os.register_at_fork(after_in_child=_under_way.clear)   # calls of threads that the child process does not have
+os.register_at_fork(after_in_child=_under_way.clear)  # calls of threads that the child process does not have
 
 
 def status_name(status):
@@ -184,7 +212,11 @@ def check(status, error=None):
 def failure(status, error=None):
     """The exception for a failed call."""
     kind = {_abi.STW_CANCELLED: Cancelled, _abi.STW_OVER_BUDGET: OverBudget}.get(status, Error)
-    details = (text(error.message), error.native_code, error.bytes_needed, error.bytes_available) if error else ("",)
+    details = (
+        (text(error.message), error.native_code, error.bytes_needed, error.bytes_available)
+        if error
+        else ("",)
+    )
     return kind(status, status_name(status), *details)
 
 
@@ -228,9 +260,9 @@ def names(function, *arguments):
 class Handle:
     """An object of the library, which is destroyed once."""
 
-    _destroy = None        # the entry that does it
-    _of_process = False    # a child of fork() leaves it to its parent
-    _uses = 0              # calls in progress
+    _destroy = None  # the entry that does it
+    _of_process = False  # a child of fork() leaves it to its parent
+    _uses = 0  # calls in progress
 
     def __init__(self):
         self._pointer, self._process = ctypes.c_void_p(), os.getpid()

@@ -1,4 +1,5 @@
 """The program's own memory for arenas: a tensor of PyTorch, an array of NumPy, a mapped file."""
+
 from . import _abi
 from ._tensors import memory_of
 
@@ -8,15 +9,17 @@ class Memory:
 
     def __init__(self, make):
         self.make, self.held, self.error = make, {}, None
-        self.device = None   # DLPack's type and number of it
+        self.device = None  # DLPack's type and number of it
 
     def take(self, count, alignment):
-        made = self.make(count + alignment)   # arrays need not be aligned
+        made = self.make(count + alignment)  # arrays need not be aligned
         if made is None:
             return None
         address, size, device, keeps = memory_of(made)
         if device != self.device:
-            raise ValueError(f"memory of another device was given: {device}, expected {self.device}, as DLPack numbers them")
+            raise ValueError(
+                f"memory of another device was given: {device}, expected {self.device}, as DLPack numbers them"
+            )
         begin = -(-address // alignment) * alignment
         if begin + count > address + size:
             raise ValueError(f"{count + alignment} bytes of memory were expected, found {size}")
@@ -35,10 +38,11 @@ class Memory:
 def callbacks_of(memory):
     """The two callbacks for stw_device_options. They hold the Memory object, and it does not hold them, so
     that there is no cycle."""
+
     def allocate(_, count, alignment, stream):
         try:
             return memory.take(count, alignment)
-        except BaseException as error:   # nothing may pass through the library
+        except BaseException as error:  # nothing may pass through the library
             memory.error = error
             return None
 

@@ -1,5 +1,6 @@
 """Makes option structs from keyword arguments, and Python objects from results. Constants that have names
 become words."""
+
 import ctypes
 import os
 
@@ -7,27 +8,72 @@ from . import _abi
 from ._library import Handle, Info, check, entry, fitting, struct, text
 
 # Fields whose values are named constants, with the common beginning of these names.
-NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
-         "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
-         "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
-         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "token_type": "STW_TOKEN_TYPE_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
-         "skip_reason": "STW_SKIP_", "answer": "STW_PACK_", "task": "STW_TASK_", "work": "STW_WORK_", "unit": "STW_UNIT_"}
+NAMED = {
+    "backend": "STW_BACKEND_",
+    "isa": "STW_ISA_",
+    "precision": "STW_PRECISION_",
+    "optimizer": "STW_OPTIMIZER_",
+    "master": "STW_MASTER_",
+    "gradients": "STW_GRADIENTS_",
+    "kernels": "STW_KERNELS_",
+    "attention": "STW_ATTENTION_",
+    "quantize": "STW_QUANTIZE_",
+    "quantize_embeddings": "STW_QUANTIZE_",
+    "preference": "STW_PREFERENCE_",
+    "mode": "STW_MODE_",
+    "recompute": "STW_RECOMPUTE_",
+    "schedule": "STW_SCHEDULE_",
+    "non_finite": "STW_NON_FINITE_",
+    "tokenizer": "STW_TOKENIZER_",
+    "token_type": "STW_TOKEN_TYPE_",
+    "log_level": "STW_LOG_",
+    "state_bits": "STW_STATES_",
+    "phase": "STW_PHASE_",
+    "skip_reason": "STW_SKIP_",
+    "answer": "STW_PACK_",
+    "task": "STW_TASK_",
+    "work": "STW_WORK_",
+    "unit": "STW_UNIT_",
+}
 # The fields of results that are words. Other fields with these names are numbers of bytes.
-TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer", "task", "work", "unit"}
+TOLD = {
+    "backend",
+    "isa",
+    "precision",
+    "kernels",
+    "tokenizer",
+    "phase",
+    "skip_reason",
+    "answer",
+    "task",
+    "work",
+    "unit",
+}
 
 # Fields that are read only if a bit of set_mask is set.
-MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT", ("stw_model_options", "seed"): "STW_SET_MODEL_SEED",
-          ("stw_dataset_options", "seed"): "STW_SET_DATASET_SEED", ("stw_trainer_options", "seed"): "STW_SET_TRAINER_SEED",
-          ("stw_generate_options", "seed"): "STW_SET_GENERATE_SEED", ("stw_watch_options", "interval_milliseconds"): "STW_SET_INTERVAL",
-          ("stw_buffer_constraint", "offset"): "STW_SET_OFFSET",
-          ("stw_plan_options", "reserve_bytes"): "STW_SET_RESERVE",
-          ("stw_parameter_group", "frozen"): "STW_SET_GROUP_FROZEN", ("stw_parameter_group", "learning_rate"): "STW_SET_GROUP_RATE",
-          ("stw_parameter_group", "weight_decay"): "STW_SET_GROUP_DECAY", ("stw_parameter_group", "state_bits"): "STW_SET_GROUP_STATES",
-          ("stw_dataset_options", "document_end"): "STW_SET_DOCUMENT_END", ("stw_dataset_options", "held_out"): "STW_SET_HELD_OUT",
-          ("stw_trainer_options", "weight_decay"): "STW_SET_WEIGHT_DECAY", ("stw_trainer_options", "clip_norm"): "STW_SET_CLIP_NORM",
-          ("stw_trainer_options", "beta1"): "STW_SET_BETA1", ("stw_trainer_options", "beta2"): "STW_SET_BETA2",
-          ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_trainer_options", "margin"): "STW_SET_MARGIN",
-          ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
+MASKED = {
+    ("stw_model_options", "dropout"): "STW_SET_DROPOUT",
+    ("stw_model_options", "seed"): "STW_SET_MODEL_SEED",
+    ("stw_dataset_options", "seed"): "STW_SET_DATASET_SEED",
+    ("stw_trainer_options", "seed"): "STW_SET_TRAINER_SEED",
+    ("stw_generate_options", "seed"): "STW_SET_GENERATE_SEED",
+    ("stw_watch_options", "interval_milliseconds"): "STW_SET_INTERVAL",
+    ("stw_buffer_constraint", "offset"): "STW_SET_OFFSET",
+    ("stw_plan_options", "reserve_bytes"): "STW_SET_RESERVE",
+    ("stw_parameter_group", "frozen"): "STW_SET_GROUP_FROZEN",
+    ("stw_parameter_group", "learning_rate"): "STW_SET_GROUP_RATE",
+    ("stw_parameter_group", "weight_decay"): "STW_SET_GROUP_DECAY",
+    ("stw_parameter_group", "state_bits"): "STW_SET_GROUP_STATES",
+    ("stw_dataset_options", "document_end"): "STW_SET_DOCUMENT_END",
+    ("stw_dataset_options", "held_out"): "STW_SET_HELD_OUT",
+    ("stw_trainer_options", "weight_decay"): "STW_SET_WEIGHT_DECAY",
+    ("stw_trainer_options", "clip_norm"): "STW_SET_CLIP_NORM",
+    ("stw_trainer_options", "beta1"): "STW_SET_BETA1",
+    ("stw_trainer_options", "beta2"): "STW_SET_BETA2",
+    ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM",
+    ("stw_trainer_options", "margin"): "STW_SET_MARGIN",
+    ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE",
+}
 
 HIDDEN = {"struct_size", "set_mask", "reserved", "reserved_end"}
 
@@ -40,8 +86,10 @@ def number_of(field, value):
         return int(value)
     constant = NAMED[field] + value.upper().replace("-", "_")
     if not hasattr(_abi, constant):
-        known = [name.removeprefix(NAMED[field]).lower() for name in vars(_abi) if name.startswith(NAMED[field])]
-        raise ValueError(f"{field} \"{value}\": expected one of {', '.join(known)}")
+        known = [
+            name.removeprefix(NAMED[field]).lower() for name in vars(_abi) if name.startswith(NAMED[field])
+        ]
+        raise ValueError(f'{field} "{value}": expected one of {", ".join(known)}')
     return getattr(_abi, constant)
 
 
@@ -61,7 +109,9 @@ def options(kind, **values):
     types = dict(made._fields_)
     for field, value in values.items():
         if field not in types or field in HIDDEN:
-            raise TypeError(f"there is no option \"{field}\"; there are {', '.join(name for name in types if name not in HIDDEN)}")
+            raise TypeError(
+                f'there is no option "{field}"; there are {", ".join(name for name in types if name not in HIDDEN)}'
+            )
         if value is None:
             continue
         if field in NAMED:
@@ -91,7 +141,11 @@ def info(told):
             continue
         value = text(getattr(told, field))
         if field in TOLD and isinstance(value, int):
-            words = [name.removeprefix(NAMED[field]).lower() for name, number in vars(_abi).items() if name.startswith(NAMED[field]) and number == value]
+            words = [
+                name.removeprefix(NAMED[field]).lower()
+                for name, number in vars(_abi).items()
+                if name.startswith(NAMED[field]) and number == value
+            ]
             value = words[0] if words else value
         fields[field] = list(value) if isinstance(value, ctypes.Array) else value
     return Info(**fields)

@@ -1,5 +1,6 @@
 """Passes tensors in and out without copies, by DLPack 1.0 (https://dmlc.github.io/dlpack, "C API") and by
 Python's buffers."""
+
 import array
 import ctypes
 import gc
@@ -10,7 +11,7 @@ from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_vo
 
 from ._library import _lock, fitting
 
-CPU, CUDA = 1, 2   # DLDeviceType
+CPU, CUDA = 1, 2  # DLDeviceType
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
 # by the format characters of buffers
 _FORMATS = {**dict.fromkeys("bhilq", INT), **dict.fromkeys("BHILQ", UNSIGNED), **dict.fromkeys("efd", FLOAT)}
@@ -25,18 +26,35 @@ class DLDataType(ctypes.Structure):
 
 
 class DLTensor(ctypes.Structure):
-    _fields_ = [("data", c_void_p), ("device", DLDevice), ("ndim", c_int32), ("dtype", DLDataType), ("shape", ctypes.POINTER(c_int64)),
-                ("strides", ctypes.POINTER(c_int64)), ("byte_offset", c_uint64)]
+    _fields_ = [
+        ("data", c_void_p),
+        ("device", DLDevice),
+        ("ndim", c_int32),
+        ("dtype", DLDataType),
+        ("shape", ctypes.POINTER(c_int64)),
+        ("strides", ctypes.POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
 
 
 class DLManagedTensorVersioned(ctypes.Structure):
-    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("manager_ctx", c_void_p), ("deleter", ctypes.CFUNCTYPE(None, c_void_p)), ("flags", c_uint64),
-                ("dl_tensor", DLTensor)]
+    _fields_ = [
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("manager_ctx", c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, c_void_p)),
+        ("flags", c_uint64),
+        ("dl_tensor", DLTensor),
+    ]
 
 
 # Capsules by their addresses: a reference to one that is about to go would end it once more.
-_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [c_void_p, ctypes.c_char_p, c_void_p]
 _VERSIONED, _PLAIN = b"dltensor_versioned", b"dltensor"
@@ -48,12 +66,18 @@ def _integers(values):
 
 def _of_buffer(view):
     """A tensor over a memoryview, which must outlive the tensor."""
-    form = view.format[1:] if view.format[:1] in ("@", "=", "<" if sys.byteorder == "little" else ">") else view.format
+    form = (
+        view.format[1:]
+        if view.format[:1] in ("@", "=", "<" if sys.byteorder == "little" else ">")
+        else view.format
+    )
     if form not in _FORMATS:
         raise TypeError(f"a buffer of format {view.format!r} is no tensor of numbers")
     size, code = view.itemsize, _FORMATS[form]
-    if any(stride % size for stride in view.strides):   # a field of packed records
-        raise ValueError(f"a tensor's strides are whole items of {size} bytes, found {view.strides}: make a copy of it")
+    if any(stride % size for stride in view.strides):  # a field of packed records
+        raise ValueError(
+            f"a tensor's strides are whole items of {size} bytes, found {view.strides}: make a copy of it"
+        )
     made = DLManagedTensorVersioned(major=1, minor=0)
     made.keeps = (view, _integers(view.shape), _integers([stride // size for stride in view.strides]))
     tensor = made.dl_tensor
@@ -63,13 +87,27 @@ def _of_buffer(view):
     return made
 
 
-class _Buffer(ctypes.Structure):   # Py_buffer
-    _fields_ = [("buf", c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int),
-                ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", c_void_p), ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
+class _Buffer(ctypes.Structure):  # Py_buffer
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("suboffsets", c_void_p),
+        ("internal", c_void_p),
+    ]
 
 
 _get_buffer, _release_buffer = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
-_get_buffer.argtypes, _release_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int], [ctypes.POINTER(_Buffer)]
+_get_buffer.argtypes, _release_buffer.argtypes = (
+    [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int],
+    [ctypes.POINTER(_Buffer)],
+)
 _release_buffer.restype = None
 
 
@@ -77,7 +115,7 @@ def _address(view):
     """The address of the first element. ctypes gives no address of memory that is read-only or has
     strides."""
     buffer = _Buffer()
-    _get_buffer(view, ctypes.byref(buffer), 0x18)   # PyBUF_STRIDES
+    _get_buffer(view, ctypes.byref(buffer), 0x18)  # PyBUF_STRIDES
     address = buffer.buf
     _release_buffer(ctypes.byref(buffer))
     return address
@@ -124,13 +162,18 @@ def memory_of(values):
     made = _of_capsule(values)
     tensor, shape = made.dl_tensor, shape_of(made)
     if tensor.strides:
-        dense = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+        dense = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         if any(size > 1 and tensor.strides[i] != dense[i] for i, size in enumerate(shape)):
             raise BufferError("memory without holes was expected")
-    if made.flags & 1:   # DLPACK_FLAG_BITMASK_READ_ONLY
+    if made.flags & 1:  # DLPACK_FLAG_BITMASK_READ_ONLY
         raise BufferError("memory that may be written to was expected")
     size = math.prod(shape) * tensor.dtype.bits * tensor.dtype.lanes // 8
-    return tensor.data + tensor.byte_offset, size, (tensor.device.device_type, tensor.device.device_id), (values, made)
+    return (
+        tensor.data + tensor.byte_offset,
+        size,
+        (tensor.device.device_type, tensor.device.device_id),
+        (values, made),
+    )
 
 
 def shape_of(managed):
@@ -140,9 +183,9 @@ def shape_of(managed):
 def _of_capsule(values):
     try:
         capsule = values.__dlpack__(max_version=(1, 0))
-    except TypeError:   # a producer that is older than DLPack's versions
+    except TypeError:  # a producer that is older than DLPack's versions
         capsule = values.__dlpack__()
-    if _is_capsule(id(capsule), _VERSIONED):   # the id of an object is its address
+    if _is_capsule(id(capsule), _VERSIONED):  # the id of an object is its address
         made = DLManagedTensorVersioned.from_address(_capsule_pointer(id(capsule), _VERSIONED))
         made.keeps = capsule
         return made
@@ -187,8 +230,8 @@ class Lease:
 
     def __init__(self):
         self.holds, self.generation, self.ended = 0, 0, False
-        self._given = []    # memoryviews, which can be taken back
-        self._last = None   # releases the memory
+        self._given = []  # memoryviews, which can be taken back
+        self._last = None  # releases the memory
 
     def check(self, generation):
         if self.ended or self.generation != generation:
@@ -196,7 +239,9 @@ class Lease:
 
     def memory_at(self, address, kind, shape, given=None):
         """A memoryview of numbers in this memory, "f" or "H". It is noted in the list `given`."""
-        numbers = self.numbers_at(address, ctypes.c_float if kind == "f" else ctypes.c_uint16, math.prod(shape))
+        numbers = self.numbers_at(
+            address, ctypes.c_float if kind == "f" else ctypes.c_uint16, math.prod(shape)
+        )
         view = memoryview(numbers).cast("B").cast(kind, shape)
         given = self._given if given is None else given
         with _lock:
@@ -233,9 +278,11 @@ class Lease:
         take_back(self._given)
         drop_unclaimed()
         if self.holds:
-            gc.collect()   # cycles, too
+            gc.collect()  # cycles, too
         if self.holds:
-            raise BufferError(f"{self.holds} arrays or tensors made of this trainer's views look at the memory that would go: delete them first, or copy them")
+            raise BufferError(
+                f"{self.holds} arrays or tensors made of this trainer's views look at the memory that would go: delete them first, or copy them"
+            )
         result = moving()
         self.generation += 1
         return result
@@ -285,7 +332,9 @@ class View:
         """For a tensor in host memory: a memoryview of its numbers. 16-bit numbers are given as they are
         stored."""
         self._check(on_host=True)
-        return self._lease.memory_at(self._managed.dl_tensor.data, "f" if self.dtype == "float32" else "H", self.shape)
+        return self._lease.memory_at(
+            self._managed.dl_tensor.data, "f" if self.dtype == "float32" else "H", self.shape
+        )
 
     @property
     def __array_interface__(self):
@@ -293,7 +342,11 @@ class View:
             raise AttributeError("__array_interface__")
         self._check()
         is_long = self.dtype == "float32"
-        numbers = self._lease.numbers_at(self._managed.dl_tensor.data, ctypes.c_float if is_long else ctypes.c_uint16, math.prod(self.shape))
+        numbers = self._lease.numbers_at(
+            self._managed.dl_tensor.data,
+            ctypes.c_float if is_long else ctypes.c_uint16,
+            math.prod(self.shape),
+        )
         # kept by the array, not by this view
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if is_long else "<f2", "data": numbers}
 
@@ -301,11 +354,11 @@ class View:
         raise TypeError(f"NumPy has no {self.dtype} of this device; `memory` has its bits")
 
 
-_exports = {}   # tensors that others hold, by the address of their struct
+_exports = {}  # tensors that others hold, by the address of their struct
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
-def _delete(address, exports=_exports):   # bound here, because the module may be empty when Python ends
+def _delete(address, exports=_exports):  # bound here, because the module may be empty when Python ends
     exports.pop(address, None)
 
 
@@ -321,7 +374,7 @@ def _references(address):
 def drop_unclaimed():
     """Releases tensors that were exported and that no reader took. The destructor of a capsule would be too
     late, because an exception may be in flight then."""
-    _exports[0] = (object(),)   # an object that no other code holds
+    _exports[0] = (object(),)  # an object that no other code holds
     alone = _references(0)
     del _exports[0]
     for address in list(_exports):

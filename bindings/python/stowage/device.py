@@ -1,4 +1,5 @@
 """Devices that compute: the CPU, and CUDA devices."""
+
 import ctypes
 import os
 import weakref
@@ -16,7 +17,7 @@ class _Open:
 
     def __init__(self, pointer, keeps):
         self.pointer, self.uses, self.process = pointer, 1, os.getpid()
-        self.keeps = keeps   # callbacks
+        self.keeps = keeps  # callbacks
 
     def release(self):
         self.uses -= 1
@@ -35,7 +36,9 @@ class Device(Handle):
         super().__init__()
         self._trainers = weakref.WeakSet()
         if log:
-            values["log"] = _abi.stw_log_fn(lambda _, level, component, message: log(level, text(component), text(message)))
+            values["log"] = _abi.stw_log_fn(
+                lambda _, level, component, message: log(level, text(component), text(message))
+            )
         self._memory = Memory(memory) if memory else None
         if memory:
             values["allocate"], values["release"] = callbacks_of(self._memory)
@@ -47,7 +50,7 @@ class Device(Handle):
 
     def __del__(self):
         if getattr(self, "_pointer", None):
-            super().close()   # trainers go on
+            super().close()  # trainers go on
 
     def close(self):
         self._check_unused()

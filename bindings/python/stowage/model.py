@@ -1,4 +1,5 @@
 """Models: their configuration, and the source of their weights."""
+
 import ctypes
 import json
 
@@ -43,7 +44,7 @@ class Model(Handle):
         """The parameters, as they are in files: `name`, `shape`, `elements`. Tied parameters appear once."""
         found = [info(one) for one in every("stw_model_tensor_at", "stw_tensor_info", self)]
         for one in found:
-            one.shape = tuple(one.shape[:one.ndim])
+            one.shape = tuple(one.shape[: one.ndim])
         return found
 
     def index_of(self, name):

@@ -1,5 +1,6 @@
 """Plans: the place of every buffer in memory, before anything is allocated. Also offsets for any other
 buffers."""
+
 import ctypes
 import json
 
@@ -35,9 +36,17 @@ def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile
         if name not in INPUTS:
             raise ValueError(f"inputs: expected {' or '.join(INPUTS)}, found {name!r}")
     groups = [groups] if isinstance(groups, dict) else list(groups or ())
-    chosen = options("stw_plan_options", global_batch=global_batch, device=device, inputs=sum(INPUTS[name] for name in set(inputs)), **values)
+    chosen = options(
+        "stw_plan_options",
+        global_batch=global_batch,
+        device=device,
+        inputs=sum(INPUTS[name] for name in set(inputs)),
+        **values,
+    )
     if groups:
-        chosen.groups = (_abi.stw_parameter_group * len(groups))(*(options("stw_parameter_group", **group) for group in groups))
+        chosen.groups = (_abi.stw_parameter_group * len(groups))(
+            *(options("stw_parameter_group", **group) for group in groups)
+        )
         chosen.group_count = len(groups)
     return chosen
 
@@ -53,7 +62,13 @@ class Plan(Handle):
         error = struct("stw_error")
         chosen = plan_options(model, global_batch, **values)
         with used(values.get("watch")):
-            status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
+            status = entry(
+                "stw_plan_create",
+                ctypes.byref(self._pointer),
+                model,
+                ctypes.byref(chosen),
+                ctypes.byref(error),
+            )
         if status == _abi.STW_OVER_BUDGET:
             answer = failure(status, error)
             answer.plan = self
@@ -134,7 +149,7 @@ class Plan(Handle):
 def number_of_picture(kind):
     constant = f"STW_PICTURE_{kind.upper()}"
     if not hasattr(_abi, constant):
-        raise ValueError(f"picture \"{kind}\": expected svg, html or csv")
+        raise ValueError(f'picture "{kind}": expected svg, html or csv')
     return getattr(_abi, constant)
 
 
@@ -152,8 +167,17 @@ def pack(buffers, constraints=None, **values):
     bytes; in a gap (lower, upper, first, end) the buffer needs only those bytes. Other keyword arguments:
     fields of stw_pack_options. Raises Error if no placement within `capacity` is found."""
     kinds = [kind for _, kind in _abi.stw_buffer_lifetime._fields_]
-    lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*map(fitting, kinds, buffer, ("lower", "upper", "size"))) for buffer in buffers))
-    offsets, found, chosen = (ctypes.c_uint64 * len(buffers))(), struct("stw_pack_result"), options("stw_pack_options", **values)
+    lives = (_abi.stw_buffer_lifetime * len(buffers))(
+        *(
+            _abi.stw_buffer_lifetime(*map(fitting, kinds, buffer, ("lower", "upper", "size")))
+            for buffer in buffers
+        )
+    )
+    offsets, found, chosen = (
+        (ctypes.c_uint64 * len(buffers))(),
+        struct("stw_pack_result"),
+        options("stw_pack_options", **values),
+    )
     held = _constraints(constraints, len(buffers))
     chosen.constraints = held
     call("stw_pack", offsets, lives, len(buffers), ctypes.byref(chosen), ctypes.byref(found))
@@ -170,13 +194,23 @@ def _constraints(constraints, count):
     for to, one in zip(held, constraints):
         one = dict(one or {})
         if "offset" in one:
-            to.offset, to.set_mask = fitting(ctypes.c_uint64, one.pop("offset"), "offset"), _abi.STW_SET_OFFSET
+            to.offset, to.set_mask = (
+                fitting(ctypes.c_uint64, one.pop("offset"), "offset"),
+                _abi.STW_SET_OFFSET,
+            )
         to.alignment = fitting(ctypes.c_uint64, one.pop("alignment", 0), "alignment")
         gaps = [tuple(gap) for gap in one.pop("gaps", ())]
         if one or any(len(gap) not in (2, 4) for gap in gaps):
-            raise ValueError(f"constraints: expected alignment, offset and gaps, each (lower, upper) or (lower, upper, first, end), found {one or gaps}")
+            raise ValueError(
+                f"constraints: expected alignment, offset and gaps, each (lower, upper) or (lower, upper, first, end), found {one or gaps}"
+            )
         kinds = [kind for _, kind in _abi.stw_buffer_gap._fields_]
-        to.gaps = (_abi.stw_buffer_gap * len(gaps))(*(_abi.stw_buffer_gap(*map(fitting, kinds, gap, ("lower", "upper", "first", "end"))) for gap in gaps))
+        to.gaps = (_abi.stw_buffer_gap * len(gaps))(
+            *(
+                _abi.stw_buffer_gap(*map(fitting, kinds, gap, ("lower", "upper", "first", "end")))
+                for gap in gaps
+            )
+        )
         to.gap_count = len(gaps)
     return held
 

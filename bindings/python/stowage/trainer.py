@@ -1,5 +1,6 @@
 """Training: datasets, steps with a dataset or with a program's own batches, and the answers of a trained
 model."""
+
 import contextlib
 import ctypes
 import itertools
@@ -16,8 +17,12 @@ from .model import Model
 from .plan import Plan
 from .watch import Watch, used
 
-KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRADIENT, "first_moment": _abi.STW_TENSOR_FIRST_MOMENT,
-         "second_moment": _abi.STW_TENSOR_SECOND_MOMENT}
+KINDS = {
+    "parameter": _abi.STW_TENSOR_PARAMETER,
+    "gradient": _abi.STW_TENSOR_GRADIENT,
+    "first_moment": _abi.STW_TENSOR_FIRST_MOMENT,
+    "second_moment": _abi.STW_TENSOR_SECOND_MOMENT,
+}
 
 
 class Dataset(Handle):
@@ -32,7 +37,9 @@ class Dataset(Handle):
         if kinds is not None:
             kinds = bytes(kinds)
             if len(kinds) != vocabulary:
-                raise ValueError(f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, found {len(kinds)}")
+                raise ValueError(
+                    f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, found {len(kinds)}"
+                )
             values["token_kinds"] = (ctypes.c_uint8 * len(kinds)).from_buffer_copy(kinds)
         if values.get("watch") is not None:
             expect(values["watch"], Watch, "watch")
@@ -75,14 +82,25 @@ class Gradients:
     @property
     def memory(self):
         """On a CPU: a memoryview of the floats, valid until the hook returns."""
-        return self._lease.memory_at(ctypes.cast(self._of_host().data, ctypes.c_void_p).value, "f", (self.count,), self._given)
+        return self._lease.memory_at(
+            ctypes.cast(self._of_host().data, ctypes.c_void_p).value, "f", (self.count,), self._given
+        )
 
-    loss_sum = property(lambda self: self._of_host().loss_sum[0], lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
-                        doc="Of the batch; on a CPU.")
-    in_order = property(lambda self: self._of_host().in_order[0], lambda self, value: self._of_host().in_order.__setitem__(0, value),
-                        doc="Of a preference: pairs whose chosen document was ahead; on a CPU.")
-    target_count = property(lambda self: self._of_host().target_count[0], lambda self, value: self._of_host().target_count.__setitem__(0, value),
-                            doc="Of the batch; on a CPU.")
+    loss_sum = property(
+        lambda self: self._of_host().loss_sum[0],
+        lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
+        doc="Of the batch; on a CPU.",
+    )
+    in_order = property(
+        lambda self: self._of_host().in_order[0],
+        lambda self, value: self._of_host().in_order.__setitem__(0, value),
+        doc="Of a preference: pairs whose chosen document was ahead; on a CPU.",
+    )
+    target_count = property(
+        lambda self: self._of_host().target_count[0],
+        lambda self, value: self._of_host().target_count.__setitem__(0, value),
+        doc="Of the batch; on a CPU.",
+    )
 
 
 class _Raised:
@@ -111,7 +129,10 @@ class _Raised:
 
     @contextlib.contextmanager
     def interrupts(self):
-        mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        mine = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
         if mine:
             signal.signal(signal.SIGINT, self.keep)
         try:
@@ -129,7 +150,11 @@ TASKS_WITH_VALUES = {"labels", "number"}
 def _batch(learning_rate=0, has_values=False, **named):
     """A stw_batch of the tensors that are given. It keeps them alive."""
     is_float = lambda name: name in FLOATS or (has_values and name == "labels")
-    given = {name: tensor_of(values, "f" if is_float(name) else "i") for name, values in named.items() if values is not None}
+    given = {
+        name: tensor_of(values, "f" if is_float(name) else "i")
+        for name, values in named.items()
+        if values is not None
+    }
     batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
     batch.names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
     batch.tensors = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given.values()))
@@ -146,12 +171,14 @@ def _end_to_end(lists, name):
 def _hook_of(hook, raised, on_host, lease):
     """Makes the hook without a reference to the trainer, because an object that the trainer holds must not
     hold the trainer."""
+
     def called(_, gradients):
         given = Gradients(copied(gradients), on_host, lease)
         try:
-            return raised.guard(lambda: hook(given) and None)   # whatever it returns
+            return raised.guard(lambda: hook(given) and None)  # whatever it returns
         finally:
             given._end()
+
     return _abi.stw_gradient_fn(called)
 
 
@@ -168,7 +195,7 @@ class Trainer(Handle):
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
         self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, Lease()
         about = model.info
-        self._watch = expect(values.get("watch") or Watch(), Watch, "watch")   # its callback notices Ctrl-C
+        self._watch = expect(values.get("watch") or Watch(), Watch, "watch")  # its callback notices Ctrl-C
         raised = self._raised
         self._watch._told.interrupted = lambda: raised.error is not None
         values["watch"] = self._watch
@@ -176,14 +203,23 @@ class Trainer(Handle):
         self._labels_tokens = about.task == "token_label"
         self._has_values = about.task in TASKS_WITH_VALUES
         if gradient_hook:
-            values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu", self._lease)
+            values["gradient_hook"] = self._hook = _hook_of(
+                gradient_hook, self._raised, device.info.backend == "cpu", self._lease
+            )
         chosen = options("stw_trainer_options", **values)
         try:
             with used(self._watch):
-                call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
+                call(
+                    "stw_trainer_create",
+                    ctypes.byref(self._pointer),
+                    device,
+                    model,
+                    plan,
+                    ctypes.byref(chosen),
+                )
         except Error as error:
             self._explain(error)
-        self._watch._hold(1)   # released when the trainer is closed
+        self._watch._hold(1)  # released when the trainer is closed
         self._open = device._lend(self)
 
     def _give_back(self, pointer):
@@ -209,12 +245,34 @@ class Trainer(Handle):
             self._memory.explain(error)
         raise error
 
-    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None, weights=None, reference=None, learning_rate):
+    def step(
+        self,
+        tokens,
+        targets=None,
+        *,
+        labels=None,
+        lengths=None,
+        positions=None,
+        token_types=None,
+        weights=None,
+        reference=None,
+        learning_rate,
+    ):
         """Makes one optimizer step with a whole global batch. Tensors are int32 in host memory (weights,
         reference: float32), by DLPack, as buffers, or as lists. Returns the result of the step: `loss`,
         `grad_norm`, `targets`, ..."""
-        batch = _batch(learning_rate, self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types, weights=weights,
-                       reference=reference)
+        batch = _batch(
+            learning_rate,
+            self._has_values,
+            tokens=tokens,
+            targets=targets,
+            labels=labels,
+            lengths=lengths,
+            positions=positions,
+            token_types=token_types,
+            weights=weights,
+            reference=reference,
+        )
         self._call("stw_trainer_step", ctypes.byref(batch))
         told = struct("stw_step_result")
         self._call("stw_trainer_wait", ctypes.byref(told))
@@ -226,13 +284,21 @@ class Trainer(Handle):
         `progress` or cancel() stopped it. Keyword arguments: fields of stw_run_options."""
         every = max(1, values.pop("progress_every", 1))
 
-        def called(_, now):   # after every step, so that Ctrl-C is noticed there
+        def called(_, now):  # after every step, so that Ctrl-C is noticed there
             is_told = progress and (now.contents.batches % every == 0 or now.contents.batches >= until)
             return self._raised.guard(lambda: progress(info(copied(now))) if is_told else None)
 
         values["progress"] = _abi.stw_progress_fn(called)
         chosen = options("stw_run_options", until=until, **values)
-        return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
+        return (
+            self._call(
+                "stw_trainer_run",
+                expect(dataset, Dataset, "dataset"),
+                ctypes.byref(chosen),
+                allowed=(_abi.STW_CANCELLED,),
+            )
+            == _abi.STW_OK
+        )
 
     def evaluate(self, dataset, batches=20):
         """The mean loss per target over so many global batches of the held-out part. Afterwards
@@ -244,11 +310,24 @@ class Trainer(Handle):
     def generate(self, prompt, count, stop=(), **values):
         """At most `count` tokens that continue the prompt. Keyword arguments: fields of
         stw_generate_options."""
-        asked, ends, out = numbers(prompt, ctypes.c_int32, "prompt"), numbers(stop, ctypes.c_int32, "stop"), (ctypes.c_int32 * count)()
-        chosen = options("stw_generate_options", prompt=asked, prompt_count=len(asked), out=out, out_capacity=count, stop=ends, stop_count=len(ends), **values)
+        asked, ends, out = (
+            numbers(prompt, ctypes.c_int32, "prompt"),
+            numbers(stop, ctypes.c_int32, "stop"),
+            (ctypes.c_int32 * count)(),
+        )
+        chosen = options(
+            "stw_generate_options",
+            prompt=asked,
+            prompt_count=len(asked),
+            out=out,
+            out_capacity=count,
+            stop=ends,
+            stop_count=len(ends),
+            **values,
+        )
         received = ctypes.c_uint64()
         self._call("stw_trainer_generate", ctypes.byref(chosen), ctypes.byref(received))
-        return list(out[:received.value])
+        return list(out[: received.value])
 
     def logits(self, tokens):
         """The logits after these tokens: of the tokens that may follow, or of a classifier's labels."""
@@ -269,23 +348,35 @@ class Trainer(Handle):
                 raise ValueError(f"token_types: text {i}: expected {expected} numbers, found {found}")
         count, rows = len(lengths), sum(lengths) if self._labels_tokens else len(lengths)
         out = (ctypes.c_float * (rows * self._labels))()
-        self._call("stw_trainer_classify", tokens, types, (ctypes.c_uint64 * count)(*lengths), count, out, len(out))
-        lists = [out[i * self._labels:(i + 1) * self._labels] for i in range(rows)]
+        self._call(
+            "stw_trainer_classify", tokens, types, (ctypes.c_uint64 * count)(*lengths), count, out, len(out)
+        )
+        lists = [out[i * self._labels : (i + 1) * self._labels] for i in range(rows)]
         if not self._labels_tokens:
             return lists
         begins = itertools.accumulate(lengths, initial=0)
-        return [lists[begin:begin + length] for begin, length in zip(begins, lengths)]
+        return [lists[begin : begin + length] for begin, length in zip(begins, lengths)]
 
-    def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None):
+    def log_probabilities(
+        self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None
+    ):
         """The log-probability that the model, without dropout, gives every target of one or more samples: one
         list for each sample. Each number has the place of its target or label; places without a target hold
         0. The result can be the `reference` of later steps."""
-        batch = _batch(has_values=self._has_values, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types)
+        batch = _batch(
+            has_values=self._has_values,
+            tokens=tokens,
+            targets=targets,
+            labels=labels,
+            lengths=lengths,
+            positions=positions,
+            token_types=token_types,
+        )
         shape = shape_of(batch.keeps["tokens"]) if "tokens" in batch.keeps else (0, 0)
         out = (ctypes.c_float * math.prod(shape))()
         self._call("stw_trainer_log_probabilities", ctypes.byref(batch), out, len(out))
         samples, length = shape
-        return [out[i * length:(i + 1) * length] for i in range(samples)]
+        return [out[i * length : (i + 1) * length] for i in range(samples)]
 
     def write_reference(self, dataset, path):
         """Goes once over a dataset of pairs and writes the log-probabilities of its targets into a file, for
@@ -324,7 +415,7 @@ class Trainer(Handle):
         """A View of a parameter, by name or index, or of its "gradient", "first_moment" or "second_moment".
         It is valid until the trainer is closed or planned again."""
         if kind not in KINDS:
-            raise ValueError(f"kind \"{kind}\": expected one of {', '.join(KINDS)}")
+            raise ValueError(f'kind "{kind}": expected one of {", ".join(KINDS)}')
         pointer = ctypes.c_void_p()
         self._call("stw_trainer_export_tensor", self._index(parameter), KINDS[kind], ctypes.byref(pointer))
         return View(pointer.value, self)

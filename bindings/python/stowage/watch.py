@@ -1,4 +1,5 @@
 """Watches, which cancel long calls and report their progress."""
+
 import contextlib
 import ctypes
 
@@ -12,12 +13,12 @@ class _Told:
 
     def __init__(self, notify):
         self.notify, self.error = notify, None
-        self.interrupted = lambda: False   # set by a trainer: tells whether a Ctrl-C waits
+        self.interrupted = lambda: False  # set by a trainer: tells whether a Ctrl-C waits
 
     def called(self, _, now):
         try:
             return int(bool(self.notify and self.notify(info(copied(now)))) or self.interrupted())
-        except BaseException as error:   # nothing may pass through the library
+        except BaseException as error:  # nothing may pass through the library
             self.error = error
             return 1
 
@@ -39,7 +40,7 @@ class Watch(Handle):
         call("stw_watch_create", ctypes.byref(self._pointer), ctypes.byref(chosen))
 
     def __del__(self):
-        if not self._uses:   # at the end of a program names go in any order: a trainer may still hold it
+        if not self._uses:  # at the end of a program names go in any order: a trainer may still hold it
             super().__del__()
 
     def cancel(self):

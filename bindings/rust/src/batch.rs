@@ -32,8 +32,13 @@ impl<'a, T: Number> Rows<'a, T> {
     fn tensor(&self, name: &str) -> Result<Borrowed<'a>> {
         match self.length {
             None => Borrowed::new(self.values, &[self.values.len() as i64]),
-            Some(length) if length > 0 && self.values.len() % length == 0 => Borrowed::new(self.values, &[(self.values.len() / length) as i64, length as i64]),
-            Some(length) => Err(Error::new(Status::BAD_ARGUMENT, format!("\"{name}\": {} numbers cannot form rows of {length}", self.values.len()))),
+            Some(length) if length > 0 && self.values.len() % length == 0 => {
+                Borrowed::new(self.values, &[(self.values.len() / length) as i64, length as i64])
+            }
+            Some(length) => Err(Error::new(
+                Status::BAD_ARGUMENT,
+                format!("\"{name}\": {} numbers cannot form rows of {length}", self.values.len()),
+            )),
         }
     }
 }
@@ -64,31 +69,79 @@ impl<'a> Batch<'a> {
     /// For a language model: every token is predicted from the tokens before it in its row of `length`.
     pub fn of_tokens(tokens: &'a [i32], length: usize) -> Batch<'a> {
         let tokens = Rows::new(tokens, length);
-        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
+        Batch {
+            tokens,
+            targets: None,
+            labels: Some(tokens),
+            lengths: None,
+            positions: None,
+            token_types: None,
+            weights: None,
+            reference: None,
+            values: None,
+        }
     }
 
     /// With targets for each token.
     pub fn with_targets(tokens: Rows<'a, i32>, targets: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
+        Batch {
+            tokens,
+            targets: Some(targets),
+            labels: None,
+            lengths: None,
+            positions: None,
+            token_types: None,
+            weights: None,
+            reference: None,
+            values: None,
+        }
     }
 
     /// With labels: one for each token, or for a classifier one for each sample.
     pub fn with_labels(tokens: Rows<'a, i32>, labels: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, token_types: None, weights: None, reference: None, values: None }
+        Batch {
+            tokens,
+            targets: None,
+            labels: Some(labels),
+            lengths: None,
+            positions: None,
+            token_types: None,
+            weights: None,
+            reference: None,
+            values: None,
+        }
     }
 
     /// For the tasks `Labels` and `Number`: each sample has as many numbers as the model has labels.
     pub fn with_values(tokens: Rows<'a, i32>, values: Rows<'a, f32>) -> Batch<'a> {
-        Batch { tokens, targets: None, labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None, values: Some(values) }
+        Batch {
+            tokens,
+            targets: None,
+            labels: None,
+            lengths: None,
+            positions: None,
+            token_types: None,
+            weights: None,
+            reference: None,
+            values: Some(values),
+        }
     }
 
     /// Makes a call with this batch as a C struct.
-    pub(crate) fn with<R>(&self, learning_rate: f64, call: impl FnOnce(&abi::stw_batch) -> Result<R>) -> Result<R> {
+    pub(crate) fn with<R>(
+        &self,
+        learning_rate: f64,
+        call: impl FnOnce(&abi::stw_batch) -> Result<R>,
+    ) -> Result<R> {
         let mut names: Vec<*const c_char> = Vec::new();
         let mut tensors: Vec<Borrowed<'a>> = Vec::new();
         let mut add = |name: &'static [u8], tensor: Option<Result<Borrowed<'a>>>| -> Result<()> {
             if let Some(tensor) = tensor.transpose()? {
-                names.push(CStr::from_bytes_with_nul(name).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))?.as_ptr());
+                names.push(
+                    CStr::from_bytes_with_nul(name)
+                        .map_err(|error| Error::new(Status::INTERNAL, error.to_string()))?
+                        .as_ptr(),
+                );
                 tensors.push(tensor);
             }
             Ok(())
@@ -102,7 +155,14 @@ impl<'a> Batch<'a> {
         add(b"weights\0", self.weights.map(|rows| rows.tensor("weights")))?;
         add(b"reference\0", self.reference.map(|rows| rows.tensor("reference")))?;
         add(b"labels\0", self.values.map(|rows| rows.tensor("values")))?;
-        let pointers: Vec<*const DLManagedTensorVersioned> = tensors.iter_mut().map(Borrowed::pointer).collect();
-        call(&abi::stw_batch { count: names.len() as u32, names: names.as_ptr(), tensors: pointers.as_ptr(), learning_rate, ..Default::default() })
+        let pointers: Vec<*const DLManagedTensorVersioned> =
+            tensors.iter_mut().map(Borrowed::pointer).collect();
+        call(&abi::stw_batch {
+            count: names.len() as u32,
+            names: names.as_ptr(),
+            tensors: pointers.as_ptr(),
+            learning_rate,
+            ..Default::default()
+        })
     }
 }

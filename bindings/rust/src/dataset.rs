@@ -85,12 +85,20 @@ impl Dataset {
     pub fn open(path: impl AsRef<Path>, options: &DatasetOptions) -> Result<Dataset> {
         if let Some(kinds) = options.token_kinds {
             if kinds.len() as u64 != options.vocabulary {
-                let what = format!("token_kinds: expected {} bytes, one for each token of the vocabulary, found {}", options.vocabulary, kinds.len());
+                let what = format!(
+                    "token_kinds: expected {} bytes, one for each token of the vocabulary, found {}",
+                    options.vocabulary,
+                    kinds.len()
+                );
                 return Err(Error::new(Status::BAD_ARGUMENT, what));
             }
         }
         let path = path_to_c(path.as_ref())?;
-        let (marks, labels, reference) = (optional_path(options.marks)?, optional_path(options.labels)?, optional_path(options.reference)?);
+        let (marks, labels, reference) = (
+            optional_path(options.marks)?,
+            optional_path(options.labels)?,
+            optional_path(options.reference)?,
+        );
         let mut given = abi::stw_dataset_options {
             tokenizer: options.tokenizer as u32,
             path: path.as_ptr(),

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use crate::abi::{self, stw_device_info as DeviceInfo, stw_log_message as LogMessage, stw_memory_holder as MemoryHolder};
+use crate::abi::{
+    self, stw_device_info as DeviceInfo, stw_log_message as LogMessage, stw_memory_holder as MemoryHolder,
+};
 use crate::choices::{Backend, Isa, LogLevel};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::text::{optional_path, pointer};
@@ -122,11 +124,17 @@ impl Drop for Open {
 unsafe extern "C" fn log(user: *mut c_void, level: i32, component: *const c_char, message: *const c_char) {
     let told = &*(user as *const Log);
     let level = LogLevel::from_number(level as u32).unwrap_or_default();
-    let (component, message) = (CStr::from_ptr(component).to_string_lossy(), CStr::from_ptr(message).to_string_lossy());
+    let (component, message) =
+        (CStr::from_ptr(component).to_string_lossy(), CStr::from_ptr(message).to_string_lossy());
     quietly(|| told(level, &component, &message));
 }
 
-unsafe extern "C" fn allocate(user: *mut c_void, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void {
+unsafe extern "C" fn allocate(
+    user: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    stream: *mut c_void,
+) -> *mut c_void {
     let memory = &*(user as *const Box<dyn Memory>);
     quietly(|| memory.allocate(bytes, alignment, stream)).unwrap_or(ptr::null_mut())
 }
@@ -136,7 +144,12 @@ unsafe extern "C" fn release(user: *mut c_void, memory: *mut c_void, bytes: usiz
     quietly(|| of.release(memory, bytes, stream));
 }
 
-unsafe extern "C" fn run(user: *mut c_void, tasks: u32, task: Option<unsafe extern "C" fn(*mut c_void, u32)>, context: *mut c_void) {
+unsafe extern "C" fn run(
+    user: *mut c_void,
+    tasks: u32,
+    task: Option<unsafe extern "C" fn(*mut c_void, u32)>,
+    context: *mut c_void,
+) {
     struct Shared(*mut c_void);
     unsafe impl Sync for Shared {}
     impl Shared {
@@ -172,7 +185,8 @@ impl Device {
     /// [`Status::UNSUPPORTED`] if this library or machine has no such backend or instruction set.
     pub fn open(options: DeviceOptions) -> Result<Device> {
         let (cublaslt, cudnn) = (optional_path(options.cublaslt)?, optional_path(options.cudnn)?);
-        let (told, memory, executor) = (Callback::new(options.log), Callback::new(options.memory), Callback::new(options.executor));
+        let (told, memory, executor) =
+            (Callback::new(options.log), Callback::new(options.memory), Callback::new(options.executor));
         let mut given = abi::stw_device_options {
             backend: options.backend as u32,
             ordinal: options.ordinal,
@@ -218,7 +232,8 @@ impl Device {
 
     /// The oldest kept message whose number is larger than `after`.
     pub fn next_log(&self, after: u64) -> Option<LogMessage> {
-        told(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) }).filter(|message| message.number != 0)
+        told(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) })
+            .filter(|message| message.number != 0)
     }
 }
 

@@ -75,8 +75,12 @@ pub(crate) struct Borrowed<'a> {
 impl<'a> Borrowed<'a> {
     /// The product of `shape` must be the slice's length.
     pub(crate) fn new<T: Number>(values: &'a [T], shape: &[i64]) -> Result<Borrowed<'a>> {
-        if shape.iter().try_fold(1i64, |all, &size| all.checked_mul(size)) != i64::try_from(values.len()).ok() {
-            return Err(Error::new(Status::BAD_ARGUMENT, format!("{} numbers cannot form a tensor of shape {shape:?}", values.len())));
+        if shape.iter().try_fold(1i64, |all, &size| all.checked_mul(size)) != i64::try_from(values.len()).ok()
+        {
+            return Err(Error::new(
+                Status::BAD_ARGUMENT,
+                format!("{} numbers cannot form a tensor of shape {shape:?}", values.len()),
+            ));
         }
         let tensor = DLTensor {
             data: values.as_ptr() as *mut c_void,
@@ -87,7 +91,14 @@ impl<'a> Borrowed<'a> {
             strides: ptr::null_mut(),
             byte_offset: 0,
         };
-        let managed = DLManagedTensorVersioned { major: 1, minor: 0, manager_ctx: ptr::null_mut(), deleter: None, flags: 0, dl_tensor: tensor };
+        let managed = DLManagedTensorVersioned {
+            major: 1,
+            minor: 0,
+            manager_ctx: ptr::null_mut(),
+            deleter: None,
+            flags: 0,
+            dl_tensor: tensor,
+        };
         Ok(Borrowed { managed, shape: shape.into(), _values: PhantomData })
     }
 
@@ -127,11 +138,14 @@ impl View<'_> {
     /// Takes a tensor that the library exported.
     pub(crate) unsafe fn new(pointer: *mut DLManagedTensorVersioned) -> Result<Self> {
         let managed = NonNull::new(pointer).ok_or_else(|| Error::new(Status::INTERNAL, "no tensor"))?;
-        let view = View { managed, _trainer: PhantomData };   // dropping the view deletes the tensor
+        let view = View { managed, _trainer: PhantomData }; // dropping the view deletes the tensor
         let (major, tensor) = (managed.as_ref().major, view.tensor());
         match (major, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) {
             (1, FLOAT, 32 | 16, 1) | (1, BFLOAT, 16, 1) => Ok(view),
-            _ => Err(Error::new(Status::UNSUPPORTED, format!("a tensor of DLPack {major} and {:?}", tensor.dtype))),
+            _ => Err(Error::new(
+                Status::UNSUPPORTED,
+                format!("a tensor of DLPack {major} and {:?}", tensor.dtype),
+            )),
         }
     }
 
@@ -141,7 +155,11 @@ impl View<'_> {
 
     pub fn shape(&self) -> &[i64] {
         let tensor = self.tensor();
-        if tensor.ndim <= 0 { &[] } else { unsafe { std::slice::from_raw_parts(tensor.shape, tensor.ndim as usize) } }
+        if tensor.ndim <= 0 {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(tensor.shape, tensor.ndim as usize) }
+        }
     }
 
     pub fn dtype(&self) -> DType {
@@ -164,7 +182,8 @@ impl View<'_> {
 
     fn of_host<T>(&self) -> Option<&[T]> {
         let count = self.shape().iter().product::<i64>() as usize;
-        (self.device().device_type == HOST.device_type).then(|| unsafe { std::slice::from_raw_parts(self.address() as *const T, count) })
+        (self.device().device_type == HOST.device_type)
+            .then(|| unsafe { std::slice::from_raw_parts(self.address() as *const T, count) })
     }
 
     /// Gives the tensor to a reader of DLPack, who has to call its deleter before the trainer ends or is

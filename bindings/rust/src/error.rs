@@ -68,7 +68,15 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Error {
-        Error { status, message: message.into(), native_code: 0, bytes_needed: 0, bytes_available: 0, plan: None, cause: None }
+        Error {
+            status,
+            message: message.into(),
+            native_code: 0,
+            bytes_needed: 0,
+            bytes_available: 0,
+            plan: None,
+            cause: None,
+        }
     }
 
     pub(crate) fn with_plan(mut self, plan: Plan) -> Error {

@@ -41,9 +41,11 @@ mod watch;
 
 #[doc(inline)]
 pub use abi::{
-    stw_buffer_gap as Gap, stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
-    stw_memory_holder as MemoryHolder, stw_model_info as ModelInfo, stw_plan_info as PlanInfo, stw_progress as Progress, stw_relaxation_info as Relaxation,
-    stw_step_result as StepResult, stw_watch_info as WatchState,
+    stw_buffer_gap as Gap, stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo,
+    stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
+    stw_memory_holder as MemoryHolder, stw_model_info as ModelInfo, stw_plan_info as PlanInfo,
+    stw_progress as Progress, stw_relaxation_info as Relaxation, stw_step_result as StepResult,
+    stw_watch_info as WatchState,
 };
 pub use batch::{Batch, Rows};
 pub use choices::*;
@@ -56,7 +58,9 @@ pub use model::{presets, Model, ModelOptions, TensorInfo};
 pub use pack::{pack, pack_constrained, Constraint, Packed};
 pub use plan::{profiles, Buffer, Offload, ParameterGroup, Plan, PlanOptions, Profile, ProfileOp};
 pub use text::Text;
-pub use trainer::{verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions};
+pub use trainer::{
+    verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions,
+};
 pub use watch::{Notify, Watch, WatchOptions};
 
 /// The version of the loaded library: major, minor and patch.

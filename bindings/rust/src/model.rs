@@ -83,15 +83,23 @@ impl Model {
     /// [`Status::IO_ERROR`], [`Status::CORRUPT`], [`Status::UNSUPPORTED`] (architecture),
     /// [`Status::UNSUPPORTED_FIELD`] and [`Status::BAD_ARGUMENT`].
     pub fn new(options: &ModelOptions) -> Result<Model> {
-        let (source, weights, adapter) = (optional_path(options.source)?, optional_path(options.weights)?, optional_path(options.adapter)?);
+        let (source, weights, adapter) = (
+            optional_path(options.source)?,
+            optional_path(options.weights)?,
+            optional_path(options.adapter)?,
+        );
         let targets = optional(options.adapter_targets)?;
         let labels = options.label_names.iter().map(|name| to_c(name)).collect::<Result<Vec<CString>>>()?;
         let names: Vec<*const c_char> = labels.iter().map(|name| name.as_ptr()).collect();
         if !names.is_empty() && options.label_count != 0 && options.label_count != names.len() {
-            return Err(Error::new(Status::BAD_ARGUMENT, format!("label_count {}: there are {} label_names", options.label_count, names.len())));
+            return Err(Error::new(
+                Status::BAD_ARGUMENT,
+                format!("label_count {}: there are {} label_names", options.label_count, names.len()),
+            ));
         }
         let given = abi::stw_model_options {
-            set_mask: options.dropout.map_or(0, |_| abi::STW_SET_DROPOUT) | options.seed.map_or(0, |_| abi::STW_SET_MODEL_SEED),
+            set_mask: options.dropout.map_or(0, |_| abi::STW_SET_DROPOUT)
+                | options.seed.map_or(0, |_| abi::STW_SET_MODEL_SEED),
             source: pointer(&source),
             config_json: options.config_json.map_or(ptr::null(), |text| text.as_ptr() as *const c_char),
             config_json_size: options.config_json.map_or(0, str::len),
@@ -125,23 +133,35 @@ impl Model {
     /// All tensors, by index.
     pub fn tensors(&self) -> Vec<TensorInfo<'_>> {
         let count = unsafe { abi::stw_model_tensor_count(self.pointer()) };
-        let of = |index| told(|out: &mut abi::stw_tensor_info| unsafe { abi::stw_model_tensor_at(self.pointer(), index, out) });
-        (0..count).filter_map(of).map(|found| TensorInfo {
-            name: unsafe { from_c(found.name) },
-            shape: found.shape[..(found.ndim as usize).min(4)].to_vec(),
-            elements: found.elements,
-        }).collect()
+        let of = |index| {
+            told(|out: &mut abi::stw_tensor_info| unsafe {
+                abi::stw_model_tensor_at(self.pointer(), index, out)
+            })
+        };
+        (0..count)
+            .filter_map(of)
+            .map(|found| TensorInfo {
+                name: unsafe { from_c(found.name) },
+                shape: found.shape[..(found.ndim as usize).min(4)].to_vec(),
+                elements: found.elements,
+            })
+            .collect()
     }
 
     /// The index of the tensor with that name.
     pub fn tensor_index(&self, name: &str) -> Option<usize> {
         let (name, mut index) = (to_c(name).ok()?, 0);
-        (unsafe { abi::stw_model_tensor_find(self.pointer(), name.as_ptr(), &mut index) } == abi::STW_OK).then_some(index)
+        (unsafe { abi::stw_model_tensor_find(self.pointer(), name.as_ptr(), &mut index) } == abi::STW_OK)
+            .then_some(index)
     }
 
     /// The labels of a classifier; empty for other models.
     pub fn labels(&self) -> Vec<&str> {
-        (0..).map(|index| unsafe { abi::stw_model_label_at(self.pointer(), index) }).take_while(|name| !name.is_null()).map(|name| unsafe { from_c(name) }).collect()
+        (0..)
+            .map(|index| unsafe { abi::stw_model_label_at(self.pointer(), index) })
+            .take_while(|name| !name.is_null())
+            .map(|name| unsafe { from_c(name) })
+            .collect()
     }
 
     /// Writes config.json and model.safetensors, with the adapters added to their matrices.
@@ -152,7 +172,9 @@ impl Model {
     /// [`export`](Model::export) with a watch.
     pub fn export_watched(&self, folder: impl AsRef<Path>, watch: Option<&Watch>) -> Result<()> {
         let folder = path_to_c(folder.as_ref())?;
-        let done = check(|error| unsafe { abi::stw_model_export_watched(self.pointer(), folder.as_ptr(), Watch::pointer_of(watch), error) });
+        let done = check(|error| unsafe {
+            abi::stw_model_export_watched(self.pointer(), folder.as_ptr(), Watch::pointer_of(watch), error)
+        });
         Watch::explain(watch);
         done
     }
@@ -160,5 +182,9 @@ impl Model {
 
 /// Models that need no file.
 pub fn presets() -> Vec<&'static str> {
-    (0..).map(|index| unsafe { abi::stw_model_preset_at(index) }).take_while(|name| !name.is_null()).map(|name| unsafe { from_c(name) }).collect()
+    (0..)
+        .map(|index| unsafe { abi::stw_model_preset_at(index) })
+        .take_while(|name| !name.is_null())
+        .map(|name| unsafe { from_c(name) })
+        .collect()
 }

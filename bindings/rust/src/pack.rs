@@ -42,9 +42,21 @@ pub struct Constraint<'a> {
 /// # Errors
 /// Those of [`pack`], and [`Status::BAD_ARGUMENT`] for constraints that contradict each other, or whose
 /// number is not that of the buffers.
-pub fn pack_constrained(lifetimes: &[Lifetime], constraints: &[Constraint], capacity: u64, node_limit: u64) -> Result<Packed> {
+pub fn pack_constrained(
+    lifetimes: &[Lifetime],
+    constraints: &[Constraint],
+    capacity: u64,
+    node_limit: u64,
+) -> Result<Packed> {
     if !constraints.is_empty() && constraints.len() != lifetimes.len() {
-        return Err(Error::new(Status::BAD_ARGUMENT, format!("constraints: expected {}, one for each buffer, found {}", lifetimes.len(), constraints.len())));
+        return Err(Error::new(
+            Status::BAD_ARGUMENT,
+            format!(
+                "constraints: expected {}, one for each buffer, found {}",
+                lifetimes.len(),
+                constraints.len()
+            ),
+        ));
     }
     let held: Vec<_> = constraints
         .iter()
@@ -58,8 +70,15 @@ pub fn pack_constrained(lifetimes: &[Lifetime], constraints: &[Constraint], capa
         .collect();
     let mut offsets = vec![0; lifetimes.len()];
     let mut result = abi::stw_pack_result::default();
-    let options = abi::stw_pack_options { capacity, node_limit, constraints: if held.is_empty() { std::ptr::null() } else { held.as_ptr() }, ..Default::default() };
-    let called = check(|error| unsafe { abi::stw_pack(offsets.as_mut_ptr(), lifetimes.as_ptr(), lifetimes.len(), &options, &mut result, error) });
+    let options = abi::stw_pack_options {
+        capacity,
+        node_limit,
+        constraints: if held.is_empty() { std::ptr::null() } else { held.as_ptr() },
+        ..Default::default()
+    };
+    let called = check(|error| unsafe {
+        abi::stw_pack(offsets.as_mut_ptr(), lifetimes.as_ptr(), lifetimes.len(), &options, &mut result, error)
+    });
     let offsets = match called {
         Ok(()) => Some(offsets),
         Err(error) if error.status == Status::OVER_BUDGET => None,

@@ -3,8 +3,14 @@
 use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
 
-use crate::abi::{self, stw_device_info as DeviceInfo, stw_plan_info as PlanInfo, stw_relaxation_info as Relaxation, stw_frontier_point as FrontierPoint};
-use crate::choices::{Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference, Quantize, Recompute, States};
+use crate::abi::{
+    self, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_plan_info as PlanInfo,
+    stw_relaxation_info as Relaxation,
+};
+use crate::choices::{
+    Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference,
+    Quantize, Recompute, States,
+};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
@@ -82,7 +88,9 @@ impl<'a> PlanOptions<'a> {
         }
         match device.backend() {
             Backend::Cpu if self.threads == 0 => self.threads = device.threads,
-            Backend::Cuda if self.device_memory == 0 => self.device_memory = device.memory_free + device.memory_reserved,
+            Backend::Cuda if self.device_memory == 0 => {
+                self.device_memory = device.memory_free + device.memory_reserved
+            }
             _ => {}
         }
         self
@@ -94,19 +102,28 @@ impl PlanOptions<'_> {
     fn with<T>(&self, call: impl FnOnce(&abi::stw_plan_options) -> T) -> Result<T> {
         let device = optional(self.device)?;
         let patterns = self.groups.iter().map(|group| to_c(group.pattern)).collect::<Result<Vec<_>>>()?;
-        let groups: Vec<abi::stw_parameter_group> = self.groups.iter().zip(&patterns).map(|(group, pattern)| {
-            let mask = [(group.frozen.is_some(), abi::STW_SET_GROUP_FROZEN), (group.learning_rate.is_some(), abi::STW_SET_GROUP_RATE),
-                        (group.weight_decay.is_some(), abi::STW_SET_GROUP_DECAY), (group.states.is_some(), abi::STW_SET_GROUP_STATES)];
-            abi::stw_parameter_group {
-                set_mask: mask.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum(),
-                pattern: pattern.as_ptr(),
-                frozen: group.frozen.unwrap_or(false) as u32,
-                state_bits: group.states.map_or(0, |states| states as u32),
-                learning_rate: group.learning_rate.unwrap_or(0.0),
-                weight_decay: group.weight_decay.unwrap_or(0.0),
-                ..Default::default()
-            }
-        }).collect();
+        let groups: Vec<abi::stw_parameter_group> = self
+            .groups
+            .iter()
+            .zip(&patterns)
+            .map(|(group, pattern)| {
+                let mask = [
+                    (group.frozen.is_some(), abi::STW_SET_GROUP_FROZEN),
+                    (group.learning_rate.is_some(), abi::STW_SET_GROUP_RATE),
+                    (group.weight_decay.is_some(), abi::STW_SET_GROUP_DECAY),
+                    (group.states.is_some(), abi::STW_SET_GROUP_STATES),
+                ];
+                abi::stw_parameter_group {
+                    set_mask: mask.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum(),
+                    pattern: pattern.as_ptr(),
+                    frozen: group.frozen.unwrap_or(false) as u32,
+                    state_bits: group.states.map_or(0, |states| states as u32),
+                    learning_rate: group.learning_rate.unwrap_or(0.0),
+                    weight_decay: group.weight_decay.unwrap_or(0.0),
+                    ..Default::default()
+                }
+            })
+            .collect();
         let inputs = [(self.positions, abi::STW_INPUT_POSITIONS), (self.weights, abi::STW_INPUT_WEIGHTS)];
         let answer = call(&abi::stw_plan_options {
             set_mask: if self.reserve_bytes.is_some() { abi::STW_SET_RESERVE } else { 0 },
@@ -201,7 +218,9 @@ impl Plan {
     /// [`Status::UNSUPPORTED`]; [`Status::CORRUPT`] for a profile that cannot be read.
     pub fn new(model: &Model, options: &PlanOptions) -> Result<Plan> {
         let mut out = ptr::null_mut();
-        match options.with(|given| check(|error| unsafe { abi::stw_plan_create(&mut out, model.pointer.as_ptr(), given, error) }))? {
+        match options.with(|given| {
+            check(|error| unsafe { abi::stw_plan_create(&mut out, model.pointer.as_ptr(), given, error) })
+        })? {
             Ok(()) => Plan::created(out),
             Err(error) => Err(match Plan::around(out) {
                 Some(plan) => error.with_plan(plan),
@@ -216,14 +235,26 @@ impl Plan {
     /// [`Status::CORRUPT`] if the text was edited or belongs to another model or version.
     pub fn load(model: &Model, json: &str) -> Result<Plan> {
         let mut out = ptr::null_mut();
-        check(|error| unsafe { abi::stw_plan_load(&mut out, model.pointer.as_ptr(), json.as_ptr() as *const c_char, json.len(), error) })?;
+        check(|error| unsafe {
+            abi::stw_plan_load(
+                &mut out,
+                model.pointer.as_ptr(),
+                json.as_ptr() as *const c_char,
+                json.len(),
+                error,
+            )
+        })?;
         Plan::created(out)
     }
 
     /// The longest sequence, in tokens, that fits with these options. Their sequence is ignored.
     pub fn longest_sequence(model: &Model, options: &PlanOptions) -> Result<u64> {
         let mut longest = 0;
-        options.with(|given| check(|error| unsafe { abi::stw_plan_longest_sequence(model.pointer.as_ptr(), given, &mut longest, error) }))??;
+        options.with(|given| {
+            check(|error| unsafe {
+                abi::stw_plan_longest_sequence(model.pointer.as_ptr(), given, &mut longest, error)
+            })
+        })??;
         Ok(longest)
     }
 
@@ -257,12 +288,17 @@ impl Plan {
 
     /// The tensors that the plan keeps in host memory.
     pub fn offloads(&self) -> Vec<Offload> {
-        every(|index, out: &mut abi::stw_offload_info| unsafe { abi::stw_plan_offload_at(self.pointer(), index, out) }).into_iter().map(|found| Offload {
+        every(|index, out: &mut abi::stw_offload_info| unsafe {
+            abi::stw_plan_offload_at(self.pointer(), index, out)
+        })
+        .into_iter()
+        .map(|found| Offload {
             tensors: unsafe { from_c(found.tensors) },
             blocks: found.blocks,
             outside_blocks: found.outside_blocks != 0,
             bytes: found.bytes,
-        }).collect()
+        })
+        .collect()
     }
 
     /// The plans that other budgets would get (the Pareto frontier of memory and speed), by growing peak.
@@ -277,7 +313,16 @@ impl Plan {
         loop {
             let mut count = 0;
             let watching = Watch::pointer_of(watch);
-            let done = check(|error| unsafe { abi::stw_plan_frontier_watched(self.pointer(), found.as_mut_ptr(), found.len(), &mut count, watching, error) });
+            let done = check(|error| unsafe {
+                abi::stw_plan_frontier_watched(
+                    self.pointer(),
+                    found.as_mut_ptr(),
+                    found.len(),
+                    &mut count,
+                    watching,
+                    error,
+                )
+            });
             Watch::explain(watch);
             done?;
             let all = count < found.len();
@@ -297,7 +342,17 @@ impl Plan {
     pub fn picture_watched(&self, kind: Picture, watch: Option<&Watch>) -> Result<String> {
         let draw = |to: *mut c_char, capacity: usize, needed: *mut usize| {
             let watching = Watch::pointer_of(watch);
-            let done = check(|error| unsafe { abi::stw_plan_picture_watched(self.pointer(), kind as u32, to, capacity, needed, watching, error) });
+            let done = check(|error| unsafe {
+                abi::stw_plan_picture_watched(
+                    self.pointer(),
+                    kind as u32,
+                    to,
+                    capacity,
+                    needed,
+                    watching,
+                    error,
+                )
+            });
             Watch::explain(watch);
             done
         };
@@ -305,21 +360,28 @@ impl Plan {
         draw(ptr::null_mut(), 0, &mut size)?;
         let mut text = vec![0u8; size];
         draw(text.as_mut_ptr() as *mut c_char, size, ptr::null_mut())?;
-        text.pop();   // the zero byte
+        text.pop(); // the zero byte
         String::from_utf8(text).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
     }
 
     /// All buffers of a micro-step.
     pub fn buffers(&self) -> Vec<Buffer<'_>> {
         let count = unsafe { abi::stw_plan_buffer_count(self.pointer()) };
-        let of = |index| told(|out: &mut abi::stw_buffer_info| unsafe { abi::stw_plan_buffer_at(self.pointer(), index, out) });
-        (0..count).filter_map(of).map(|found| Buffer {
-            name: unsafe { from_c(found.name) },
-            owner: unsafe { from_c(found.owner) },
-            offset: found.offset,
-            bytes: found.bytes,
-            lifetime: (found.persistent == 0).then_some(found.first..=found.last),
-        }).collect()
+        let of = |index| {
+            told(|out: &mut abi::stw_buffer_info| unsafe {
+                abi::stw_plan_buffer_at(self.pointer(), index, out)
+            })
+        };
+        (0..count)
+            .filter_map(of)
+            .map(|found| Buffer {
+                name: unsafe { from_c(found.name) },
+                owner: unsafe { from_c(found.owner) },
+                offset: found.offset,
+                bytes: found.bytes,
+                lifetime: (found.persistent == 0).then_some(found.first..=found.last),
+            })
+            .collect()
     }
 }
 
@@ -360,22 +422,38 @@ impl Profile {
     pub fn read(text: &str) -> Result<Profile> {
         let (pointer, mut figures) = (text.as_ptr() as *const c_char, abi::stw_profile_info::default());
         check(|error| unsafe { abi::stw_profile_read(pointer, text.len(), &mut figures, error) })?;
-        let ops = every(|index, out: &mut abi::stw_profile_op_info| unsafe { abi::stw_profile_op_at(pointer, text.len(), index, out) });
-        Ok(Profile::of(figures, ops.into_iter().map(|op| ProfileOp {
-            name: unsafe { from_c(op.name) },
-            permille: op.permille,
-            launch_nanoseconds: op.launch_nanoseconds,
-            nanoseconds: op.nanoseconds,
-        }).collect()))
+        let ops = every(|index, out: &mut abi::stw_profile_op_info| unsafe {
+            abi::stw_profile_op_at(pointer, text.len(), index, out)
+        });
+        Ok(Profile::of(
+            figures,
+            ops.into_iter()
+                .map(|op| ProfileOp {
+                    name: unsafe { from_c(op.name) },
+                    permille: op.permille,
+                    launch_nanoseconds: op.launch_nanoseconds,
+                    nanoseconds: op.nanoseconds,
+                })
+                .collect(),
+        ))
     }
 
     fn of(figures: abi::stw_profile_info, ops: Vec<ProfileOp>) -> Profile {
         let text = |text| unsafe { from_c(text) };
-        Profile { name: text(figures.name), title: text(figures.title), source: text(figures.source), figures, ops }
+        Profile {
+            name: text(figures.name),
+            title: text(figures.title),
+            source: text(figures.source),
+            figures,
+            ops,
+        }
     }
 }
 
 /// The devices that can be planned for.
 pub fn profiles() -> Vec<Profile> {
-    every(|index, out| unsafe { abi::stw_profile_at(index, out) }).into_iter().map(|figures| Profile::of(figures, Vec::new())).collect()
+    every(|index, out| unsafe { abi::stw_profile_at(index, out) })
+        .into_iter()
+        .map(|figures| Profile::of(figures, Vec::new()))
+        .collect()
 }

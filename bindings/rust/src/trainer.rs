@@ -136,7 +136,7 @@ pub struct Trainer {
     classes: usize,
     sequence: u64,
     shapes: Vec<Vec<i64>>,
-    _device: Arc<Open>,   // closed after the last of its trainers
+    _device: Arc<Open>, // closed after the last of its trainers
 }
 
 // One thread at a time computes with it (`&mut`), and hooks are Send.
@@ -208,7 +208,14 @@ impl Trainer {
         }
         let mut out = ptr::null_mut();
         let made = check(|error| unsafe {
-            abi::stw_trainer_create(&mut out, device.open.pointer.as_ptr(), model.pointer.as_ptr(), plan.pointer.as_ptr(), &given, error)
+            abi::stw_trainer_create(
+                &mut out,
+                device.open.pointer.as_ptr(),
+                model.pointer.as_ptr(),
+                plan.pointer.as_ptr(),
+                &given,
+                error,
+            )
         });
         let pointer = match (made, NonNull::new(out)) {
             (Ok(()), Some(pointer)) => pointer,
@@ -244,7 +251,10 @@ impl Trainer {
     }
 
     /// Makes a call that may run the gradient hook.
-    fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
+    fn call(
+        &mut self,
+        made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status,
+    ) -> Result<()> {
         let done = check(|error| made(self.pointer.as_ptr(), error));
         Watch::explain(self.watch.as_ref());
         done.map_err(|error| self.explain(error))
@@ -277,9 +287,13 @@ impl Trainer {
             progress: F,
             panic: Option<Box<dyn Any + Send>>,
         }
-        unsafe extern "C" fn show<F: FnMut(&mut Between, &Progress) -> ControlFlow<()>>(user: *mut c_void, now: *const Progress) -> i32 {
+        unsafe extern "C" fn show<F: FnMut(&mut Between, &Progress) -> ControlFlow<()>>(
+            user: *mut c_void,
+            now: *const Progress,
+        ) -> i32 {
             let call = &mut *(user as *mut Call<F>);
-            let (mut between, progress) = (Between { trainer: &mut *call.trainer, dataset: &mut *call.dataset }, &mut call.progress);
+            let (mut between, progress) =
+                (Between { trainer: &mut *call.trainer, dataset: &mut *call.dataset }, &mut call.progress);
             match catch_unwind(AssertUnwindSafe(|| progress(&mut between, &copied(now)))) {
                 Ok(ControlFlow::Continue(())) => 0,
                 Ok(ControlFlow::Break(())) => 1,
@@ -326,7 +340,9 @@ impl Trainer {
     /// the accuracy of a classifier or a preference.
     pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         let mut loss = 0.0;
-        self.call(|trainer, error| unsafe { abi::stw_trainer_evaluate(trainer, dataset.pointer.as_ptr(), batches, &mut loss, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_evaluate(trainer, dataset.pointer.as_ptr(), batches, &mut loss, error)
+        })?;
         Ok(loss)
     }
 
@@ -337,7 +353,10 @@ impl Trainer {
     /// [`Status::UNSUPPORTED`] for a classifier or an encoder; [`Status::CANCELLED`]; [`Status::NON_FINITE`].
     pub fn generate(&mut self, prompt: &[i32], count: usize, options: &GenerateOptions) -> Result<Vec<i32>> {
         if count as u64 > self.sequence {
-            return Err(Error::new(Status::UNSUPPORTED_SHAPE, format!("generate: expected at most {} tokens with the prompt, found {count}", self.sequence)));
+            return Err(Error::new(
+                Status::UNSUPPORTED_SHAPE,
+                format!("generate: expected at most {} tokens with the prompt, found {count}", self.sequence),
+            ));
         }
         let (mut out, mut received) = (vec![0; count], 0);
         let given = abi::stw_generate_options {
@@ -354,7 +373,9 @@ impl Trainer {
             stop_count: options.stop.len() as u64,
             ..Default::default()
         };
-        self.call(|trainer, error| unsafe { abi::stw_trainer_generate(trainer, &given, &mut received, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_generate(trainer, &given, &mut received, error)
+        })?;
         out.truncate(received as usize);
         Ok(out)
     }
@@ -362,7 +383,16 @@ impl Trainer {
     /// The logits after these tokens: of the tokens that may follow, or of a classifier's labels.
     pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
         let mut out = vec![0.0; self.classes];
-        self.call(|trainer, error| unsafe { abi::stw_trainer_logits(trainer, tokens.as_ptr(), tokens.len() as u64, out.as_mut_ptr(), out.len() as u64, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_logits(
+                trainer,
+                tokens.as_ptr(),
+                tokens.len() as u64,
+                out.as_mut_ptr(),
+                out.len() as u64,
+                error,
+            )
+        })?;
         Ok(out)
     }
 
@@ -376,11 +406,17 @@ impl Trainer {
     pub fn classify(&mut self, texts: &[&[i32]], token_types: Option<&[&[i32]]>) -> Result<Vec<Vec<f32>>> {
         if let Some(types) = token_types {
             if types.len() != texts.len() {
-                return Err(Error::new(Status::BAD_ARGUMENT, format!("token_types: expected {} lists, found {}", texts.len(), types.len())));
+                return Err(Error::new(
+                    Status::BAD_ARGUMENT,
+                    format!("token_types: expected {} lists, found {}", texts.len(), types.len()),
+                ));
             }
             if let Some(text) = (0..texts.len()).find(|&text| types[text].len() != texts[text].len()) {
                 let (expected, found) = (texts[text].len(), types[text].len());
-                return Err(Error::new(Status::BAD_ARGUMENT, format!("token_types: text {text}: expected {expected} numbers, found {found}")));
+                return Err(Error::new(
+                    Status::BAD_ARGUMENT,
+                    format!("token_types: text {text}: expected {expected} numbers, found {found}"),
+                ));
             }
         }
         let (tokens, types) = (texts.concat(), token_types.map(|types| types.concat()));
@@ -389,7 +425,16 @@ impl Trainer {
         let rows = if self.labels_tokens { tokens.len() } else { texts.len() };
         let mut out = vec![0.0; rows * self.labels];
         self.call(|trainer, error| unsafe {
-            abi::stw_trainer_classify(trainer, tokens.as_ptr(), types, lengths.as_ptr(), lengths.len() as u64, out.as_mut_ptr(), out.len() as u64, error)
+            abi::stw_trainer_classify(
+                trainer,
+                tokens.as_ptr(),
+                types,
+                lengths.as_ptr(),
+                lengths.len() as u64,
+                out.as_mut_ptr(),
+                out.len() as u64,
+                error,
+            )
         })?;
         Ok((0..rows).map(|row| out[row * self.labels..(row + 1) * self.labels].to_vec()).collect())
     }
@@ -403,7 +448,9 @@ impl Trainer {
     pub fn log_probabilities(&mut self, batch: &Batch) -> Result<Vec<f32>> {
         let mut out = vec![0.0; batch.tokens.count()];
         batch.with(0.0, |given| {
-            self.call(|trainer, error| unsafe { abi::stw_trainer_log_probabilities(trainer, given, out.as_mut_ptr(), out.len() as u64, error) })
+            self.call(|trainer, error| unsafe {
+                abi::stw_trainer_log_probabilities(trainer, given, out.as_mut_ptr(), out.len() as u64, error)
+            })
         })?;
         Ok(out)
     }
@@ -416,7 +463,9 @@ impl Trainer {
     /// [`Status::NON_FINITE`], [`Status::CANCELLED`]. After an error no file has been replaced.
     pub fn write_reference(&mut self, dataset: &mut Dataset, path: impl AsRef<Path>) -> Result<()> {
         let path = path_to_c(path.as_ref())?;
-        self.call(|trainer, error| unsafe { abi::stw_trainer_write_reference(trainer, dataset.pointer.as_ptr(), path.as_ptr(), error) })
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_write_reference(trainer, dataset.pointer.as_ptr(), path.as_ptr(), error)
+        })
     }
 
     /// Changes the budget from the next step on, with the same bits.
@@ -426,7 +475,9 @@ impl Trainer {
     /// is unchanged.
     pub fn replan(&mut self, memory_bytes: u64) -> Result<Plan> {
         let mut out = ptr::null_mut();
-        self.call(|trainer, error| unsafe { abi::stw_trainer_replan(trainer, memory_bytes, &mut out, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_replan(trainer, memory_bytes, &mut out, error)
+        })?;
         Plan::around(out).ok_or_else(|| Error::new(Status::INTERNAL, "no plan"))
     }
 
@@ -434,7 +485,9 @@ impl Trainer {
     /// [`PlanOptions::profile`](crate::PlanOptions::profile). Only for a trainer that has made no step.
     pub fn calibrate(&mut self) -> Result<String> {
         let (mut out, mut size) = (vec![0u8; abi::STW_PROFILE_BYTES as usize], 0);
-        self.call(|trainer, error| unsafe { abi::stw_trainer_calibrate(trainer, out.as_mut_ptr() as *mut c_char, out.len(), &mut size, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_calibrate(trainer, out.as_mut_ptr() as *mut c_char, out.len(), &mut size, error)
+        })?;
         out.truncate(size);
         String::from_utf8(out).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
     }
@@ -496,13 +549,17 @@ impl Trainer {
     /// [`Status::UNSUPPORTED`] if the tensor is not stored as one array of fp32, bf16 or fp16.
     pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {
         let mut out = ptr::null_mut();
-        self.call(|trainer, error| unsafe { abi::stw_trainer_export_tensor(trainer, index, kind as u32, &mut out, error) })?;
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_export_tensor(trainer, index, kind as u32, &mut out, error)
+        })?;
         unsafe { View::new(out) }
     }
 
     /// Overwrites a parameter with fp32 values. Their number must be the same.
     pub fn set_tensor(&mut self, index: usize, values: &[f32]) -> Result<()> {
-        let shape = self.shapes.get(index).ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("tensor {index}: there are {}", self.shapes.len())))?;
+        let shape = self.shapes.get(index).ok_or_else(|| {
+            Error::new(Status::BAD_ARGUMENT, format!("tensor {index}: there are {}", self.shapes.len()))
+        })?;
         let mut given = Borrowed::new(values, shape)?;
         let given = given.pointer();
         self.call(|trainer, error| unsafe { abi::stw_trainer_import_tensor(trainer, index, given, error) })

@@ -101,7 +101,9 @@ impl Watch {
 
     /// Called after a call that used the watch: continues a panic of its callback.
     pub(crate) fn explain(watch: Option<&Watch>) {
-        if let Some(panic) = watch.and_then(|watch| watch.0.panic.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+        if let Some(panic) =
+            watch.and_then(|watch| watch.0.panic.lock().unwrap_or_else(PoisonError::into_inner).take())
+        {
             resume_unwind(panic);
         }
     }

@@ -9,7 +9,8 @@ void attention(const Launch& launch, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
   assert(is_valid_score_rule(args));
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
-  const int64_t width = (args.query_heads + 2 * args.kv_heads) * head_dim, out_width = args.query_heads * head_dim;
+  const int64_t width = (args.query_heads + 2 * args.kv_heads) * head_dim,
+                out_width = args.query_heads * head_dim;
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
   const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
@@ -28,7 +29,8 @@ void attention(const Launch& launch, const AttentionArgs& args) {
     HeadAttention h;
     h.queries = {args.qkv.data, args.qkv.dtype, first + head * head_dim, width};
     h.keys = {args.qkv.data, args.qkv.dtype, first + (args.query_heads + kv_head) * head_dim, width};
-    h.values = {args.qkv.data, args.qkv.dtype, first + (args.query_heads + args.kv_heads + kv_head) * head_dim, width};
+    h.values = {args.qkv.data, args.qkv.dtype,
+                first + (args.query_heads + args.kv_heads + kv_head) * head_dim, width};
     h.query_rows = rows;
     h.head_dim = head_dim;
     h.scale = args.scale;

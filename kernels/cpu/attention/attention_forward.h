@@ -6,9 +6,9 @@
 // The sum of a row has 16 lanes. Each is a serial sum over the blocks, rescaled when the maximum grows. One
 // fold at the end adds the lanes.
 #pragma once
-#include "kernels/cpu/attention/attention_tile.h"
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
+#include "kernels/cpu/attention/attention_tile.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels {
@@ -38,15 +38,15 @@ namespace STW_ISA {
 
 struct HeadAttention {
   HeadRows queries, keys, values;
-  int64_t query_rows;           // Rows of the head, and of the dropout's element count.
+  int64_t query_rows;  // Rows of the head, and of the dropout's element count.
   int64_t head_dim;
   float scale;
   ScoreRule rule;
-  const Dropout* dropout;       // Or null.
-  int64_t dropout_first;        // Element of (query row 0, key 0).
+  const Dropout* dropout;  // Or null.
+  int64_t dropout_first;   // Element of (query row 0, key 0).
   Matrix out;
   int64_t out_at, out_stride;
-  float* lse;                   // (query_rows), or null.
+  float* lse;  // (query_rows), or null.
 };
 
 // For `rows` rows of one document and one block of keys: the scores, their exponentials in place, and outputs
@@ -56,11 +56,13 @@ struct HeadAttention {
 // `row` counts from the first row of the chunk. The last row of the group sees `visible` keys of this block;
 // the first row sees no key before `start`. `first`: this is the first block that the rows see. With a
 // window, a row may see no key of the block; its exponentials and sums are 0 until it sees one.
-static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
-                                int64_t rows, int64_t key_first, int64_t visible, int64_t start) {
+static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first,
+                                int64_t row, int64_t rows, int64_t key_first, int64_t visible,
+                                int64_t start) {
   const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
   const bool first = start >= key_first;
-  const int64_t hidden = first ? start - key_first : 0, hidden_panels = hidden / 16, from = 16 * hidden_panels;
+  const int64_t hidden = first ? start - key_first : 0, hidden_panels = hidden / 16,
+                from = 16 * hidden_panels;
   float* maxima = w.maxima + row;
   float* outputs = w.outputs + row * stride;
   attention_product<false>(rows, panels - hidden_panels, h.head_dim, w.queries + row * stride, stride,
@@ -71,7 +73,8 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
     const int64_t own = chunk_first + row + r, seen = max(0, min(visible, end_key(h.rule, own) - key_first));
     const int64_t unseen = h.rule.window > 0 ? min(16 * panels, first_key(h.rule, own) - key_first) : hidden;
     if (h.rule.slope != 0)
-      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, with_bias(h.rule.slope, h.rule.position + own, key_first + k, load(s + k)));
+      for (int64_t k = from; k < 16 * panels; k += 16)
+        store(s + k, with_bias(h.rule.slope, h.rule.position + own, key_first + k, load(s + k)));
     for (int64_t k = from; k < unseen; ++k) s[k] = -infinity;
     for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
     F16 largest = load(s + from);
@@ -99,7 +102,8 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
     if (h.dropout != nullptr) {
       const int64_t element = h.dropout_first + (chunk_first + row + r) * h.query_rows + key_first + from;
       dropout_factors(*h.dropout, element, 16 * panels - from, w.factors);
-      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, mul(load(s + k), load(w.factors + k - from)));
+      for (int64_t k = from; k < 16 * panels; k += 16)
+        store(s + k, mul(load(s + k), load(w.factors + k - from)));
     }
     if (!first && w.rescale[r] != 1.0f)
       for (int64_t p = 0; p < output_panels; ++p)

@@ -9,10 +9,10 @@
 // A task is one key head of one sample. It takes the head's query heads in order, for each of them the blocks
 // of keys, and for each block of keys the blocks of queries. So every element of dQ, dK and dV is one chain
 // in fp32, and it is rounded to the storage type once, at its end.
-#include "kernels/cpu/attention/attention_gradient_layout.h"
-#include "kernels/cpu/kernels_isa.h"
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
+#include "kernels/cpu/attention/attention_gradient_layout.h"
+#include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels::STW_ISA {
@@ -23,11 +23,11 @@ constexpr int64_t diagonal_step = 12;
 
 struct Head {
   const AttentionArgs* args;
-  const Dropout* dropout;      // Or null.
+  const Dropout* dropout;  // Or null.
   ScoreRule rule;
   HeadRows queries, douts, outs;
-  const float* lse;            // (rows)
-  int64_t dropout_first;       // Element of (query 0, key 0).
+  const float* lse;       // (rows)
+  int64_t dropout_first;  // Element of (query 0, key 0).
 };
 
 // The arguments of the product of two blocks: rows of queries and of keys, all of one document, and whether
@@ -64,7 +64,8 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
     const int64_t row = b.query + r, seen = max(0, min(b.keys, end_key(h.rule, row) - b.key));
     const int64_t lanes = 16 * panels_of(seen), unseen = min(lanes, first_key(h.rule, row) - b.key);
     if (h.rule.slope != 0)
-      for (int64_t k = 0; k < lanes; k += 16) store(s + k, with_bias(h.rule.slope, row, b.key + k, load(s + k)));
+      for (int64_t k = 0; k < lanes; k += 16)
+        store(s + k, with_bias(h.rule.slope, row, b.key + k, load(s + k)));
     for (int64_t k = seen; k < lanes; ++k) s[k] = -infinity, d[k] = 0;
     for (int64_t k = 0; k < unseen; ++k) s[k] = -infinity, d[k] = 0;
     const F16 lse = splat(h.lse[row]), dot = splat(-w.dot[row]);
@@ -98,20 +99,23 @@ void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, f
   differentiate_scores(h, w, b);
   for (int64_t k = 0; k < b.keys; k += step) {
     const int64_t rows = min(step, b.keys - k), from = b.diagonal ? k : 0;
-    attention_product<true>(rows, panels, b.queries - from, w.probabilities + from * turned_stride + k, turned_stride,
-                            w.douts + from * stride, stride, dvalues + k * stride, stride, !first_of_keys);
-    attention_product<true>(rows, panels, b.queries - from, w.dscores + from * turned_stride + k, turned_stride,
-                            w.queries + from * stride, stride, dkeys + k * stride, stride, !first_of_keys);
+    attention_product<true>(rows, panels, b.queries - from, w.probabilities + from * turned_stride + k,
+                            turned_stride, w.douts + from * stride, stride, dvalues + k * stride, stride,
+                            !first_of_keys);
+    attention_product<true>(rows, panels, b.queries - from, w.dscores + from * turned_stride + k,
+                            turned_stride, w.queries + from * stride, stride, dkeys + k * stride, stride,
+                            !first_of_keys);
   }
   for (int64_t r = 0; r < b.queries; r += step) {
     const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
     attention_product<false>(rows, panels, seen, w.dscores + r * turned_stride, turned_stride,
-                             w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride, stride,
-                             !b.first);
+                             w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride,
+                             stride, !b.first);
   }
 }
 
-void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w, int64_t sample, int64_t kv_head) {
+void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w, int64_t sample,
+                           int64_t kv_head) {
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, stride = row_stride(head_dim);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim;
   const int64_t group = args.query_heads / args.kv_heads, top = sample * rows * width;
@@ -149,17 +153,22 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
           differentiate({row, end - row, row, end - row, true, row == first_key(h.rule, row)}, member == 0);
         }
       } else if (member == 0) {
-        for (int64_t i = 0; i < count * stride; i += 16) store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
+        for (int64_t i = 0; i < count * stride; i += 16)
+          store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
       }
       // Queries come in pieces; each lies in one document and one block. A piece meets all keys that any of
       // its rows sees.
       const int64_t before = first_row(h.rule, key), block = before - before % query_block;
-      for (int64_t query = args.causal ? key + query_block : max(block, document_start(h.rule.positions, before)), end; query < rows; query = end) {
+      for (int64_t query = args.causal ? key + query_block
+                                       : max(block, document_start(h.rule.positions, before)),
+                   end;
+           query < rows; query = end) {
         const int64_t start = first_key(h.rule, query), begin = max(start, key);
         if (begin >= key + count) break;
         end = document_end(h.rule, query, min(rows, query - query % query_block + query_block));
         const int64_t keys_end = min(key + count, end_key(h.rule, end - 1));
-        if (begin < keys_end) differentiate({query, end - query, begin, keys_end - begin, false, begin == start}, false);
+        if (begin < keys_end)
+          differentiate({query, end - query, begin, keys_end - begin, false, begin == start}, false);
       }
       if (member + 1 < group) continue;
       for (int64_t k = 0; k < count; ++k) {

@@ -5,12 +5,12 @@
 namespace stw::kernels {
 
 struct GradientWorkspace {
-  float *queries, *douts;                    // Rows of one block of queries.
-  float *keys, *turned_keys, *turned_values; // One block of keys.
-  float *probabilities, *dscores;            // query_block × key_block.
-  float *factors;
-  float *dot;                                // (rows_per_sample): dout · out of each row.
-  float *dqueries;                           // (rows_per_sample) rows of one query head.
+  float *queries, *douts;                     // Rows of one block of queries.
+  float *keys, *turned_keys, *turned_values;  // One block of keys.
+  float *probabilities, *dscores;             // query_block × key_block.
+  float* factors;
+  float* dot;              // (rows_per_sample): dout · out of each row.
+  float* dqueries;         // (rows_per_sample) rows of one query head.
   float *dkeys, *dvalues;  // One block of keys, or all rows if several query heads share keys.
 };
 STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, GradientWorkspace* w) {

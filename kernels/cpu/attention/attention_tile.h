@@ -41,8 +41,8 @@ inline constexpr int attention_tile_rows = 6;
 // c (R, 16·P) = (accumulate ? c : +0) + a·b, one chain an element. Element (row, k) of a is at a[k·lda + row]
 // if `turned`, else at a[row·lda + k].
 template <int R, int P, bool turned>
-STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                               int64_t ldc, bool accumulate) {
+STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb,
+                               float* c, int64_t ldc, bool accumulate) {
   F16 sum[R][P];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -71,7 +71,8 @@ static inline void attention_columns(int64_t rows, int64_t depth, const float* a
   const int64_t step = turned ? 1 : lda;
   int64_t r = 0;
   for (; r + attention_tile_rows <= rows; r += attention_tile_rows)
-    attention_tile<attention_tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc, accumulate);
+    attention_tile<attention_tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc,
+                                                   accumulate);
   const float* x = a + r * step;
   float* y = c + r * ldc;
   switch (rows - r) {

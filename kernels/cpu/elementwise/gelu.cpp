@@ -40,7 +40,8 @@ void gelu(const Launch& launch, const GeluArgs& args) {
 void gelu_gradient(const Launch& launch, const GeluArgs& args) {
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     for_groups(begin, end, [&](int64_t at, int64_t n) {
-      F16 x = load_group(args.x.data, args.x.dtype, at, n), dy = load_group(args.dy.data, args.dy.dtype, at, n);
+      F16 x = load_group(args.x.data, args.x.dtype, at, n),
+          dy = load_group(args.dy.data, args.dy.dtype, at, n);
       store_group(args.y.data, args.y.dtype, at, mul(dy, slope_of(args.activation, x)), n);
     });
   });

@@ -15,7 +15,8 @@ void rope(const Launch& launch, const RopeArgs& args) {
   const bool in_place = args.x.data == args.y.data;
   for_rows(launch, args.rows, width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
+      const int64_t position =
+          args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
       const float *cosine = args.cosine + position * half, *sine = args.sine + position * half;
       for (int64_t head = row * width; head < row * width + rotated; head += args.head_dim) {
         for_groups(0, half, [&](int64_t i, int64_t n) {
@@ -26,7 +27,8 @@ void rope(const Launch& launch, const RopeArgs& args) {
           store_group(args.y.data, args.y.dtype, head + i, fma(a, c, mul(sub(zero(), b), s)), n);
           store_group(args.y.data, args.y.dtype, head + half + i, fma(a, s, mul(b, c)), n);
         });
-        if (!in_place && args.turned < args.head_dim) copy_elements(args.x, args.y, head + args.turned, head + args.head_dim);
+        if (!in_place && args.turned < args.head_dim)
+          copy_elements(args.x, args.y, head + args.turned, head + args.head_dim);
       }
       if (!in_place) copy_elements(args.x, args.y, row * width + rotated, (row + 1) * width);
     }

@@ -24,7 +24,8 @@ void store_mean(const DocumentMeanArgs& args, int64_t first, int64_t count, int6
     for (int64_t k = 0; k < groups_together; ++k) total[k] = add(total[k], chain[k]);
   }
   for_groups(begin, end, [&](int64_t i, int64_t n) {
-    store_group(args.y.data, args.y.dtype, first * args.features + i, div(total[(i - begin) / 16], splat((float)count)), n);
+    store_group(args.y.data, args.y.dtype, first * args.features + i,
+                div(total[(i - begin) / 16], splat((float)count)), n);
   });
 }
 
@@ -33,10 +34,14 @@ void store_mean(const DocumentMeanArgs& args, int64_t first, int64_t count, int6
 void document_mean(const Launch& launch, const DocumentMeanArgs& args) {
   const int64_t parts = ceil_div(args.features, columns_together);
   parallel_for(launch, ceil_div(args.rows, token_tile) * parts, [&](int64_t task, int) {
-    const int64_t tile = task / parts * token_tile, begin = task % parts * columns_together, end = min(args.features, begin + columns_together);
+    const int64_t tile = task / parts * token_tile, begin = task % parts * columns_together,
+                  end = min(args.features, begin + columns_together);
     for (int64_t row = tile; row < min(args.rows, tile + token_tile); ++row) {
       if (args.positions[row] == 0) store_mean(args, row, args.following[row] + (int64_t)1, begin, end);
-      else for_groups(begin, end, [&](int64_t i, int64_t n) { store_group(args.y.data, args.y.dtype, row * args.features + i, zero(), n); });
+      else
+        for_groups(begin, end, [&](int64_t i, int64_t n) {
+          store_group(args.y.data, args.y.dtype, row * args.features + i, zero(), n);
+        });
     }
   });
 }
@@ -47,7 +52,8 @@ void document_mean_gradient(const Launch& launch, const DocumentMeanArgs& args) 
       const int64_t first = row - args.positions[row];
       const F16 count = splat((float)((int64_t)args.positions[row] + args.following[row] + 1));
       for_groups(0, args.features, [&](int64_t i, int64_t n) {
-        store_group(args.y.data, args.y.dtype, row * args.features + i, div(load_group(args.x.data, args.x.dtype, first * args.features + i, n), count), n);
+        store_group(args.y.data, args.y.dtype, row * args.features + i,
+                    div(load_group(args.x.data, args.x.dtype, first * args.features + i, n), count), n);
       });
     }
   });

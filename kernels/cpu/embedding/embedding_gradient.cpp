@@ -14,7 +14,9 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-struct Entry { int32_t token, row; };
+struct Entry {
+  int32_t token, row;
+};
 
 Entry* sorted_rows(const EmbeddingArgs& args, Entry* from, Entry* to) {
   for (int64_t row = 0; row < args.rows; ++row) from[row] = {args.tokens[row], (int32_t)row};

@@ -13,8 +13,8 @@ namespace stw::kernels::STW_ISA {
 namespace {
 
 template <DType dtype>
-STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const LossTerms& terms,
-                          float weight) {
+STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient,
+                          const LossTerms& terms, float weight) {
   const int64_t end = at + count;
   F16 most[4];
   for (int i = 0; i < 4; ++i) most[i] = splat(-infinity);
@@ -24,7 +24,9 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
   for (; j < end; j += 16) most[0] = maximum(most[0], load_lanes<dtype>(logits, j, end - j, -infinity));
   const float largest = fold_maximum(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
   const float target_logit = load1(logits, dtype, at + target);
-  const auto logits_at = [&](int64_t column, int64_t lanes) { return load_lanes<dtype>(logits, column, lanes, 0); };
+  const auto logits_at = [&](int64_t column, int64_t lanes) {
+    return load_lanes<dtype>(logits, column, lanes, 0);
+  };
   const float mean = terms.smoothing != 0 ? sum_of_columns(at, count, logits_at) / (float)count : 0;
   const bool keep = gradient && dtype == DType::f32;
   const float sum = sum_of_columns(at, count, [&](int64_t column, int64_t lanes) {
@@ -44,15 +46,18 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
   return last.loss;
 }
 
-template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerms& terms, int64_t row) {
+template <DType dtype>
+void one_row(const CrossEntropyArgs& args, const LossTerms& terms, int64_t row) {
   const int64_t at = row * args.stride, target = args.targets[row];
   const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
   const auto clear = [&](int64_t first) {
     const int64_t bytes = element_bytes(dtype);
-    if (args.gradient) memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
+    if (args.gradient)
+      memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
-  if (target != ignored_target && weight != 0) {   // 0 times the row may be NaN.
-    args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);
+  if (target != ignored_target && weight != 0) {  // 0 times the row may be NaN.
+    args.token_loss[row] =
+        row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);
     return clear(args.vocabulary);
   }
   args.token_loss[row] = 0;
@@ -64,7 +69,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerm
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
   STW_ASSERT_WORKSPACE(cross_entropy);
   const LossTerms terms = loss_terms(args);
-  const int64_t step = max(1, 4096 / args.vocabulary);   // Rows of a task: enough work for a thread.
+  const int64_t step = max(1, 4096 / args.vocabulary);  // Rows of a task: enough work for a thread.
   with_dtype(args.logits.dtype, [&](auto stored) {
     constexpr DType dtype = stored.dtype;
     parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {

@@ -18,7 +18,8 @@ void preference([[maybe_unused]] const Launch& launch, const PreferenceArgs& arg
     const int64_t end = (sample + 1) * args.rows_per_sample;
     double sum = 0;
     for (int64_t first = sample * args.rows_per_sample; first < end;) {
-      const int64_t begins[3] = {first, end_of_document(args, first, end), end_of_document(args, end_of_document(args, first, end), end)};
+      const int64_t begins[3] = {first, end_of_document(args, first, end),
+                                 end_of_document(args, end_of_document(args, first, end), end)};
       PairSums pair{};
       for (int d = 0; d < 2; ++d)
         for (int64_t row = begins[d]; row < begins[d + 1]; ++row) {

@@ -41,9 +41,8 @@ void norm_gradient(const Launch& launch, const NormArgs& args) {
     }
   });
   if (args.weight_gradient == nullptr && args.bias_gradient == nullptr) return;
-  for_strips(launch, args.features, args.rows * args.features, [&](int64_t column, int64_t width) {
-    weight_gradients(args, statistics, column, width);
-  });
+  for_strips(launch, args.features, args.rows * args.features,
+             [&](int64_t column, int64_t width) { weight_gradients(args, statistics, column, width); });
 }
 
 }  // namespace stw::kernels::STW_ISA

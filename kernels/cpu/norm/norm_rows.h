@@ -12,7 +12,8 @@ STW_INLINE void normalize_row(const NormArgs& args, int64_t row) {
   F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd), offset = splat(args.weight_offset);
   for_groups(0, args.features, [&](int64_t i, int64_t n) {
     F16 x = load_group(args.x.data, args.x.dtype, row * args.features + i, n);
-    F16 normalized = mul(sub(x, mean), rstd), w = add(load_group(args.weight, args.weight_dtype, i, n), offset);
+    F16 normalized = mul(sub(x, mean), rstd),
+        w = add(load_group(args.weight, args.weight_dtype, i, n), offset);
     F16 y = args.bias == nullptr ? mul(normalized, w)
                                  : fma(normalized, w, load_group(args.bias, args.weight_dtype, i, n));
     store_group(args.y.data, args.y.dtype, row * args.features + i, y, n);
@@ -24,7 +25,8 @@ STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatist
   const int64_t base = row * args.features;
   const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd), offset = splat(args.weight_offset);
   auto g_at = [&](int64_t i, int64_t n) {
-    return mul(load_group(args.y.data, args.y.dtype, base + i, n), add(load_group(args.weight, args.weight_dtype, i, n), offset));
+    return mul(load_group(args.y.data, args.y.dtype, base + i, n),
+               add(load_group(args.weight, args.weight_dtype, i, n), offset));
   };
   auto h_at = [&](int64_t i, int64_t n) {
     return mul(sub(load_group(args.x.data, args.x.dtype, base + i, n), mean), rstd);
@@ -50,7 +52,9 @@ STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatist
 // instruction set.
 constexpr int norm_groups = 2;
 constexpr int64_t norm_strip = 16 * norm_groups;
-struct NormStrip { F16 sums[norm_groups]; };
+struct NormStrip {
+  F16 sums[norm_groups];
+};
 STW_INLINE int64_t strip_lanes(int64_t width, int k) { return min(16, max(0, width - 16 * k)); }
 
 // The contents of a gradient buffer that is accumulated to, else zeros. Zeros too for a null buffer.
@@ -58,7 +62,8 @@ STW_INLINE NormStrip load_strip(const float* buffer, bool accumulate, int64_t co
   NormStrip strip;
   for (int k = 0; k < norm_groups; ++k) {
     const int64_t n = strip_lanes(width, k);
-    strip.sums[k] = buffer != nullptr && accumulate && n > 0 ? load_some(buffer + column + 16 * k, n) : zero();
+    strip.sums[k] =
+        buffer != nullptr && accumulate && n > 0 ? load_some(buffer + column + 16 * k, n) : zero();
   }
   return strip;
 }
@@ -88,8 +93,9 @@ STW_INLINE NormStrip empty_strip() { return load_strip(nullptr, false, 0, 0); }
 
 // dw += Σ dy·h, db += Σ dy, each sum from +0, over `count` rows: first, first + step, …, whose statistics are
 // statistics[0], statistics[statistics_step], …
-STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int64_t count, const RowStatistics* statistics,
-                         int64_t statistics_step, int64_t column, int64_t width, NormStrip& dw, NormStrip& db) {
+STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int64_t count,
+                         const RowStatistics* statistics, int64_t statistics_step, int64_t column,
+                         int64_t width, NormStrip& dw, NormStrip& db) {
   F16 tile_w[norm_groups], tile_b[norm_groups];
   for (int k = 0; k < norm_groups; ++k) tile_w[k] = tile_b[k] = zero();
   for (int64_t i = 0; i < count; ++i, statistics += statistics_step) {
@@ -111,7 +117,9 @@ STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int6
 // body(column, width) for all strips of `features` columns. All strips together read `elements` elements.
 template <class Body>
 STW_INLINE void for_strips(const Launch& launch, int64_t features, int64_t elements, const Body& body) {
-  auto strip = [&](int64_t task, int) { body(task * norm_strip, min(norm_strip, features - task * norm_strip)); };
+  auto strip = [&](int64_t task, int) {
+    body(task * norm_strip, min(norm_strip, features - task * norm_strip));
+  };
   const int64_t strips = ceil_div(features, norm_strip);
   if (elements > serial_elements) return parallel_for(launch, strips, strip);
   for (int64_t task = 0; task < strips; ++task) strip(task, 0);

@@ -11,7 +11,8 @@ void qk_norm(const Launch& launch, const QkNormArgs& args) {
     for (int64_t token = begin; token < end; ++token) {
       for (const QkRows* part : {&queries, &keys})
         for (int64_t head = 0; head < part->heads; ++head) normalize_row(part->norm, part->row(token, head));
-      if (args.x.data != args.y.data) copy_elements(args.x, args.y, (token + 1) * width - values, (token + 1) * width);
+      if (args.x.data != args.y.data)
+        copy_elements(args.x, args.y, (token + 1) * width - values, (token + 1) * width);
     }
   });
 }

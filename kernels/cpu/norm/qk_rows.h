@@ -10,7 +10,7 @@ namespace stw::kernels::STW_ISA {
 
 struct QkRows {
   NormArgs norm;
-  int64_t heads, first, step;   // Of a token: number of heads and place of the first; step to the next token.
+  int64_t heads, first, step;  // Of a token: number of heads and place of the first; step to the next token.
   int64_t row(int64_t token, int64_t head) const { return token * step + first + head; }
 };
 
@@ -28,6 +28,8 @@ STW_INLINE QkRows qk_rows(const QkNormArgs& args, int part, int64_t heads, int64
   return {norm, heads, first, (int64_t)args.query_heads + 2 * args.kv_heads};
 }
 STW_INLINE QkRows query_rows(const QkNormArgs& args) { return qk_rows(args, 0, args.query_heads, 0); }
-STW_INLINE QkRows key_rows(const QkNormArgs& args) { return qk_rows(args, 1, args.kv_heads, args.query_heads); }
+STW_INLINE QkRows key_rows(const QkNormArgs& args) {
+  return qk_rows(args, 1, args.kv_heads, args.query_heads);
+}
 
 }  // namespace stw::kernels::STW_ISA

@@ -11,7 +11,8 @@ namespace {
 struct Nf4Pairs {
   float of_byte[256][2];
   constexpr Nf4Pairs() : of_byte() {
-    for (int b = 0; b < 256; ++b) of_byte[b][0] = nf4_values.of[b >> 4], of_byte[b][1] = nf4_values.of[b & 15];
+    for (int b = 0; b < 256; ++b)
+      of_byte[b][0] = nf4_values.of[b >> 4], of_byte[b][1] = nf4_values.of[b & 15];
   }
 };
 constexpr Nf4Pairs nf4_pairs;
@@ -26,7 +27,8 @@ void dequantize_range(const DequantizeArgs& args, int64_t row, int64_t begin, in
     const int64_t at = from + column;
     float value[16];
     if (codes == WeightCodes::nf4)
-      for (int64_t i = 0; i < n; i += 2) memcpy(value + i, nf4_pairs.of_byte[code[(at + i) / 2]], 2 * sizeof(float));
+      for (int64_t i = 0; i < n; i += 2)
+        memcpy(value + i, nf4_pairs.of_byte[code[(at + i) / 2]], 2 * sizeof(float));
     else
       for (int64_t i = 0; i < n; ++i) value[i] = (float)(int8_t)code[at + i];
     const F16 x = n == 16 ? load(value) : load_some(value, n);
@@ -42,7 +44,9 @@ void dequantize_range(const DequantizeArgs& args, int64_t row, int64_t begin, in
 
 void dequantize(const Launch& launch, const DequantizeArgs& args) {
   assert(args.first % 16 == 0 && (args.rows <= 1 || (args.columns % 16 == 0 && args.stride % 16 == 0)));
-  if (args.rows == 1) return for_elements(launch, args.columns, [&](int64_t begin, int64_t end) { dequantize_range(args, 0, begin, end); });
+  if (args.rows == 1)
+    return for_elements(launch, args.columns,
+                        [&](int64_t begin, int64_t end) { dequantize_range(args, 0, begin, end); });
   for_rows(launch, args.rows, args.columns, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) dequantize_range(args, row, 0, args.columns);
   });

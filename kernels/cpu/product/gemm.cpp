@@ -15,8 +15,9 @@ static void add_bias(int64_t m, int64_t n, float* c, int64_t ldc, const void* bi
 }
 
 // The prefetches of a panel of b, spread over `intervals` intervals.
-static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int64_t depth, int64_t intervals) {
-  const bool along = b.row_stride == 1;   // k is contiguous in memory.
+static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int64_t depth,
+                      int64_t intervals) {
+  const bool along = b.row_stride == 1;  // k is contiguous in memory.
   const int64_t bytes = element_bytes(b.dtype), vectors = along ? columns : depth;
   Ahead ahead;
   ahead.vector = (const char*)element(b, k0, j);
@@ -50,13 +51,15 @@ static bool are_columns_read_in_place(const View& b, int64_t rows) {
 
 // Rows of the next tile that is read in place. Two tiles of eight rows cost less than tiles of twelve and
 // four: a tile of four loads as much of b as one of twelve, for a third of the work.
-static int64_t rows_in_place(int64_t left) { return tile_rows == 12 && left == 16 ? 8 : min(tile_rows, left); }
+static int64_t rows_in_place(int64_t left) {
+  return tile_rows == 12 && left == 16 ? 8 : min(tile_rows, left);
+}
 
 // Cuts k into blocks of whole chains: the chains of several short samples, or one chain each.
 class BlocksOfK {
  public:
   BlocksOfK(int64_t k, const Chains& chains) : k_(k) {
-    if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;   // Every chain is full.
+    if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;  // Every chain is full.
     if (chains.restart < chain_terms) {
       chain_ = chains.restart;
       depth_ = block_depth / chain_ * chain_;
@@ -67,16 +70,20 @@ class BlocksOfK {
   }
   int64_t count() const {
     if (sample_ == 0) return ceil_div(k_, depth_);
-    return (first_ + k_) / sample_ * blocks_a_sample() + ceil_div((first_ + k_) % sample_, chain_terms) - first_ / chain_terms;
+    return (first_ + k_) / sample_ * blocks_a_sample() + ceil_div((first_ + k_) % sample_, chain_terms) -
+           first_ / chain_terms;
   }
-  struct Block { int64_t k0, depth; };
+  struct Block {
+    int64_t k0, depth;
+  };
   Block at(int64_t index) const {
     if (sample_ == 0) return {index * depth_, min(depth_, k_ - index * depth_)};
-    const int64_t block = index + first_ / chain_terms, sample_at = block / blocks_a_sample() * sample_ - first_;
+    const int64_t block = index + first_ / chain_terms,
+                  sample_at = block / blocks_a_sample() * sample_ - first_;
     const int64_t k0 = sample_at + block % blocks_a_sample() * chain_terms;
     return {k0, min(k_, min(sample_at + sample_, k0 + chain_terms)) - k0};
   }
-  int64_t chain() const { return chain_; }   // Terms of a chain in a block; the last chain may have fewer.
+  int64_t chain() const { return chain_; }  // Terms of a chain in a block; the last chain may have fewer.
 
  private:
   int64_t blocks_a_sample() const { return ceil_div(sample_, chain_terms); }
@@ -88,15 +95,18 @@ static_assert(block_depth % chain_terms == 0);
 
 // Takes blocks of rows of a and, for each, panels of b: all columns of a block along k, or, if columns are
 // contiguous in memory, all blocks of a column.
-static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
-                              float* workspace, const void* bias, DType bias_dtype, const Chains& chains) {
+static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc,
+                              bool accumulate, float* workspace, const void* bias, DType bias_dtype,
+                              const Chains& chains) {
   const BlocksOfK blocks_of_k(k, chains);
   float* const panel = workspace;
   float* const block = panel + panel_columns * min(block_depth, round_up(k, 16));
   const bool packs = !is_read_in_place(a, n);
   const bool by_columns = !packs && b.row_stride == 1;
   const int64_t blocks = blocks_of_k.count(), chain = blocks_of_k.chain(), panels = ceil_div(n, tile_columns);
-  struct Part { int64_t k0, depth, j, columns; };
+  struct Part {
+    int64_t k0, depth, j, columns;
+  };
   const auto part_at = [&](int64_t step) {
     const auto [k0, depth] = blocks_of_k.at(by_columns ? step % blocks : step / panels);
     const int64_t j = (by_columns ? step / blocks : step % panels) * tile_columns;
@@ -110,18 +120,24 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
       const Part next = step + 1 < steps ? part_at(step + 1) : Part{};
       if (j == 0 || by_columns) {
         // Rows that are read in place need a panel only if no tile has their number.
-        const int64_t cut = rows % tile_rows, first = packs ? 0 : cut != 0 && cut != tile_for(cut).rows ? rows - cut : rows;
-        pack_panels<tile_rows>(element(a, i0 + first, k0), a.dtype, a.row_stride, a.column_stride, rows - first, depth, block + first * depth);
+        const int64_t cut = rows % tile_rows, first = packs                                   ? 0
+                                                      : cut != 0 && cut != tile_for(cut).rows ? rows - cut
+                                                                                              : rows;
+        pack_panels<tile_rows>(element(a, i0 + first, k0), a.dtype, a.row_stride, a.column_stride,
+                               rows - first, depth, block + first * depth);
       }
       const bool b_in_place = columns == tile_columns && are_columns_read_in_place(b, rows);
       const float* const right = b_in_place ? (const float*)element(b, k0, j) : panel;
       const int64_t ldb = b_in_place ? b.row_stride : tile_columns;
-      if (!b_in_place) pack_panel<tile_columns>(element(b, k0, j), b.dtype, b.column_stride, b.row_stride, columns, depth, panel);
+      if (!b_in_place)
+        pack_panel<tile_columns>(element(b, k0, j), b.dtype, b.column_stride, b.row_stride, columns, depth,
+                                 panel);
       float wide_bias[tile_columns] = {0};
       if (biased)
         for (int64_t q = 0; q < columns; ++q) wide_bias[q] = load1(bias, bias_dtype, j + q);
       const int64_t intervals = tiles * (depth / Ahead::interval);
-      Ahead ahead = next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, intervals) : Ahead{};
+      Ahead ahead =
+          next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, intervals) : Ahead{};
       ahead.ldc = ldc;
       for (int64_t i = 0, high; i < rows; i += high) {
         high = packs ? min(tile_rows, rows - i) : rows_in_place(rows - i);
@@ -135,7 +151,8 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
         if (high == tile.rows && columns == tile_columns)
           product(depth, chain, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
         else
-          edge_product(product, high, columns, depth, chain, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
+          edge_product(product, high, columns, depth, chain, from, a.row_stride, right, ldb, to, ldc,
+                       zero_start, last, ahead);
       }
     }
   }
@@ -143,7 +160,8 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
 
 void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
                    void* workspace, const void* bias, DType bias_dtype, const Chains& chains) {
-  assert(chains.first >= 0 && chains.first % chain_terms == 0 && (chains.restart <= 0 || chains.first < chains.restart));
+  assert(chains.first >= 0 && chains.first % chain_terms == 0 &&
+         (chains.restart <= 0 || chains.first < chains.restart));
   if (k <= 0 && !accumulate)
     for (int64_t i = 0; i < m; ++i) memset(c + i * ldc, 0, (size_t)n * sizeof(float));
   if (k <= 0 || (m <= few_rows && (b.column_stride == 1 || b.row_stride == 1))) {

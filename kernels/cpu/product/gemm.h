@@ -26,11 +26,14 @@ STW_INLINE int64_t chain_product_workspace(int64_t m, int64_t n, int64_t k) {
 // Where chains begin along k: at multiples of chain_terms, counted from k = -first and restarted at every
 // multiple of `restart` (0: never). In sums over rows, `restart` is the number of rows of a sample, and
 // `first` is the place of k = 0 in its sample, a multiple of chain_terms.
-struct Chains { int64_t restart = 0, first = 0; };
+struct Chains {
+  int64_t restart = 0, first = 0;
+};
 
 // The end of the chain that begins at k < depth.
 STW_INLINE int64_t chain_end(const Chains& chains, int64_t k, int64_t depth) {
-  const int64_t in_sample = chains.restart > 0 ? chains.restart - (chains.first + k) % chains.restart : chain_terms;
+  const int64_t in_sample =
+      chains.restart > 0 ? chains.restart - (chains.first + k) % chains.restart : chain_terms;
   const int64_t terms = in_sample < chain_terms ? in_sample : chain_terms;
   return depth - k < terms ? depth : k + terms;
 }
@@ -48,7 +51,8 @@ struct View {
 // n) with rows `ldc` apart, bias (n). `workspace` holds chain_product_workspace(m, n, k) bytes, aligned to 64
 // bytes.
 void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
-                   void* workspace, const void* bias = nullptr, DType bias_dtype = DType::f32, const Chains& chains = {});
+                   void* workspace, const void* bias = nullptr, DType bias_dtype = DType::f32,
+                   const Chains& chains = {});
 
 }  // namespace STW_ISA
 }  // namespace stw::kernels

@@ -8,13 +8,19 @@ namespace stw::kernels::STW_ISA {
 static constexpr int64_t few_rows = 4, streamed_depth = 8, transposed_depth = 1024;
 
 // Columns of c, and the chains that are added to them: `sums`, with rows sums_stride apart.
-struct Streamed { float* c; int64_t ldc; float* sums; int64_t sums_stride; };
+struct Streamed {
+  float* c;
+  int64_t ldc;
+  float* sums;
+  int64_t sums_stride;
+};
 
 // For few rows and a row-major b, which is far larger than c. b is read once, in memory order, and never
 // packed; c and the chains stay in L1. Each pass continues the chains by streamed_depth terms.
 template <DType dtype>
-static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, const Streamed& to, bool accumulate, const Chains& chains) {
-  int64_t begin = 0, end = chain_end(chains, 0, k);   // Of the current chain.
+static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, const Streamed& to,
+                           bool accumulate, const Chains& chains) {
+  int64_t begin = 0, end = chain_end(chains, 0, k);  // Of the current chain.
   for (int64_t k0 = 0; k0 < k;) {
     const int64_t depth = min(streamed_depth, end - k0);
     const bool begins = k0 == begin, ends = k0 + depth == end, zero_start = begin == 0 && !accumulate;
@@ -51,10 +57,12 @@ static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, cons
 }
 // A single chain that starts from +0 needs no buffer: c holds it until it is complete.
 template <DType dtype>
-static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains,
-                             float* workspace) {
+static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc,
+                             bool accumulate, const Chains& chains, float* workspace) {
   const bool alone = !accumulate && chain_end(chains, 0, k) == k;
-  const int64_t strip = alone ? n : min(n, (panel_rows + panel_columns) * round_up(min(k, block_depth), 16) / few_rows / 16 * 16);
+  const int64_t strip =
+      alone ? n
+            : min(n, (panel_rows + panel_columns) * round_up(min(k, block_depth), 16) / few_rows / 16 * 16);
   for (int64_t j = 0; j < n; j += strip) {
     const View columns = {element(b, 0, j), b.row_stride, b.column_stride, b.dtype};
     const Streamed to = {c + j, ldc, alone ? c + j : workspace, alone ? ldc : strip};
@@ -66,14 +74,16 @@ static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
 // once, transposed in registers and used at once; memory is the limit. Computes `depth` terms of k from k0
 // on, in whole chains.
 template <DType dtype, int rows>
-static void transposed_product(int64_t n, int64_t k0, int64_t depth, const float (*x)[transposed_depth], const void* from, int64_t stride,
-                           float* c, int64_t ldc, bool zero_start, const Chains& chains) {
+static void transposed_product(int64_t n, int64_t k0, int64_t depth, const float (*x)[transposed_depth],
+                               const void* from, int64_t stride, float* c, int64_t ldc, bool zero_start,
+                               const Chains& chains) {
   for (int64_t j = 0; j < n; j += 16) {
     const int64_t columns = min(16, n - j);
     int64_t column_at[16];
     for (int q = 0; q < 16; ++q) column_at[q] = (j + min(q, columns - 1)) * stride;
     F16 total[rows], sum[rows];
-    for (int r = 0; r < rows; ++r) total[r] = zero_start ? zero() : load16_some(c, DType::f32, r * ldc + j, columns);
+    for (int r = 0; r < rows; ++r)
+      total[r] = zero_start ? zero() : load16_some(c, DType::f32, r * ldc + j, columns);
     for (int64_t k = 0; k < depth;) {
       const int64_t end = chain_end(chains, k0 + k, k0 + depth) - k0;
       for (int r = 0; r < rows; ++r) sum[r] = zero();
@@ -98,8 +108,9 @@ static void transposed_product(int64_t n, int64_t k0, int64_t depth, const float
 }
 
 template <DType dtype>
-static void transposed_rows(int64_t m, int64_t n, int64_t k0, int64_t depth, const float (*x)[transposed_depth], const void* from,
-                        int64_t stride, float* c, int64_t ldc, bool zero_start, const Chains& chains) {
+static void transposed_rows(int64_t m, int64_t n, int64_t k0, int64_t depth,
+                            const float (*x)[transposed_depth], const void* from, int64_t stride, float* c,
+                            int64_t ldc, bool zero_start, const Chains& chains) {
   switch (m) {
     case 1: return transposed_product<dtype, 1>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
     case 2: return transposed_product<dtype, 2>(n, k0, depth, x, from, stride, c, ldc, zero_start, chains);
@@ -108,27 +119,31 @@ static void transposed_rows(int64_t m, int64_t n, int64_t k0, int64_t depth, con
   }
 }
 
-static void transposed_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains) {
+static void transposed_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc,
+                                    bool accumulate, const Chains& chains) {
   float x[few_rows][transposed_depth];
   for (int64_t k0 = 0, end; k0 < k; k0 = end) {
     end = chain_end(chains, k0, k);
-    for (int64_t next = end; next < k && (next = chain_end(chains, next, k)) - k0 <= transposed_depth;) end = next;
+    for (int64_t next = end; next < k && (next = chain_end(chains, next, k)) - k0 <= transposed_depth;)
+      end = next;
     const int64_t depth = end - k0;
     for (int64_t r = 0; r < m; ++r)
       for (int64_t i = 0; i < depth; ++i) x[r][i] = load1(element(a, r, k0 + i), a.dtype, 0);
     with_dtype(b.dtype, [&](auto stored) {
-      transposed_rows<stored.dtype>(m, n, k0, depth, x, element(b, k0, 0), b.column_stride, c, ldc, k0 == 0 && !accumulate, chains);
+      transposed_rows<stored.dtype>(m, n, k0, depth, x, element(b, k0, 0), b.column_stride, c, ldc,
+                                    k0 == 0 && !accumulate, chains);
     });
   }
 }
 
 // One of the strides of b is 1.
-static void few_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate, const Chains& chains,
-                             float* workspace) {
+static void few_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc,
+                             bool accumulate, const Chains& chains, float* workspace) {
   if (b.column_stride == 1)
-    with_dtype(b.dtype, [&](auto stored) { streamed_product<stored.dtype>(m, n, k, a, b, c, ldc, accumulate, chains, workspace); });
-  else
-    transposed_rows_product(m, n, k, a, b, c, ldc, accumulate, chains);
+    with_dtype(b.dtype, [&](auto stored) {
+      streamed_product<stored.dtype>(m, n, k, a, b, c, ldc, accumulate, chains, workspace);
+    });
+  else transposed_rows_product(m, n, k, a, b, c, ldc, accumulate, chains);
 }
 
 }  // namespace stw::kernels::STW_ISA

@@ -6,14 +6,16 @@
 namespace stw::kernels::STW_ISA {
 
 #if defined(STW_ISA_AVX2) || defined(STW_ISA_AVX512)
-template <DType dtype> STW_INLINE __m256 load8(const void* p, int64_t at) {
+template <DType dtype>
+STW_INLINE __m256 load8(const void* p, int64_t at) {
   if constexpr (dtype == DType::f32) return _mm256_loadu_ps((const float*)p + at);
   const __m128i half = _mm_loadu_si128((const __m128i*)((const uint16_t*)p + at));
   if constexpr (dtype == DType::f16) return _mm256_cvtph_ps(half);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 // Stores the first `count` of 8 lanes.
-template <int count> STW_INLINE void store_first(float* p, __m256 x) {
+template <int count>
+STW_INLINE void store_first(float* p, __m256 x) {
   if constexpr (count >= 8) _mm256_storeu_ps(p, x);
   else {
     _mm_storeu_ps(p, _mm256_castps256_ps128(x));
@@ -47,7 +49,7 @@ STW_INLINE void transpose_fours(Register* r) {
 // Eight lanes, eight steps of k: to[step·width + lane].
 template <DType dtype, int width, int count>
 STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
-  __m256 r[8];   // All loops are unrolled, so that r is in registers.
+  __m256 r[8];  // All loops are unrolled, so that r is in registers.
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
   transpose_fours<8>(r);
@@ -64,7 +66,7 @@ STW_INLINE void transpose_square(const void* from, const int64_t* lane_at, int64
   __m512 r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = load16(from, dtype, lane_at[i] + k).v;
-  transpose_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
+  transpose_fours<16>(r);  // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
 #pragma GCC unroll 4
   for (int s = 0; s < 4; ++s) {
     const __m512 even_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0x88);
@@ -88,7 +90,8 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
 
 // Vectors that are contiguous along k: transposed in blocks of 8×8 or 16×16.
 template <DType dtype, int width>
-STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth, float* panel) {
+STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth,
+                           float* panel) {
   int64_t lane_at[(width + 7) / 8 * 8];
   for (int lane = 0; lane < (width + 7) / 8 * 8; ++lane) lane_at[lane] = min(lane, lanes - 1) * lane_stride;
   int64_t k = 0;
@@ -110,7 +113,8 @@ STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes,
 
 // Adjacent elements are lanes of the same k: copied.
 template <DType dtype, int width>
-STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lanes, int64_t depth, float* panel) {
+STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lanes, int64_t depth,
+                            float* panel) {
   if (lanes == width) {
     for (int64_t k = 0; k < depth; ++k) {
       if constexpr (dtype == DType::f32) {
@@ -137,7 +141,7 @@ template <DType dtype, int width>
 STW_INLINE void pack_side_by_side(const void* from, int64_t depth_stride, int64_t depth, float* panels) {
   static_assert(lanes_side_by_side % width == 0 && lanes_side_by_side % 16 == 0);
   constexpr int64_t at_once = 8;
-  float wide[at_once * lanes_side_by_side];   // For types other than fp32.
+  float wide[at_once * lanes_side_by_side];  // For types other than fp32.
   for (int64_t k0 = 0; k0 < depth; k0 += at_once) {
     const int64_t steps = min(at_once, depth - k0);
     const float* rows = (const float*)from + k0 * depth_stride;
@@ -152,13 +156,14 @@ STW_INLINE void pack_side_by_side(const void* from, int64_t depth_stride, int64_
     for (int64_t i = 0; i < steps; ++i)
 #pragma GCC unroll 12
       for (int p = 0; p < lanes_side_by_side / width; ++p)
-        memcpy(panels + p * width * depth + (k0 + i) * width, rows + i * stride + p * width, width * sizeof(float));
+        memcpy(panels + p * width * depth + (k0 + i) * width, rows + i * stride + p * width,
+               width * sizeof(float));
   }
 }
 
 template <DType dtype, int width>
-STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
-                           float* panel) {
+STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_stride, int64_t lanes,
+                           int64_t depth, float* panel) {
   if (depth_stride == 1) return pack_along<dtype, width>(from, lane_stride, lanes, depth, panel);
   if (lane_stride == 1) return pack_across<dtype, width>(from, depth_stride, lanes, depth, panel);
   for (int64_t k = 0; k < depth; ++k)
@@ -168,8 +173,8 @@ STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_
 
 // One panel.
 template <int width>
-void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
-                float* panel) {
+void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes,
+                int64_t depth, float* panel) {
   with_dtype(dtype, [&](auto stored) {
     pack_typed<stored.dtype, width>(from, lane_stride, depth_stride, lanes, depth, panel);
   });
@@ -177,16 +182,18 @@ void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t dept
 
 // Consecutive panels; the last one may be cut.
 template <int width>
-void pack_panels(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth, float* panels) {
+void pack_panels(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes,
+                 int64_t depth, float* panels) {
   with_dtype(dtype, [&](auto stored) {
     const int64_t bytes = element_bytes(stored.dtype);
     int64_t lane = 0;
     if (lane_stride == 1 && depth_stride != 1)
       for (; lane + lanes_side_by_side <= lanes; lane += lanes_side_by_side)
-        pack_side_by_side<stored.dtype, width>((const char*)from + lane * bytes, depth_stride, depth, panels + lane * depth);
+        pack_side_by_side<stored.dtype, width>((const char*)from + lane * bytes, depth_stride, depth,
+                                               panels + lane * depth);
     for (; lane < lanes; lane += width)
-      pack_typed<stored.dtype, width>((const char*)from + lane * lane_stride * bytes, lane_stride, depth_stride, min(width, lanes - lane), depth,
-                                      panels + lane * depth);
+      pack_typed<stored.dtype, width>((const char*)from + lane * lane_stride * bytes, lane_stride,
+                                      depth_stride, min(width, lanes - lane), depth, panels + lane * depth);
   });
 }
 

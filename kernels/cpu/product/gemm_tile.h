@@ -14,7 +14,8 @@ static constexpr int tile_rows = 6, tile_vectors = 1;
 static constexpr int tile_rows = 4, tile_vectors = 1;
 #endif
 static constexpr int tile_columns = 16 * tile_vectors;
-static_assert(panel_rows % tile_rows == 0 && panel_columns % tile_columns == 0 && block_rows % panel_rows == 0);
+static_assert(panel_rows % tile_rows == 0 && panel_columns % tile_columns == 0 &&
+              block_rows % panel_rows == 0);
 
 STW_INLINE const void* element(const View& view, int64_t row, int64_t column) {
   const int64_t at = row * view.row_stride + column * view.column_stride;
@@ -29,7 +30,7 @@ alignas(64) static const float zeros[tile_columns] = {};
 struct Ahead {
   // Elements of k between two fetches.
   static constexpr int64_t line_bytes = 64, interval = tile_vectors > 1 ? 4 : 16;
-  const float* c = nullptr;   // The next tile, with rows ldc apart.
+  const float* c = nullptr;  // The next tile, with rows ldc apart.
   int64_t ldc = 0;
   // The next part of b: vectors of `length` bytes, `stride` bytes apart; `offset` bytes of the current one
   // are fetched. Each interval fetches `fetches` times `step` bytes (a line at most), so that no branch
@@ -52,14 +53,15 @@ STW_INLINE void fetch_b(Ahead& ahead) {
 // from rows of a that are contiguous along k and `lda` apart. Chains of `chain` terms (the last one may have
 // fewer) are added in order to c, or to +0 if `zero_start`.
 template <int rows, bool in_place>
-static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                         bool zero_start, const float* bias, Ahead& ahead) {
+static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b,
+                         int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias,
+                         Ahead& ahead) {
   // Into L2: if rows are a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
   for (int r = 0; r < tile_rows; ++r) {
     __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
     __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 0, 2);
   }
-  const float* total = zero_start ? zeros : c;   // The next chain is added to it.
+  const float* total = zero_start ? zeros : c;  // The next chain is added to it.
   int64_t total_stride = zero_start ? 0 : ldc;
   F16 sum[rows][tile_vectors];
   const auto step = [&] {
@@ -83,7 +85,8 @@ static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t l
     }
     for (; k < end; ++k) step();
     for (int r = 0; r < rows; ++r)
-      for (int v = 0; v < tile_vectors; ++v) sum[r][v] = add(load(total + r * total_stride + 16 * v), sum[r][v]);
+      for (int v = 0; v < tile_vectors; ++v)
+        sum[r][v] = add(load(total + r * total_stride + 16 * v), sum[r][v]);
     if (bias != nullptr && end == depth)
       for (int v = 0; v < tile_vectors; ++v) {
         const F16 last = load(bias + 16 * v);
@@ -96,9 +99,16 @@ static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t l
   }
 }
 
-using TileProduct = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool, const float*, Ahead&);
-struct RowsOfTile { TileProduct product[2]; int rows; };   // Index: in_place.
-template <int rows> static RowsOfTile tile_of() { return {{tile_product<rows, false>, tile_product<rows, true>}, rows}; }
+using TileProduct = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t,
+                             bool, const float*, Ahead&);
+struct RowsOfTile {
+  TileProduct product[2];
+  int rows;
+};  // Index: in_place.
+template <int rows>
+static RowsOfTile tile_of() {
+  return {{tile_product<rows, false>, tile_product<rows, true>}, rows};
+}
 // The smallest tile with at least `rows` rows.
 static RowsOfTile tile_for(int64_t rows) {
   if (rows <= 1) return tile_of<1>();
@@ -111,8 +121,9 @@ static RowsOfTile tile_for(int64_t rows) {
 }
 
 // A tile that the right or lower edge of c cuts: computed in a buffer of its own.
-static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, int64_t chain, const float* a, int64_t lda,
-                         const float* b, int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias, Ahead& ahead) {
+static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, int64_t chain,
+                         const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                         bool zero_start, const float* bias, Ahead& ahead) {
   float whole[tile_rows * tile_columns] = {0};
   const size_t bytes = (size_t)columns * sizeof(float);
   if (!zero_start)

@@ -6,10 +6,11 @@
 
 namespace stw::kernels::STW_ISA {
 
-static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;   // Columns summed in registers.
+static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;  // Columns summed in registers.
 
 // Adds columns [column, column + width) of dy to `gradient`; width <= bias_strip.
-static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, int64_t width, float* gradient) {
+static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, int64_t width,
+                      float* gradient) {
   float held[bias_strip] = {0};
   if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
   F16 total[strip_vectors];
@@ -35,7 +36,8 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
       } else {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
-            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v, lanes(v)));
+            sum[v] = add(sum[v],
+                         load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v, lanes(v)));
       }
       for (int v = 0; v < strip_vectors; ++v) group[v] = add(group[v], sum[v]);
       if (end < sample_end && (end - sample) % chain_terms != 0) continue;
@@ -61,7 +63,8 @@ void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
     if (p.bias_gradient == nullptr) continue;
     parallel_for(launch, ceil_div(p.features, bias_strip), [&](int64_t index, int) {
       const int64_t feature = index * bias_strip;
-      sum_strip(args, y_stride, column + feature, min(bias_strip, p.features - feature), (float*)p.bias_gradient + feature);
+      sum_strip(args, y_stride, column + feature, min(bias_strip, p.features - feature),
+                (float*)p.bias_gradient + feature);
     });
   }
 }

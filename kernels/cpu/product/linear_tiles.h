@@ -1,5 +1,6 @@
 // How a linear kernel divides its output among threads: a grid of tiles, each one serial product. It is a
-// pure function of shapes, types and threads. No bit depends on it. cpu_workspace.h bounds its scratch memory.
+// pure function of shapes, types and threads. No bit depends on it. cpu_workspace.h bounds its scratch
+// memory.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
@@ -7,9 +8,9 @@ namespace stw::kernels {
 
 struct TileGrid {
   int64_t tile_rows, tile_columns;
-  int64_t row_tiles, column_tiles;   // Tiles of the last row and column may be smaller.
-  int64_t product_bytes;             // Workspace of one product, for each thread.
-  int64_t thread_bytes;              // The same plus an fp32 tile if the output has another type.
+  int64_t row_tiles, column_tiles;  // Tiles of the last row and column may be smaller.
+  int64_t product_bytes;            // Workspace of one product, for each thread.
+  int64_t thread_bytes;             // The same plus an fp32 tile if the output has another type.
 };
 
 STW_INLINE int64_t tiles_in(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
@@ -27,7 +28,8 @@ struct PartWidths {
 
 // The grid that gives the busiest thread the least work. Packing an element counts as packing_cost
 // multiply-adds.
-STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, bool fp32_output, int threads) {
+STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, bool fp32_output,
+                              int threads) {
   constexpr int64_t packing_cost = 12, tile_cost = 1 << 14, serial_below = 100000;
   constexpr int64_t largest_rows = block_rows, largest_columns = 1024;
   int64_t n = 0, widest = 0;
@@ -41,14 +43,15 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   TileGrid best = {};
   int64_t best_cost = -1;
   const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
-  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);   // Of the widest part.
+  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);  // Of the widest part.
   for (int64_t split = 1; split <= (serial ? 1 : 2 * workers); split += split < 4 ? 1 : split / 2) {
     const int64_t row_tile = even_tile(m, fewest_row_tiles * split, panel_rows);
     const int64_t row_tiles = tiles_in(m, row_tile);
     for (int64_t round = 1; round <= (serial ? 1 : 4); ++round) {
-      const int64_t wanted = serial || row_tiles <= 0 || n <= 0 ? 1 : tiles_in(tiles_in(round * workers, row_tiles) * widest, n);
-      const int64_t column_tile = even_tile(widest, wanted > fewest_column_tiles ? wanted : fewest_column_tiles,
-                                            panel_columns);
+      const int64_t wanted =
+          serial || row_tiles <= 0 || n <= 0 ? 1 : tiles_in(tiles_in(round * workers, row_tiles) * widest, n);
+      const int64_t column_tile =
+          even_tile(widest, wanted > fewest_column_tiles ? wanted : fewest_column_tiles, panel_columns);
       int64_t column_tiles = 0;
       for (int i = 0; i < columns.parts; ++i) column_tiles += tiles_in(columns.width[i], column_tile);
       const int64_t tile = (row_tile * column_tile + packing_cost * (row_tile + column_tile)) * k + tile_cost;
@@ -94,15 +97,18 @@ namespace STW_ISA {
 // The tiles of parts side by side: body(part, row, rows, column in the part, columns, thread). Adjacent tasks
 // share a tile of the weight, which is the larger operand.
 template <class Body>
-void for_part_tiles(const Launch& launch, const TileGrid& grid, int64_t all_rows, const PartWidths& columns, const Body& body) {
+void for_part_tiles(const Launch& launch, const TileGrid& grid, int64_t all_rows, const PartWidths& columns,
+                    const Body& body) {
   int64_t first_tile[max_parts + 1] = {0};
-  for (int i = 0; i < columns.parts; ++i) first_tile[i + 1] = first_tile[i] + ceil_div(columns.width[i], grid.tile_columns);
+  for (int i = 0; i < columns.parts; ++i)
+    first_tile[i + 1] = first_tile[i] + ceil_div(columns.width[i], grid.tile_columns);
   parallel_for(launch, grid.row_tiles * first_tile[columns.parts], [&](int64_t index, int thread) {
     const int64_t row = index % grid.row_tiles * grid.tile_rows, column_tile = index / grid.row_tiles;
     int part = 0;
     while (column_tile >= first_tile[part + 1]) ++part;
     const int64_t column = (column_tile - first_tile[part]) * grid.tile_columns;
-    body(part, row, min(grid.tile_rows, all_rows - row), column, min(grid.tile_columns, columns.width[part] - column), thread);
+    body(part, row, min(grid.tile_rows, all_rows - row), column,
+         min(grid.tile_columns, columns.width[part] - column), thread);
   });
 }
 

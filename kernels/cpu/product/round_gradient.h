@@ -16,13 +16,14 @@ STW_INLINE void round_gradient(const GradientRounding& r, int64_t first, float* 
     philox8(counter.w[0], counter, r.seed, pairs);
     uint16_t random[together];
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof random == sizeof pairs);
-    memcpy(random, pairs, sizeof random);   // Lower halves come first.
+    memcpy(random, pairs, sizeof random);  // Lower halves come first.
     if (at >= first && at + together <= first + count) {
       float* const to = x + (at - first);
       for (int i = 0; i < together; ++i) to[i] = rounded_gradient(to[i], random[i]);
     } else {
       const int64_t end = min(first + count, at + together);
-      for (int64_t e = max(first, at); e < end; ++e) x[e - first] = rounded_gradient(x[e - first], random[e - at]);
+      for (int64_t e = max(first, at); e < end; ++e)
+        x[e - first] = rounded_gradient(x[e - first], random[e - at]);
     }
   }
 }

@@ -14,7 +14,8 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-void update_block(const UpdateArgs& args, const AdamWScalars& scalars, F16 coefficient, int64_t begin, int64_t count) {
+void update_block(const UpdateArgs& args, const AdamWScalars& scalars, F16 coefficient, int64_t begin,
+                  int64_t count) {
   const int64_t block = begin / quantile_block;
   const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
   float first[quantile_block], second[quantile_block];

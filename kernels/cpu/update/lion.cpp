@@ -1,7 +1,7 @@
 // Lion with a 32-bit momentum: one pass over parameter, gradient and momentum, bound by memory traffic.
+#include "kernels/common/lion_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/parameter.h"
-#include "kernels/common/lion_step.h"
 
 namespace stw::kernels::STW_ISA {
 

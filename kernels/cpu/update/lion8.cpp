@@ -1,16 +1,17 @@
 // Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. Blocks of 256
 // elements are decoded, updated in fp32 as in lion.cpp, and encoded again with the new absolute maximum of
 // the block.
+#include "kernels/common/lion_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/update/parameter.h"
-#include "kernels/common/lion_step.h"
 #include "kernels/cpu/update/state8.h"
 
 namespace stw::kernels::STW_ISA {
 
 namespace {
 
-void update_block(const UpdateArgs& args, const LionScalars& scalars, F16 coefficient, int64_t begin, int64_t count) {
+void update_block(const UpdateArgs& args, const LionScalars& scalars, F16 coefficient, int64_t begin,
+                  int64_t count) {
   const int64_t block = begin / quantile_block;
   const F16 absmax = splat(args.first_absmax[block]);
   float momentum[quantile_block];

@@ -42,12 +42,13 @@ void lower_product(const Launch& launch, const MuonLayout& layout, View x, int64
   parallel_for(launch, layout.tiles * (layout.tiles + 1) / 2, [&](int64_t index, int thread) {
     int64_t tile_row = 0;
     while ((tile_row + 1) * (tile_row + 2) / 2 <= index) ++tile_row;
-    const int64_t row = tile_row * layout.tile, column = (index - tile_row * (tile_row + 1) / 2) * layout.tile;
+    const int64_t row = tile_row * layout.tile,
+                  column = (index - tile_row * (tile_row + 1) / 2) * layout.tile;
     const float* data = (const float*)x.data;
     const View rows = {data + row * x.row_stride, x.row_stride, x.column_stride, DType::f32};
     const View columns = {data + column * x.row_stride, x.column_stride, x.row_stride, DType::f32};
-    chain_product(min(layout.tile, layout.shorter - row), min(layout.tile, layout.shorter - column), depth, rows, columns,
-                  product + row * layout.shorter + column, layout.shorter, false,
+    chain_product(min(layout.tile, layout.shorter - row), min(layout.tile, layout.shorter - column), depth,
+                  rows, columns, product + row * layout.shorter + column, layout.shorter, false,
                   (char*)launch.workspace + layout.threads_at + thread * layout.thread_bytes);
   });
 }
@@ -81,9 +82,11 @@ void multiply_in_place(const Launch& launch, const MuonLayout& layout, const flo
     const int64_t at = index * layout.strip, extent = min(layout.strip, layout.longer - at);
     float* const strip = x + (wide ? at : at * stride);
     const int64_t rows = wide ? shorter : extent, columns = wide ? extent : shorter;
-    for (int64_t i = 0; i < rows; ++i) memcpy(copy + i * columns, strip + i * stride, (size_t)columns * sizeof(float));
+    for (int64_t i = 0; i < rows; ++i)
+      memcpy(copy + i * columns, strip + i * stride, (size_t)columns * sizeof(float));
     const View whole = {factor, shorter, 1, DType::f32}, copied = {copy, columns, 1, DType::f32};
-    chain_product(rows, columns, shorter, wide ? whole : copied, wide ? copied : whole, strip, stride, false, workspace);
+    chain_product(rows, columns, shorter, wide ? whole : copied, wide ? copied : whole, strip, stride, false,
+                  workspace);
   });
 }
 
@@ -114,7 +117,8 @@ void muon(const Launch& launch, const UpdateArgs& args) {
              [&](int64_t at, int64_t n) { return load_group(gram, DType::f32, at, n); });
     lower_product(launch, layout, gram_view, layout.shorter, square);
     complete(launch, layout.shorter, square, muon_a, [&](int64_t at, int64_t n) {
-      return fma(splat(muon_c), load_group(square, DType::f32, at, n), mul(splat(muon_b), load_group(gram, DType::f32, at, n)));
+      return fma(splat(muon_c), load_group(square, DType::f32, at, n),
+                 mul(splat(muon_b), load_group(gram, DType::f32, at, n)));
     });
     multiply_in_place(launch, layout, square, x);
   }

@@ -10,11 +10,11 @@ namespace stw::kernels {
 
 struct MuonLayout {
   int64_t rows, columns, shorter, longer;
-  bool wide;               // The rows are the shorter side.
-  int64_t tile, tiles;     // Square tiles of the products of shorter × shorter; tiles a side.
-  int64_t strip, strips;   // Of the longer side.
+  bool wide;              // The rows are the shorter side.
+  int64_t tile, tiles;    // Square tiles of the products of shorter × shorter; tiles a side.
+  int64_t strip, strips;  // Of the longer side.
   int64_t product_bytes, thread_bytes;
-  int64_t gram_at, square_at, sums_at, threads_at, bytes;   // Offsets in bytes, multiples of 64.
+  int64_t gram_at, square_at, sums_at, threads_at, bytes;  // Offsets in bytes, multiples of 64.
 };
 
 STW_INLINE int64_t muon_side(int64_t extent, int64_t parts) { return even_tile(extent, parts, muon_unit); }

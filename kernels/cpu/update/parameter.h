@@ -63,7 +63,7 @@ STW_INLINE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, int64
   }
   if (args.remainder == nullptr) return store_stochastic(args, at, f, n);
   int16_t remainder[16];
-#pragma GCC unroll 1   // If this were unrolled, g++ 12 would not vectorise it.
+#pragma GCC unroll 1  // If this were unrolled, g++ 12 would not vectorise it.
   for (int i = 0; i < 16; ++i) {
     const uint32_t bits = bits_of(f[i]);
     half[i] = nearest_half(bits);

@@ -11,15 +11,18 @@ namespace stw::kernels::cuda {
 
 static __global__ void __launch_bounds__(tile_threads) attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(float, memory);
-  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, group = args.query_heads / args.kv_heads;
-  const int64_t width = (static_cast<int64_t>(args.query_heads) + 2 * args.kv_heads) * head_dim, out_width = args.query_heads * head_dim;
+  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim,
+                group = args.query_heads / args.kv_heads;
+  const int64_t width = (static_cast<int64_t>(args.query_heads) + 2 * args.kv_heads) * head_dim,
+                out_width = args.query_heads * head_dim;
   const int64_t heads = args.samples * args.query_heads, tiles = ceil_div(rows, tile_rows);
   const int64_t tile = tiles - 1 - blockIdx.x / heads, sample = blockIdx.x % heads / args.query_heads;
   const int64_t head = blockIdx.x % args.query_heads, kv_head = head / group, top = sample * rows * width;
   HeadAttention h;
   h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
   h.keys = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + kv_head) * head_dim, width};
-  h.values = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + args.kv_heads + kv_head) * head_dim, width};
+  h.values = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + args.kv_heads + kv_head) * head_dim,
+              width};
   h.query_rows = rows;
   h.head_dim = args.head_dim;
   h.scale = args.scale;
@@ -42,7 +45,8 @@ void attention(const Launch& l, const AttentionArgs& args) {
   if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);
   const int64_t blocks = args.samples * args.query_heads * ceil_div(args.rows_per_sample, tile_rows);
-  launch(l, attention_kernel, static_cast<unsigned>(blocks), tile_threads, forward_shared_bytes(args.head_dim), args);
+  launch(l, attention_kernel, static_cast<unsigned>(blocks), tile_threads,
+         forward_shared_bytes(args.head_dim), args);
 }
 
 }  // namespace stw::kernels::cuda

@@ -16,11 +16,11 @@ struct HeadAttention {
   float scale;
   ScoreRule rule;
   bool dropped;
-  Dropout dropout;              // If `dropped`.
-  int64_t dropout_first;        // Element of (query row 0, key 0).
+  Dropout dropout;        // If `dropped`.
+  int64_t dropout_first;  // Element of (query row 0, key 0).
   Matrix out;
   int64_t out_at, out_stride;
-  float* lse;                   // (query_rows), or null.
+  float* lse;  // (query_rows), or null.
 };
 
 // Shared memory: slices, scores (tile_rows, score_stride), rescale (tile_rows), ranges (tile_rows), outputs.
@@ -38,10 +38,10 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   const int64_t stride = round_up(h.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
-  const int r = static_cast<int>(threadIdx.x) / quad;   // The row of this quad.
+  const int r = static_cast<int>(threadIdx.x) / quad;  // The row of this quad.
   const int64_t row = first + r, end = min(first + tile_rows, h.query_rows);
   const int64_t before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
-  int64_t row_start = 0, row_end = 0;                   // The keys that it sees.
+  int64_t row_start = 0, row_end = 0;  // The keys that it sees.
   if (row < h.query_rows) {
     row_start = first_key(h.rule, row);
     row_end = end_key(h.rule, row);
@@ -51,7 +51,9 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   float largest = -infinity;
   for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
-    store_scores(multiply_rows({h.queries, first, static_cast<int>(end - first), h.scale}, {h.keys, key, keys, 1.0f}, h.head_dim, slices), scores);
+    store_scores(multiply_rows({h.queries, first, static_cast<int>(end - first), h.scale},
+                               {h.keys, key, keys, 1.0f}, h.head_dim, slices),
+                 scores);
     __syncthreads();
     const Range range = {clamp_to(row_start - key, keys), clamp_to(row_end - key, keys)};
     float rescale = 1.0f;
@@ -73,7 +75,8 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
       for (int k = from; k < range.end; k += 16) {
         F16 e = exp(sub(seen(k), splat(largest)));
         sum = add(sum, e);
-        if (h.dropped) e = mul(e, dropout_factors16(h.dropout, h.dropout_first + row * h.query_rows + key + k));
+        if (h.dropped)
+          e = mul(e, dropout_factors16(h.dropout, h.dropout_first + row * h.query_rows + key + k));
         store(s + k, e);
       }
     }
@@ -82,7 +85,8 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
       ranges[r] = range;
     }
     const bool all = !__syncthreads_or(range.begin > 0 || range.end < key_block);
-    multiply_columns<false>(scores, ranges, all, rescales, {h.values, key, keys, 1.0f}, h.head_dim, slices, outputs);
+    multiply_columns<false>(scores, ranges, all, rescales, {h.values, key, keys, 1.0f}, h.head_dim, slices,
+                            outputs);
   }
   __syncthreads();
   if (row >= h.query_rows) return;

@@ -27,13 +27,15 @@ namespace {
 struct GradientHead {
   ScoreRule rule;
   HeadRows queries, keys, values, douts, outs;
-  const float* lse;             // (rows)
-  float* dots;                  // (rows)
-  int64_t dropout_first;        // Element of (query 0, key 0).
+  const float* lse;       // (rows)
+  float* dots;            // (rows)
+  int64_t dropout_first;  // Element of (query 0, key 0).
 };
 STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, float* dots, int64_t sample, int64_t head) {
-  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, kv_head = head / (args.query_heads / args.kv_heads);
-  const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
+  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim,
+                kv_head = head / (args.query_heads / args.kv_heads);
+  const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim,
+                top = sample * rows * width;
   GradientHead h;
   h.rule = score_rule(args, sample, head);
   h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
@@ -60,10 +62,12 @@ STW_DEVICE float row_dot(const GradientHead& h, int64_t row, int head_dim) {
 // 16 adjacent keys of one query, by a quad: *s becomes P∘F from the score, *d becomes dS from dout·V. Lanes
 // for which `seen` is false become 0.
 template <class Seen>
-STW_DEVICE void differentiate(const AttentionArgs& args, const GradientHead& h, const Dropout& dropout, int64_t query, int64_t key, float lse,
-                              float dot, const Seen& seen, F16* s, F16* d) {
+STW_DEVICE void differentiate(const AttentionArgs& args, const GradientHead& h, const Dropout& dropout,
+                              int64_t query, int64_t key, float lse, float dot, const Seen& seen, F16* s,
+                              F16* d) {
   F16 factor = splat(1.0f);
-  if (args.dropout > 0) factor = dropout_factors16(dropout, h.dropout_first + query * args.rows_per_sample + key);
+  if (args.dropout > 0)
+    factor = dropout_factors16(dropout, h.dropout_first + query * args.rows_per_sample + key);
   if (h.rule.slope != 0) *s = with_bias(h.rule.slope, query, key, *s);
   const F16 p = exp(sub(*s, splat(lse)));
   *d = mul(p, fma(*d, factor, splat(-dot)));
@@ -76,26 +80,31 @@ STW_DEVICE void differentiate(const AttentionArgs& args, const GradientHead& h, 
 
 // Shared memory: slices, scores and dscores (tile_rows, score_stride), ranges (tile_rows), outputs.
 inline size_t query_gradient_shared_bytes(int head_dim) {
-  return static_cast<size_t>(slices_floats + tile_rows * (2 * score_stride + 2) + outputs_floats(head_dim)) * 4;
+  return static_cast<size_t>(slices_floats + tile_rows * (2 * score_stride + 2) + outputs_floats(head_dim)) *
+         4;
 }
 
-static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_kernel(AttentionArgs args, float* dots) {
+static __global__ void __launch_bounds__(tile_threads)
+    attention_query_gradient_kernel(AttentionArgs args, float* dots) {
   STW_DYNAMIC_SHARED(float, memory);
   float* slices = memory;
   float* scores = slices + slices_floats;
   float* dscores = scores + tile_rows * score_stride;
   Range* ranges = reinterpret_cast<Range*>(dscores + tile_rows * score_stride);
   float* outputs = dscores + tile_rows * (score_stride + 2);
-  const int64_t rows = args.rows_per_sample, heads = args.samples * args.query_heads, tiles = ceil_div(rows, tile_rows);
-  const int64_t sample = blockIdx.x % heads / args.query_heads, first = (tiles - 1 - blockIdx.x / heads) * tile_rows;
+  const int64_t rows = args.rows_per_sample, heads = args.samples * args.query_heads,
+                tiles = ceil_div(rows, tile_rows);
+  const int64_t sample = blockIdx.x % heads / args.query_heads,
+                first = (tiles - 1 - blockIdx.x / heads) * tile_rows;
   const GradientHead h = gradient_head(args, dots, sample, blockIdx.x % args.query_heads);
   Dropout dropout = {};
   if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
   const int64_t stride = round_up(args.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
-  const int r = static_cast<int>(threadIdx.x) / quad;   // The row of this quad.
-  const int64_t row = first + r, end = min(first + tile_rows, rows), before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
+  const int r = static_cast<int>(threadIdx.x) / quad;  // The row of this quad.
+  const int64_t row = first + r, end = min(first + tile_rows, rows), before = first_key(h.rule, first),
+                last = end_key(h.rule, end - 1);
   const int queries = static_cast<int>(end - first);
   int64_t row_start = 0, row_end = 0;
   float lse = 0, dot = 0;
@@ -108,30 +117,42 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   }
   for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
-    store_scores(multiply_rows({h.queries, first, queries, args.scale}, {h.keys, key, keys, 1.0f}, args.head_dim, slices), scores);
-    store_scores(multiply_rows({h.douts, first, queries, 1.0f}, {h.values, key, keys, 1.0f}, args.head_dim, slices), dscores);
+    store_scores(multiply_rows({h.queries, first, queries, args.scale}, {h.keys, key, keys, 1.0f},
+                               args.head_dim, slices),
+                 scores);
+    store_scores(
+        multiply_rows({h.douts, first, queries, 1.0f}, {h.values, key, keys, 1.0f}, args.head_dim, slices),
+        dscores);
     __syncthreads();
     const Range range = {clamp_to(row_start - key, keys), clamp_to(row_end - key, keys)};
     for (int k = range.begin / 16 * 16; k < range.end; k += 16) {
       F16 s = load(scores + r * score_stride + k), d = load(dscores + r * score_stride + k);
-      differentiate(args, h, dropout, row, key + k, lse, dot, [&](int lane) { return k + lane >= range.begin && k + lane < range.end; }, &s, &d);
+      differentiate(
+          args, h, dropout, row, key + k, lse, dot,
+          [&](int lane) { return k + lane >= range.begin && k + lane < range.end; }, &s, &d);
       store(dscores + r * score_stride + k, d);
     }
     if (first_lane() == 0) ranges[r] = range;
     const bool all = !__syncthreads_or(range.begin > 0 || range.end < key_block);
-    multiply_columns<false>(dscores, ranges, all, nullptr, {h.keys, key, keys, 1.0f}, args.head_dim, slices, outputs);
+    multiply_columns<false>(dscores, ranges, all, nullptr, {h.keys, key, keys, 1.0f}, args.head_dim, slices,
+                            outputs);
   }
   __syncthreads();
-  if (row < rows) store_output_row(outputs + r * stride, args.scale, args.head_dim, args.dqkv, h.queries.at + row * h.queries.stride);
+  if (row < rows)
+    store_output_row(outputs + r * stride, args.scale, args.head_dim, args.dqkv,
+                     h.queries.at + row * h.queries.stride);
 }
 
 // Shared memory: slices, scores and dscores (key_block, transposed_score_stride), ranges (tile_rows), seen
 // (key_block), outputs of keys and of values. The columns are 64 queries.
 inline size_t key_gradient_shared_bytes(int head_dim) {
-  return static_cast<size_t>(slices_floats + 2 * key_block * transposed_score_stride + 2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) * 4;
+  return static_cast<size_t>(slices_floats + 2 * key_block * transposed_score_stride +
+                             2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) *
+         4;
 }
 
-static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_kernel(AttentionArgs args, float* dots) {
+static __global__ void __launch_bounds__(tile_threads)
+    attention_key_gradient_kernel(AttentionArgs args, float* dots) {
   STW_DYNAMIC_SHARED(float, memory);
   float* slices = memory;
   float* scores = slices + slices_floats;
@@ -142,8 +163,10 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   float* dkeys = reinterpret_cast<float*>(seen_keys + key_block);
   const int64_t stride = round_up(args.head_dim, output_columns);
   float* dvalues = dkeys + tile_rows * stride;
-  const int64_t rows = args.rows_per_sample, heads = args.samples * args.kv_heads, group = args.query_heads / args.kv_heads;
-  const int64_t sample = blockIdx.x % heads / args.kv_heads, kv_head = blockIdx.x % args.kv_heads, key = blockIdx.x / heads * tile_rows;
+  const int64_t rows = args.rows_per_sample, heads = args.samples * args.kv_heads,
+                group = args.query_heads / args.kv_heads;
+  const int64_t sample = blockIdx.x % heads / args.kv_heads, kv_head = blockIdx.x % args.kv_heads,
+                key = blockIdx.x / heads * tile_rows;
   const int keys = static_cast<int>(min(static_cast<int64_t>(tile_rows), rows - key));
   Dropout dropout = {};
   if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
@@ -152,13 +175,17 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   for (int64_t member = 0; member < group; ++member) {
     const GradientHead h = gradient_head(args, dots, sample, kv_head * group + member);
     for (int64_t query = first_row(h.rule, key); query < rows; query += key_block) {
-      if (first_key(h.rule, query) >= key + keys) break;   // Later rows see none of the keys.
+      if (first_key(h.rule, query) >= key + keys) break;  // Later rows see none of the keys.
       const int queries = static_cast<int>(min(static_cast<int64_t>(key_block), rows - query));
-      const SomeRows query_rows = {h.queries, query, queries, args.scale}, dout_rows = {h.douts, query, queries, 1.0f};
-      store_scores_transposed(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);
-      store_scores_transposed(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices), dscores);
+      const SomeRows query_rows = {h.queries, query, queries, args.scale},
+                     dout_rows = {h.douts, query, queries, 1.0f};
+      store_scores_transposed(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices),
+                              scores);
+      store_scores_transposed(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices),
+                              dscores);
       for (int i = static_cast<int>(threadIdx.x); i < queries; i += tile_threads)
-        seen_keys[i] = {static_cast<int>(first_key(h.rule, query + i) - key), static_cast<int>(end_key(h.rule, query + i) - key)};
+        seen_keys[i] = {static_cast<int>(first_key(h.rule, query + i) - key),
+                        static_cast<int>(end_key(h.rule, query + i) - key)};
       __syncthreads();
       Range range = {0, key_block};
       if (static_cast<int>(threadIdx.x) < tile_rows) {
@@ -168,13 +195,17 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
         while (range.end > range.begin && seen_keys[range.end - 1].begin > k) --range.end;
         ranges[k] = range;
       }
-      for (int task = static_cast<int>(threadIdx.x) / quad; task < queries * (tile_rows / 16); task += tile_threads / quad) {
+      for (int task = static_cast<int>(threadIdx.x) / quad; task < queries * (tile_rows / 16);
+           task += tile_threads / quad) {
         const int q = task / (tile_rows / 16), k = task % (tile_rows / 16) * 16;
         float* at = scores + q * transposed_score_stride + k;
         float* dat = dscores + q * transposed_score_stride + k;
         F16 s = load(at), d = load(dat);
-        const auto seen = [&](int lane) { return k + lane < keys && k + lane >= seen_keys[q].begin && k + lane < seen_keys[q].end; };
-        differentiate(args, h, dropout, query + q, key + k, h.lse[query + q], h.dots[query + q], seen, &s, &d);
+        const auto seen = [&](int lane) {
+          return k + lane < keys && k + lane >= seen_keys[q].begin && k + lane < seen_keys[q].end;
+        };
+        differentiate(args, h, dropout, query + q, key + k, h.lse[query + q], h.dots[query + q], seen, &s,
+                      &d);
         store(at, s);
         store(dat, d);
       }
@@ -188,7 +219,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   const int k = static_cast<int>(threadIdx.x) / quad;
   if (k >= keys) return;
   store_output_row(dkeys + k * stride, 1.0f, args.head_dim, args.dqkv, h.keys.at + (key + k) * h.keys.stride);
-  store_output_row(dvalues + k * stride, 1.0f, args.head_dim, args.dqkv, h.values.at + (key + k) * h.values.stride);
+  store_output_row(dvalues + k * stride, 1.0f, args.head_dim, args.dqkv,
+                   h.values.at + (key + k) * h.values.stride);
 }
 
 void attention_gradient(const Launch& l, const AttentionArgs& args) {
@@ -202,8 +234,8 @@ void attention_gradient(const Launch& l, const AttentionArgs& args) {
   const int64_t tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_query_gradient_kernel, static_cast<unsigned>(tiles * args.query_heads), tile_threads,
          query_gradient_shared_bytes(args.head_dim), args, dots);
-  launch(l, attention_key_gradient_kernel, static_cast<unsigned>(tiles * args.kv_heads), tile_threads, key_gradient_shared_bytes(args.head_dim),
-         args, dots);
+  launch(l, attention_key_gradient_kernel, static_cast<unsigned>(tiles * args.kv_heads), tile_threads,
+         key_gradient_shared_bytes(args.head_dim), args, dots);
 }
 
 }  // namespace stw::kernels::cuda

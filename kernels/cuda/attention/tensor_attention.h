@@ -17,7 +17,8 @@ inline constexpr float log_of_2 = 0.693147181f;
 // Whether the tensor-core kernels support this attention; the kernels with the CPU's bits do the rest.
 // Depends on shapes and types alone, so that the same plan always uses the same kernel.
 inline bool tensor_cores_take(const AttentionArgs& args) {
-  return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && is_tensor_head(args.head_dim);
+  return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 &&
+         args.out.dtype == args.qkv.dtype && is_tensor_head(args.head_dim);
 }
 inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
@@ -25,10 +26,16 @@ inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
 void tensor_attention(const Launch& l, const AttentionArgs& args);
 // What the gradient of queries stores for the gradient of keys, for every query: log2(e)·lse, for fast_exp2,
 // and rowsum(dout ∘ out).
-struct QueryStatistics { float *lse, *dots; };   // (samples, query_heads, rows_per_sample) each.
+struct QueryStatistics {
+  float *lse, *dots;
+};  // (samples, query_heads, rows_per_sample) each.
 void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics);
 
-template <DType t, int n> struct TensorInstance { static constexpr DType dtype = t; static constexpr int depth = n; };
+template <DType t, int n>
+struct TensorInstance {
+  static constexpr DType dtype = t;
+  static constexpr int depth = n;
+};
 // body(instance) for operands of this type and head_dim.
 template <class Body>
 void for_tensor_instance(DType dtype, int head_dim, const Body& body) {
@@ -43,31 +50,49 @@ void for_tensor_instance(DType dtype, int head_dim, const Body& body) {
   else with_depth(StoredAs<DType::bf16>{});
 }
 
-template <int depth> inline constexpr int tile_stride = depth + 8;   // Elements.
-template <int depth> inline constexpr size_t tile_bytes(int rows) { return static_cast<size_t>(rows) * tile_stride<depth> * 2; }
+template <int depth>
+inline constexpr int tile_stride = depth + 8;  // Elements.
+template <int depth>
+inline constexpr size_t tile_bytes(int rows) {
+  return static_cast<size_t>(rows) * tile_stride<depth> * 2;
+}
 
 // A head's rows: row r starts at element r·stride of data.
-struct HalfRows { const uint16_t* data; int64_t stride; };
-STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { return {static_cast<const uint16_t*>(data) + at, stride}; }
+struct HalfRows {
+  const uint16_t* data;
+  int64_t stride;
+};
+STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) {
+  return {static_cast<const uint16_t*>(data) + at, stride};
+}
 
 // The documents of a sample: as in AttentionArgs, from the first row of the sample on.
-struct Documents { const int32_t *positions, *following; };
+struct Documents {
+  const int32_t *positions, *following;
+};
 STW_DEVICE Documents documents_of(const AttentionArgs& args, int64_t sample) {
   const int64_t first = sample * args.rows_per_sample;
-  return {args.position_ids == nullptr ? nullptr : args.position_ids + first, args.following == nullptr ? nullptr : args.following + first};
+  return {args.position_ids == nullptr ? nullptr : args.position_ids + first,
+          args.following == nullptr ? nullptr : args.following + first};
 }
 // A segment: the rows of a tile that belong to one document, [begin, end), and the rule within that document.
 // A block works on one segment after the other. Rows of two documents never share a product: the zeros of a
 // mask would not stop a NaN of the other document. Rows of a sample are counted in 32 bits to save registers.
-struct Segment { int begin, end; DocumentRule<int> rule; };
-STW_DEVICE Segment segment_at(const AttentionArgs& args, const Documents& documents, int row, int tile_end, int rows, int window) {
+struct Segment {
+  int begin, end;
+  DocumentRule<int> rule;
+};
+STW_DEVICE Segment segment_at(const AttentionArgs& args, const Documents& documents, int row, int tile_end,
+                              int rows, int window) {
   const int end = document_end(documents.positions, documents.following, row, rows);
   const int begin = documents.positions == nullptr ? 0 : row - documents.positions[row];
   return {row, tile_end < end ? tile_end : end, {begin, end, window, args.causal}};
 }
 // The first row of the document's block that contains `row`. So blocks lie alike in every document, wherever
 // it begins.
-STW_DEVICE int block_with(const DocumentRule<int>& rule, int row, int block) { return rule.begin + (row - rule.begin) / block * block; }
+STW_DEVICE int block_with(const DocumentRule<int>& rule, int row, int block) {
+  return rule.begin + (row - rule.begin) / block * block;
+}
 
 // ALiBi's slope for scores that are not yet multiplied by the scale; 0: none.
 STW_DEVICE float unscaled_slope(const AttentionArgs& args, int64_t head) {
@@ -82,7 +107,8 @@ STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, i
   STW_ROLLED for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
     const int row = task / pieces, column = task % pieces * 8;
     uint16_t* to = tile + row * tile_stride<depth> + column;
-    if (first + row >= begin && first + row < end && column < head_dim) copy_async16(to, from.data + (first + row) * from.stride + column);
+    if (first + row >= begin && first + row < end && column < head_dim)
+      copy_async16(to, from.data + (first + row) * from.stride + column);
     else store_vector(to, uint4{0, 0, 0, 0});
   }
 }
@@ -100,18 +126,21 @@ STW_DEVICE void load_left(uint32_t (&a)[4], const uint16_t* tile, int row, int c
 template <int depth>
 STW_DEVICE void load_right(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4(b, tile + ((l / 16 * 8 + l % 8) * tile_stride<depth> + l / 8 % 2 * 8) + (row * tile_stride<depth> + column));
+  load_matrix4(b, tile + ((l / 16 * 8 + l % 8) * tile_stride<depth> + l / 8 % 2 * 8) +
+                      (row * tile_stride<depth> + column));
 }
 // Two right operands whose depth runs along the tile's rows: b[0], b[1] hold its first eight columns, b[2],
 // b[3] the others.
 template <int depth>
 STW_DEVICE void load_right_transposed(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4_transposed(b, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
+  load_matrix4_transposed(
+      b, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
 }
 // d[0], d[1] (16 × 8 each) += a · the two right operands.
 template <DType dtype>
-STW_DEVICE void multiply_add_two(float (&d0)[4], float (&d1)[4], const uint32_t (&a)[4], const uint32_t (&b)[4]) {
+STW_DEVICE void multiply_add_two(float (&d0)[4], float (&d1)[4], const uint32_t (&a)[4],
+                                 const uint32_t (&b)[4]) {
   multiply_add<dtype>(d0, a, {b[0], b[1]});
   multiply_add<dtype>(d1, a, {b[2], b[3]});
 }
@@ -132,28 +161,26 @@ STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2
 template <bool of_keys, int fragments>
 STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int other) {
   const float sign = of_keys ? -slope : slope;
-  STW_UNROLL for (int n = 0; n < fragments; ++n)
-    STW_UNROLL for (int e = 0; e < 4; ++e)
-      s[n][e] = fma1(sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)), s[n][e]);
+  STW_UNROLL for (int n = 0; n < fragments; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] = fma1(
+      sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)), s[n][e]);
 }
 
 // Stores 16 rows of accumulators, multiplied by a factor for each half of the rows and rounded, to those of
 // rows [row, row + 16) that lie in [begin, end). A quad holds 32 adjacent columns in four accumulators and
 // transposes them in groups of eight: a thread stores 16 bytes, a quad whole sectors.
 template <DType dtype, int depth>
-STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int row,
-                                   int begin, int end, int head_dim) {
+STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data,
+                                   int64_t at, int64_t stride, int row, int begin, int end, int head_dim) {
   auto* to = static_cast<uint16_t*>(data) + at;
-  STW_UNROLL for (int four = 0; four < depth / 8; four += 4)
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      Philox4 words;
-      STW_UNROLL for (int n = 0; n < 4; ++n)
-        words.w[n] = pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
-      words = transposed_in_quad(words);
-      const int r = row + accumulator_row(2 * half), column = 8 * (four + lane_of_warp() % 4);
-      if (r >= begin && r < end && column < head_dim)
-        store_global16(to + r * stride + column, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
-    }
+  STW_UNROLL for (int four = 0; four < depth / 8; four += 4) STW_UNROLL for (int half = 0; half < 2; ++half) {
+    Philox4 words;
+    STW_UNROLL for (int n = 0; n < 4; ++n) words.w[n] =
+        pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
+    words = transposed_in_quad(words);
+    const int r = row + accumulator_row(2 * half), column = 8 * (four + lane_of_warp() % 4);
+    if (r >= begin && r < end && column < head_dim)
+      store_global16(to + r * stride + column, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
+  }
 }
 
 // ---- statistics of queries, for the gradient
@@ -162,12 +189,15 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
 template <int others>
 STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int rows, float* to) {
   const int thread = static_cast<int>(threadIdx.x), row = thread % others;
-  if (thread < 2 * others) copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
+  if (thread < 2 * others)
+    copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
 }
 // rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes,
 // like an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands
 // are 16 columns of both, as in load_left.
-struct RowDots { float lanes[2][4]; };
+struct RowDots {
+  float lanes[2][4];
+};
 template <DType dtype>
 STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {
   STW_UNROLL for (int i = 0; i < 4; ++i) {
@@ -195,7 +225,8 @@ STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, flo
   }
 }
 // Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head has number `at`.
-STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp_row, int begin, int end, float (&lse)[2], const float (&dots)[2]) {
+STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp_row, int begin, int end,
+                                 float (&lse)[2], const float (&dots)[2]) {
   STW_UNROLL for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
     lse[half] *= log2_of_e;
@@ -228,29 +259,37 @@ STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const El
 }
 // Rows are queries, 8·n + accumulator_column are keys. The eight keys of both halves take four blocks, one
 // for each thread of a quad.
-STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t rows, int64_t first_row, int key) {
-  const auto element_of = [&](int n, int e) { return (first_row + accumulator_row(e)) * rows + key + 8 * n + accumulator_column(e); };
+STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t rows, int64_t first_row,
+                                    int key) {
+  const auto element_of = [&](int n, int e) {
+    return (first_row + accumulator_row(e)) * rows + key + 8 * n + accumulator_column(e);
+  };
   if (rows % 4 != 0 || key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
   const int lane = lane_of_warp(), in_quad = lane % 4;
   uint32_t bits = 0;
   STW_ROLLED for (int n = 0; n < accumulators; ++n) {
-    const uint32_t kept = kept_of_block(d, (first_row + lane / 4 + in_quad / 2 * 8) * rows + key + 8 * n + in_quad % 2 * 4);
-    STW_UNROLL for (int half = 0; half < 2; ++half)
-      bits |= (__shfl_sync(all_lanes, kept, lane - in_quad + 2 * half + in_quad / 2) >> 2 * (in_quad % 2) & 3u) << (4 * n + 2 * half);
+    const uint32_t kept =
+        kept_of_block(d, (first_row + lane / 4 + in_quad / 2 * 8) * rows + key + 8 * n + in_quad % 2 * 4);
+    STW_UNROLL for (int half = 0; half < 2; ++half) bits |=
+        (__shfl_sync(all_lanes, kept, lane - in_quad + 2 * half + in_quad / 2) >> 2 * (in_quad % 2) & 3u)
+        << (4 * n + 2 * half);
   }
   return bits;
 }
 // Rows are keys, columns are queries. Four lanes with adjacent keys need the same four blocks, one for each
 // element.
-STW_DEVICE uint32_t kept_of_keys(const Dropout& d, int accumulators, int64_t rows, int64_t first_query, int first_key) {
-  const auto element_of = [&](int n, int e) { return (first_query + 8 * n + accumulator_column(e)) * rows + first_key + accumulator_row(e); };
+STW_DEVICE uint32_t kept_of_keys(const Dropout& d, int accumulators, int64_t rows, int64_t first_query,
+                                 int first_key) {
+  const auto element_of = [&](int n, int e) {
+    return (first_query + 8 * n + accumulator_column(e)) * rows + first_key + accumulator_row(e);
+  };
   if (rows % 4 != 0 || first_key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
   const int lane = lane_of_warp(), neighbour = lane / 4 % 4;
   uint32_t bits = 0;
   STW_ROLLED for (int n = 0; n < accumulators; ++n) {
     const uint32_t kept = kept_of_block(d, element_of(n, neighbour) - neighbour);
-    STW_UNROLL for (int e = 0; e < 4; ++e)
-      bits |= (__shfl_sync(all_lanes, kept, lane + 4 * (e - neighbour)) >> neighbour & 1u) << (4 * n + e);
+    STW_UNROLL for (int e = 0; e < 4; ++e) bits |=
+        (__shfl_sync(all_lanes, kept, lane + 4 * (e - neighbour)) >> neighbour & 1u) << (4 * n + e);
   }
   return bits;
 }

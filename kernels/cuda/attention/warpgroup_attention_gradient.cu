@@ -16,35 +16,47 @@ namespace stw::kernels::cuda {
 template <int head_dim, bool is_of_keys, bool with_dropout>
 struct GradientTiles {
   static constexpr bool of_keys = is_of_keys, dropped = with_dropout;
-  static constexpr int depth = head_dim, others = 64, threads = 2 * warpgroup_threads, rows = 2 * warpgroup_rows;
-  static constexpr int own_size = rows * depth, other_size = others * depth;   // Elements.
-  static constexpr size_t shared_bytes = (2 * own_size + 4 * other_size) * sizeof(uint16_t) + 4 * others * sizeof(float) + aligning_bytes;
+  static constexpr int depth = head_dim, others = 64, threads = 2 * warpgroup_threads,
+                       rows = 2 * warpgroup_rows;
+  static constexpr int own_size = rows * depth, other_size = others * depth;  // Elements.
+  static constexpr size_t shared_bytes =
+      (2 * own_size + 4 * other_size) * sizeof(uint16_t) + 4 * others * sizeof(float) + aligning_bytes;
 };
 
 template <class T, DType dtype>
-static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kernel(AttentionArgs args, QueryStatistics all_statistics) {
+static __global__ void __launch_bounds__(T::threads, 1)
+    warpgroup_gradient_kernel(AttentionArgs args, QueryStatistics all_statistics) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr bool of_keys = T::of_keys;
   constexpr int fragments = T::others / 8, depth = T::depth;
   constexpr bool unrolled = !of_keys || depth == 64;
-  uint16_t* const own_s = aligned_tile(memory);           // Rows of Q, or of K.
-  uint16_t* const own_d = own_s + T::own_size;            // Rows of dout, or of V.
-  uint16_t* const others = own_d + T::own_size;           // Two stages of (K, V), or of (Q, dout).
+  uint16_t* const own_s = aligned_tile(memory);  // Rows of Q, or of K.
+  uint16_t* const own_d = own_s + T::own_size;   // Rows of dout, or of V.
+  uint16_t* const others = own_d + T::own_size;  // Two stages of (K, V), or of (Q, dout).
   // Kernel of keys: two stages of the others' lse and dots.
   float* const statistics = reinterpret_cast<float*>(others + 4 * T::other_size);
-  const int block_index = static_cast<int>(blockIdx.x), count = static_cast<int>(args.rows_per_sample), group = args.query_heads / args.kv_heads;
-  const int own_heads = of_keys ? args.kv_heads : args.query_heads, heads = static_cast<int>(args.samples) * own_heads;
-  const int sample = block_index % heads / own_heads, own_head = block_index % own_heads, tiles = (count + T::rows - 1) / T::rows;
+  const int block_index = static_cast<int>(blockIdx.x), count = static_cast<int>(args.rows_per_sample),
+            group = args.query_heads / args.kv_heads;
+  const int own_heads = of_keys ? args.kv_heads : args.query_heads,
+            heads = static_cast<int>(args.samples) * own_heads;
+  const int sample = block_index % heads / own_heads, own_head = block_index % own_heads,
+            tiles = (count + T::rows - 1) / T::rows;
   const int first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
   const int out_width = args.query_heads * depth, width = out_width + 2 * args.kv_heads * depth;
   const int64_t rows = args.rows_per_sample, top = sample * rows * width;
   // In causal attention, the first keys and the last queries have the most work; they go first.
   const int first = (of_keys ? block_index / heads : tiles - 1 - block_index / heads) * T::rows;
-  const auto queries_of = [&](int head) { return static_cast<const uint16_t*>(args.qkv.data) + top + head * depth; };
-  const auto douts_of = [&](int head) { return static_cast<const uint16_t*>(args.dout.data) + sample * rows * out_width + head * depth; };
+  const auto queries_of = [&](int head) {
+    return static_cast<const uint16_t*>(args.qkv.data) + top + head * depth;
+  };
+  const auto douts_of = [&](int head) {
+    return static_cast<const uint16_t*>(args.dout.data) + sample * rows * out_width + head * depth;
+  };
   const auto keys = [&] { return queries_of(args.query_heads + kv_head); };
   const auto values = [&] { return queries_of(args.query_heads + args.kv_heads + kv_head); };
-  const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) { copy_rows<T::threads, depth, T::rows>(head, stride, first, count, to); };
+  const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) {
+    copy_rows<T::threads, depth, T::rows>(head, stride, first, count, to);
+  };
   // All rows at once, of whatever document: the rows of a product are independent.
   copy_own(of_keys ? keys() : queries_of(own_head), width, own_s);
   copy_own(of_keys ? values() : douts_of(own_head), of_keys ? width : out_width, own_d);
@@ -62,11 +74,15 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     // The others that a row meets, [begin_of, end_of): the keys that a query sees, the queries that see a
     // key. Windows are not supported here.
     const auto begin_of = [&](int own_row) { return of_keys ? first_row(rule, own_row) : rule.begin; };
-    const auto end_of = [&](int own_row) { return of_keys ? end_row(rule, own_row) : end_key(rule, own_row); };
+    const auto end_of = [&](int own_row) {
+      return of_keys ? end_row(rule, own_row) : end_key(rule, own_row);
+    };
     const int others_first = begin_of(segment.begin), others_end = end_of(segment.end - 1);
     // A stage is T::others rows from `at` of one query head. After the last stage of a head follows the next
     // head's first.
-    struct Stage { int head, at, parity; };
+    struct Stage {
+      int head, at, parity;
+    };
     const auto next_stage = [&](Stage s) {
       s.at += T::others;
       s.parity ^= 1;
@@ -76,24 +92,29 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     const int heads_end = of_keys ? first_head + group : first_head + 1;
     const auto copy_stage = [&](Stage stage) {
       uint16_t* const to = others + stage.parity * 2 * T::other_size;
-      copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? queries_of(stage.head) : keys(), width, stage.at, others_end, to);
-      copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? douts_of(stage.head) : values(), of_keys ? out_width : width, stage.at, others_end, to + T::other_size);
+      copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? queries_of(stage.head) : keys(), width,
+                                                        stage.at, others_end, to);
+      copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? douts_of(stage.head) : values(),
+                                                        of_keys ? out_width : width, stage.at, others_end,
+                                                        to + T::other_size);
       if constexpr (of_keys)
-        copy_statistics<T::others>(all_statistics, static_cast<int64_t>(sample * args.query_heads + stage.head) * rows + stage.at, others_end - stage.at,
-                                   statistics + stage.parity * 2 * T::others);
+        copy_statistics<T::others>(
+            all_statistics, static_cast<int64_t>(sample * args.query_heads + stage.head) * rows + stage.at,
+            others_end - stage.at, statistics + stage.parity * 2 * T::others);
       commit_copies();
     };
     // Kernel of queries: rows of out, in the place of the second stage.
     uint16_t* const outs = others + 2 * T::other_size;
     if constexpr (!of_keys) {
       static_assert(T::own_size == 2 * T::other_size);
-      copy_own(static_cast<const uint16_t*>(args.out.data) + sample * rows * out_width + own_head * depth, out_width, outs);
+      copy_own(static_cast<const uint16_t*>(args.out.data) + sample * rows * out_width + own_head * depth,
+               out_width, outs);
       commit_copies();
     }
     Stage stage = {first_head, others_first, 0};
     copy_stage(stage);
 
-    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // Kernel of queries: rows lane / 4 and lane / 4 + 8.
+    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};  // Kernel of queries: rows lane / 4 and lane / 4 + 8.
     if constexpr (!of_keys) {
       const int64_t head_row = static_cast<int64_t>(sample * args.query_heads + own_head) * rows;
       load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own_lse);
@@ -111,8 +132,8 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       for (int half = 0; half < 2; ++half) own_dot[half] = folded(sums.lanes[half]);
       share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own_lse, own_dot);
     }
-    float sum_s[depth / 8][4] = {};                    // dQ or dK.
-    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV.
+    float sum_s[depth / 8][4] = {};                // dQ or dK.
+    float sum_d[of_keys ? depth / 8 : 1][4] = {};  // dV.
     float slope = 0;
     // The others that all rows of a warp meet. Most stages lie within it and need no mask. With a bias, no
     // stage counts as inside. Results of rows outside this document are not stored.
@@ -121,8 +142,9 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     STW_ROLLED
     for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
-      meet_for_products();   // This stage has arrived, and all threads have finished with the one before.
-      const uint32_t other_s = shared_address(others + stage.parity * 2 * T::other_size), other_d = other_s + T::other_size * sizeof(uint16_t);
+      meet_for_products();  // This stage has arrived, and all threads have finished with the one before.
+      const uint32_t other_s = shared_address(others + stage.parity * 2 * T::other_size),
+                     other_d = other_s + T::other_size * sizeof(uint16_t);
       const float* const other_lse = statistics + stage.parity * 2 * T::others;
       const float* const other_dot = other_lse + T::others;
       float s[fragments][4], d[fragments][4];
@@ -135,7 +157,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       const Stage coming = next_stage(stage);
       if (coming.head < heads_end) copy_stage(coming);
       const int at = stage.at;
-      wait_products<1>();   // The scores.
+      wait_products<1>();  // The scores.
       products_are_done(s);
       if ((of_keys && at < met_begin) || at + T::others > met_end) {
         if (args.alibi_root != 0) {
@@ -151,29 +173,29 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
           ends[half] = (end < others_end ? end : others_end) - at;
         }
         STW_UNROLL
-        for (int n = 0; n < fragments; ++n)
-          STW_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int other = 8 * n + accumulator_column(e);
-            if (other < begins[e / 2] || other >= ends[e / 2]) s[n][e] = -infinity;
-          }
+        for (int n = 0; n < fragments; ++n) STW_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int other = 8 * n + accumulator_column(e);
+          if (other < begins[e / 2] || other >= ends[e / 2]) s[n][e] = -infinity;
+        }
       }
       STW_UNROLL
-      for (int n = 0; n < fragments; ++n)
-        STW_UNROLL
-        for (int e = 0; e < 4; ++e) s[n][e] = fast_exp2(fma1(s[n][e], factor, -(of_keys ? other_lse[8 * n + accumulator_column(e)] : own_lse[e / 2])));
+      for (int n = 0; n < fragments; ++n) STW_UNROLL
+      for (int e = 0; e < 4; ++e)
+        s[n][e] = fast_exp2(
+            fma1(s[n][e], factor, -(of_keys ? other_lse[8 * n + accumulator_column(e)] : own_lse[e / 2])));
       wait_products<0>();
       products_are_done(d);
       // P becomes P·F and d becomes dS, where F holds dropout's factors.
       const auto differentiate = [&](auto factor_of) {
         STW_UNROLL
-        for (int n = 0; n < fragments; ++n)
-          STW_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float f = factor_of(4 * n + e);
-            d[n][e] = s[n][e] * fma1(d[n][e], f, -(of_keys ? other_dot[8 * n + accumulator_column(e)] : own_dot[e / 2]));
-            if constexpr (of_keys) s[n][e] *= f;
-          }
+        for (int n = 0; n < fragments; ++n) STW_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const float f = factor_of(4 * n + e);
+          d[n][e] = s[n][e] *
+                    fma1(d[n][e], f, -(of_keys ? other_dot[8 * n + accumulator_column(e)] : own_dot[e / 2]));
+          if constexpr (of_keys) s[n][e] *= f;
+        }
       };
       if constexpr (T::dropped) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
@@ -199,20 +221,26 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
     const int top_row = forgotten(warp_row);
     const int64_t at = top + (of_keys ? out_width + kv_head * depth : own_head * depth);
-    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, top_row, segment.begin, segment.end, depth);
+    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, top_row, segment.begin,
+                                     segment.end, depth);
     if constexpr (of_keys)
-      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * depth, width, top_row, segment.begin, segment.end, depth);
-    __syncthreads();   // All threads have finished with the tiles.
+      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * depth, width, top_row,
+                                       segment.begin, segment.end, depth);
+    __syncthreads();  // All threads have finished with the tiles.
   }
 }
 
-void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics) {
-  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data) |
-          reinterpret_cast<uintptr_t>(args.out.data)) % 16 == 0);
+void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args,
+                                  const QueryStatistics& statistics) {
+  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) |
+          reinterpret_cast<uintptr_t>(args.dqkv.data) | reinterpret_cast<uintptr_t>(args.out.data)) %
+             16 ==
+         0);
   const auto in_tiles = [&](auto t, auto stored, int heads) {
     using T = decltype(t);
     const int64_t blocks = args.samples * heads * ceil_div(args.rows_per_sample, T::rows);
-    launch(l, warpgroup_gradient_kernel<T, stored.dtype>, static_cast<unsigned>(blocks), T::threads, T::shared_bytes, args, statistics);
+    launch(l, warpgroup_gradient_kernel<T, stored.dtype>, static_cast<unsigned>(blocks), T::threads,
+           T::shared_bytes, args, statistics);
   };
   const auto of_type = [&](auto stored) {
     const auto of_both = [&](auto of_queries, auto of_keys) {

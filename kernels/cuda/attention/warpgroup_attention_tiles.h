@@ -7,12 +7,15 @@
 namespace stw::kernels::cuda {
 
 inline constexpr int warpgroup_threads = 128, warpgroup_rows = 64;
-inline constexpr int line_columns = 64, line_chunks = 8, atom_rows = 8, part_steps = line_columns / product_step;
+inline constexpr int line_columns = 64, line_chunks = 8, atom_rows = 8,
+                     part_steps = line_columns / product_step;
 inline constexpr uint32_t line_bytes = line_columns * sizeof(uint16_t), eight_rows = atom_rows * line_bytes;
 
 // The first tile begins at an atom. Allocate this many extra bytes for the alignment.
 inline constexpr size_t aligning_bytes = eight_rows;
-STW_DEVICE uint16_t* aligned_tile(uint16_t* memory) { return memory + (eight_rows - shared_address(memory) % eight_rows) % eight_rows / sizeof(uint16_t); }
+STW_DEVICE uint16_t* aligned_tile(uint16_t* memory) {
+  return memory + (eight_rows - shared_address(memory) % eight_rows) % eight_rows / sizeof(uint16_t);
+}
 
 // Copies rows [first, first + rows) of a head, whose row 0 is at `head`, to a tile, asynchronously. Rows from
 // `end` on become 0. Not unrolled, because its addresses take registers.
@@ -24,7 +27,8 @@ STW_DEVICE void copy_rows(const uint16_t* head, int stride, int first, int end, 
   const int thread = static_cast<int>(threadIdx.x), c = thread % chunks;
   int row = thread / chunks;
   const uint16_t* p = head + static_cast<int64_t>(first + row) * stride + c * 8;
-  uint16_t* to = tile + c / line_chunks * (rows * line_columns) + row * line_columns + (c % line_chunks ^ row % atom_rows) * 8;
+  uint16_t* to = tile + c / line_chunks * (rows * line_columns) + row * line_columns +
+                 (c % line_chunks ^ row % atom_rows) * 8;
   const auto copy = [&](int i) {
     copy_async16_or_zeros(to + i * further * line_columns, p, first + row < end);
     row += further, p += further * stride;
@@ -52,10 +56,13 @@ STW_DEVICE void multiply_rows_async(float (&s)[b_rows / 8][4], uint32_t a, uint3
 }
 // sum (64, depth) += p (64, b_rows) · tile b (b_rows, depth). A warp has its rows of p in registers.
 template <DType dtype, int depth, int b_rows>
-STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4], const uint32_t (&p)[b_rows / product_step][4], uint32_t b) {
+STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4],
+                                       const uint32_t (&p)[b_rows / product_step][4], uint32_t b) {
   STW_UNROLL
   for (uint32_t step = 0; step < b_rows / product_step; ++step)
-    multiply_add_async<dtype, true>(sum, p[step], matrix_after(matrix_at(b, b_rows * line_bytes, eight_rows), step * product_step * line_bytes));
+    multiply_add_async<dtype, true>(
+        sum, p[step],
+        matrix_after(matrix_at(b, b_rows * line_bytes, eight_rows), step * product_step * line_bytes));
 }
 
 // The left operand, as in load_left: 16 columns from 16·step on and 16 rows from `row` on of a tile of `rows`
@@ -63,7 +70,8 @@ STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4], const uint32_
 template <int rows>
 STW_DEVICE void load_left_of_lines(uint32_t (&a)[4], const uint16_t* tile, int row, int step) {
   const int l = lane_of_warp(), r = row + l % 16, chunk = step % part_steps * 2 + l / 16;
-  load_matrix4(a, tile + step / part_steps * (rows * line_columns) + r * line_columns + (chunk ^ r % atom_rows) * 8);
+  load_matrix4(
+      a, tile + step / part_steps * (rows * line_columns) + r * line_columns + (chunk ^ r % atom_rows) * 8);
 }
 
 // Rounded accumulators are the rows of the second product.

@@ -13,7 +13,9 @@ namespace stw::kernels::cuda {
 STW_DEVICE float falling_sigmoid_of_power1(float x) { return approximate_inverse(1.0f + fast_exp2(x)); }
 
 inline constexpr float falling_linear = -linear_term * log2_of_e, falling_cubic = -cubic_term * log2_of_e;
-STW_DEVICE float fast_gelu1(float x) { return x * falling_sigmoid_of_power1(x * fma1(x * x, falling_cubic, falling_linear)); }
+STW_DEVICE float fast_gelu1(float x) {
+  return x * falling_sigmoid_of_power1(x * fma1(x * x, falling_cubic, falling_linear));
+}
 
 // s + s·(1 - s)·x·(linear + 3·cubic·x²): in fp32 it is 1 from 6 on, and 0 where s is 0, which is so below
 // -10.5. Between these limits, the last three factors are at most 56, and near 1 they multiply the unit's
@@ -27,7 +29,9 @@ STW_DEVICE float fast_gelu_gradient1(float x) {
 STW_DEVICE float fast_sigmoid1(float x) { return falling_sigmoid_of_power1(x * -log2_of_e); }
 STW_DEVICE float fast_swiglu1(float gate, float up) { return gate * fast_sigmoid1(gate) * up; }
 // s·(1 + gate·(1 - s)) is 1 in fp32 from 20 on. Beyond, `gate` would multiply an error of s.
-struct FastSwigluGradient1 { float gate, up; };
+struct FastSwigluGradient1 {
+  float gate, up;
+};
 STW_DEVICE FastSwigluGradient1 fast_swiglu_gradient1(float gate, float up, float dy) {
   const float s = fast_sigmoid1(gate), slope = s * fma1(smaller(gate, 20.0f), 1.0f - s, 1.0f);
   return {dy * up * slope, dy * (gate * s)};
@@ -60,7 +64,11 @@ STW_DEVICE SwigluGradient fast_geglu_gradient(const F16& gate, const F16& up, co
 }
 
 // Whether kernels of this tag (for_dtypes) may meet 16-bit numbers; this code serves only those.
-template <class Args> bool is_fast(const Args& args) { return args.fast && args.x.dtype != DType::f32; }
-template <class Stored> inline constexpr bool takes_halves = Stored::of(DType::bf16) != DType::f32;
+template <class Args>
+bool is_fast(const Args& args) {
+  return args.fast && args.x.dtype != DType::f32;
+}
+template <class Stored>
+inline constexpr bool takes_halves = Stored::of(DType::bf16) != DType::f32;
 
 }  // namespace stw::kernels::cuda

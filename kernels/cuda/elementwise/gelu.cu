@@ -31,27 +31,33 @@ STW_DEVICE F16 gelu_slope(const F16& x) {
   else return fast_gelu_gradient(x);
 }
 
-template <class Stored> inline constexpr By fast_way = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
+template <class Stored>
+inline constexpr By fast_way = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
 
 template <class Stored, By by>
 static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args, bool vectors) {
-  for_groups_of_grid_ahead(args.count, vectors,
-    [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
-    [&](const F16& x, int64_t at, auto n) {
-      store_group(args.y.data, Stored::of(args.y.dtype), at, gelu_of<by>(x), n);
-    });
+  for_groups_of_grid_ahead(
+      args.count, vectors,
+      [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
+      [&](const F16& x, int64_t at, auto n) {
+        store_group(args.y.data, Stored::of(args.y.dtype), at, gelu_of<by>(x), n);
+      });
 }
 
 template <class Stored, By by>
 static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(GeluArgs args, bool vectors) {
-  struct Operands { F16 x, dy; };
-  for_groups_of_grid_ahead(args.count, vectors,
-    [&](int64_t at, auto n) {
-      return Operands{load_group(args.x.data, Stored::of(args.x.dtype), at, n), load_group(args.dy.data, Stored::of(args.dy.dtype), at, n)};
-    },
-    [&](const Operands& o, int64_t at, auto n) {
-      store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, gelu_slope<by>(o.x)), n);
-    });
+  struct Operands {
+    F16 x, dy;
+  };
+  for_groups_of_grid_ahead(
+      args.count, vectors,
+      [&](int64_t at, auto n) {
+        return Operands{load_group(args.x.data, Stored::of(args.x.dtype), at, n),
+                        load_group(args.dy.data, Stored::of(args.dy.dtype), at, n)};
+      },
+      [&](const Operands& o, int64_t at, auto n) {
+        store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, gelu_slope<by>(o.x)), n);
+      });
 }
 
 template <class Kernel>
@@ -70,19 +76,25 @@ void gelu(const Launch& l, const GeluArgs& args) {
   const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype);
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
     using Stored = decltype(stored);
-    launch(l, kernel_of(args, gelu_kernel<Stored, By::gelu_erf>, fast ? gelu_kernel<Stored, fast_way<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
-                        gelu_kernel<Stored, By::tanh>, gelu_kernel<Stored, By::relu>),
+    launch(l,
+           kernel_of(args, gelu_kernel<Stored, By::gelu_erf>,
+                     fast ? gelu_kernel<Stored, fast_way<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
+                     gelu_kernel<Stored, By::tanh>, gelu_kernel<Stored, By::relu>),
            blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
 }
 
 void gelu_gradient(const Launch& l, const GeluArgs& args) {
   const bool fast = is_fast(args);
-  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) && vectors_at(args.y.data, args.y.dtype);
+  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) &&
+                       vectors_at(args.y.data, args.y.dtype);
   for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
     using Stored = decltype(stored);
-    launch(l, kernel_of(args, gelu_gradient_kernel<Stored, By::gelu_erf>, fast ? gelu_gradient_kernel<Stored, fast_way<Stored>> : gelu_gradient_kernel<Stored, By::gelu_tanh>,
-                        gelu_gradient_kernel<Stored, By::tanh>, gelu_gradient_kernel<Stored, By::relu>),
+    launch(l,
+           kernel_of(args, gelu_gradient_kernel<Stored, By::gelu_erf>,
+                     fast ? gelu_gradient_kernel<Stored, fast_way<Stored>>
+                          : gelu_gradient_kernel<Stored, By::gelu_tanh>,
+                     gelu_gradient_kernel<Stored, By::tanh>, gelu_gradient_kernel<Stored, By::relu>),
            blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
 }

@@ -7,9 +7,12 @@ namespace stw::kernels::cuda {
 
 template <class Stored>
 static __global__ void __launch_bounds__(block_threads) scale_kernel(ScaleArgs args, bool vectors) {
-  for_groups_of_grid_ahead(args.count, vectors,
-    [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
-    [&](const F16& x, int64_t at, auto n) { store_group(args.y.data, Stored::of(args.y.dtype), at, mul(x, splat(args.factor)), n); });
+  for_groups_of_grid_ahead(
+      args.count, vectors,
+      [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
+      [&](const F16& x, int64_t at, auto n) {
+        store_group(args.y.data, Stored::of(args.y.dtype), at, mul(x, splat(args.factor)), n);
+      });
 }
 
 void scale(const Launch& l, const ScaleArgs& args) {

@@ -14,20 +14,27 @@
 //
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
-#include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/embedding/position_sums.h"
+#include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-struct TokenEntry { int32_t token, row; };
+struct TokenEntry {
+  int32_t token, row;
+};
 
-static constexpr int warp = 32, sort_digits = 256, sort_threads = 512, sort_warps = sort_threads / warp, most_sort_blocks = 64;
+static constexpr int warp = 32, sort_digits = 256, sort_threads = 512, sort_warps = sort_threads / warp,
+                     most_sort_blocks = 64;
 
-STW_DEVICE int digit_of(int32_t token, int shift) { return static_cast<int>(static_cast<unsigned>(token >> shift) % sort_digits); }
+STW_DEVICE int digit_of(int32_t token, int shift) {
+  return static_cast<int>(static_cast<unsigned>(token >> shift) % sort_digits);
+}
 
 // `entries`: the result of the pass before; null: the rows in order. `block_rows`: a multiple of
 // sort_threads.
-static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const int32_t* tokens, const TokenEntry* entries, int64_t rows, int64_t block_rows, int shift, TokenEntry* sorted) {
+static __global__ void __launch_bounds__(sort_threads)
+    sort_pass_kernel(const int32_t* tokens, const TokenEntry* entries, int64_t rows, int64_t block_rows,
+                     int shift, TokenEntry* sorted) {
   // Rows with each digit: before the block's range, after it, in every warp's part.
   STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);
   STW_SHARED(int, of_warps, sort_digits / warp);
@@ -37,12 +44,16 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
   int* const mine = parts + me * sort_digits;
   for (int i = thread; i < (2 + sort_warps) * sort_digits; i += sort_threads) counted[i] = 0;
   __syncthreads();
-  const int64_t begin = blockIdx.x * block_rows, end = min(rows, begin + block_rows), part_rows = block_rows / sort_warps;
+  const int64_t begin = blockIdx.x * block_rows, end = min(rows, begin + block_rows),
+                part_rows = block_rows / sort_warps;
   const int64_t first = min(rows, begin + me * part_rows), last = min(rows, first + part_rows);
-  const auto entry_at = [&](int64_t i) { return entries == nullptr ? TokenEntry{tokens[i], static_cast<int32_t>(i)} : entries[i]; };
+  const auto entry_at = [&](int64_t i) {
+    return entries == nullptr ? TokenEntry{tokens[i], static_cast<int32_t>(i)} : entries[i];
+  };
   const auto count = [&](int* counts, int64_t from, int64_t to, int64_t step) {
-    in_order<8>(from < to ? ceil_div(to - from, step) : 0, [&](int64_t i) { return entry_at(from + i * step).token; },
-                [&](int32_t token) { atomicAdd(counts + digit_of(token, shift), 1); });
+    in_order<8>(
+        from < to ? ceil_div(to - from, step) : 0, [&](int64_t i) { return entry_at(from + i * step).token; },
+        [&](int32_t token) { atomicAdd(counts + digit_of(token, shift), 1); });
   };
   count(counted, thread, begin, sort_threads);
   count(after, end + thread, rows, sort_threads);
@@ -59,7 +70,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
       total += of_warp;
     }
     total += counted[thread] + after[thread];
-    sum = total;   // Of the lanes up to this one.
+    sum = total;  // Of the lanes up to this one.
     for (unsigned by = 1; by < warp; by *= 2) {
       const int other = __shfl_up_sync(all_lanes, sum, by);
       if (lane >= static_cast<int>(by)) sum += other;
@@ -77,7 +88,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
     const bool present = at + lane < last;
     const TokenEntry entry = present ? entry_at(at + lane) : TokenEntry{0, 0};
     const int digit = digit_of(entry.token, shift);
-    unsigned alike = __ballot_sync(all_lanes, present);   // Lanes with this lane's digit.
+    unsigned alike = __ballot_sync(all_lanes, present);  // Lanes with this lane's digit.
     for (int bit = 0; (1 << bit) < sort_digits; ++bit) {
       const bool set = (digit >> bit & 1) != 0;
       const unsigned with = __ballot_sync(all_lanes, set);
@@ -94,11 +105,13 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
 // The rows of a token before row `end`, from number `at` on. Several are loaded together, so that a frequent
 // token is a chain of additions instead of a chain of memory accesses.
 template <int fetched, DType dtype, class Count>
-STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t end, int64_t i, Count n, int64_t& at, F16 sum) {
+STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t end,
+                         int64_t i, Count n, int64_t& at, F16 sum) {
   const auto is_wanted = [&](const TokenEntry& entry) { return entry.token == token && entry.row < end; };
   for (; at + fetched <= args.rows && is_wanted(entries[at + fetched - 1]); at += fetched) {
     F16 dy[fetched];
-    STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
+    STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] =
+        load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
     STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
   }
   return sum;
@@ -112,7 +125,9 @@ STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
 
 // A quad has 16 columns of each row that is the first of its token, and then of positions.
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions, const TokenEntry* entries) {
+static __global__ void __launch_bounds__(block_threads)
+    fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions,
+                       const TokenEntry* entries) {
   const int64_t features = args.features, groups = ceil_div(features, 16), of_rows = args.rows * groups;
   for_tasks_of_grid(of_rows + (args.with_positions ? args.position_rows * groups : 0), [&](int64_t task) {
     if (task >= of_rows) return sum_position<dtype>(args, vectors_of_positions, task - of_rows);
@@ -140,19 +155,24 @@ static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(Embed
 
 void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
   STW_ASSERT_WORKSPACE(embedding_gradient);
-  if (!args.accumulate) fill(l, {args.table_gradient, static_cast<uint64_t>(args.vocabulary * args.features) * sizeof(float)});
+  if (!args.accumulate)
+    fill(l, {args.table_gradient, static_cast<uint64_t>(args.vocabulary * args.features) * sizeof(float)});
   auto* sorted = static_cast<TokenEntry*>(l.workspace);
   TokenEntry* to = sorted + args.rows;
   const int64_t block_rows = round_up(ceil_div(args.rows, most_sort_blocks), sort_threads);
   for (int shift = 0; shift == 0 || (shift < 31 && (args.vocabulary - 1) >> shift != 0); shift += 8) {
-    launch(l, sort_pass_kernel, blocks_for(args.rows, block_rows), sort_threads, 0, args.tokens, shift == 0 ? nullptr : sorted, args.rows, block_rows, shift, to);
+    launch(l, sort_pass_kernel, blocks_for(args.rows, block_rows), sort_threads, 0, args.tokens,
+           shift == 0 ? nullptr : sorted, args.rows, block_rows, shift, to);
     TokenEntry* const swap = sorted;
     sorted = to;
     to = swap;
   }
-  const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.table_gradient, DType::f32, args.features);
+  const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) &&
+                       vectors_at(args.table_gradient, DType::f32, args.features);
   for_dtype(args.y.dtype, [&](auto stored) {
-    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements((args.rows + (args.with_positions ? args.position_rows : 0)) * round_up(args.features, 16)),
+    launch(l, fold_tokens_kernel<stored.dtype>,
+           blocks_for_elements((args.rows + (args.with_positions ? args.position_rows : 0)) *
+                               round_up(args.features, 16)),
            block_threads, 0, args, vectors, args.with_positions && position_vectors(args), sorted);
   });
 }

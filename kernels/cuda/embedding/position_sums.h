@@ -8,7 +8,8 @@
 namespace stw::kernels::cuda {
 
 inline bool position_vectors(const EmbeddingArgs& args) {
-  return vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.position_gradient, DType::f32, args.features);
+  return vectors_at(args.y.data, args.y.dtype, args.features) &&
+         vectors_at(args.position_gradient, DType::f32, args.features);
 }
 // One of position_rows · ceil(features / 16) tasks, by a quad.
 template <DType dtype>
@@ -16,15 +17,18 @@ STW_DEVICE void sum_position(const EmbeddingArgs& args, bool vectors, int64_t ta
   const int64_t features = args.features, groups = ceil_div(features, 16);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
   const int64_t position = task / groups, i = task % groups * 16, left = features - i;
-  const int64_t first = position - start;   // The row of the first sample.
+  const int64_t first = position - start;  // The row of the first sample.
   const bool has_rows = first >= 0 && first < args.rows_per_sample && first < args.rows;
   const int64_t samples = has_rows ? ceil_div(args.rows - first, args.rows_per_sample) : 0;
   float* const buffer = args.position_gradient + position * features;
   const auto sum_samples = [&](auto ahead, auto n) {
     F16 sum = args.accumulate ? load_group(buffer, DType::f32, i, n) : zero();
-    in_order<ahead.value>(samples,
-      [&](int64_t sample) { return load_group(args.y.data, dtype, (first + sample * args.rows_per_sample) * features + i, n); },
-      [&](const F16& dy) { sum = add(sum, dy); });
+    in_order<ahead.value>(
+        samples,
+        [&](int64_t sample) {
+          return load_group(args.y.data, dtype, (first + sample * args.rows_per_sample) * features + i, n);
+        },
+        [&](const F16& dy) { sum = add(sum, dy); });
     store_group(buffer, DType::f32, i, sum, n);
   };
   if (vectors && left >= 16) sum_samples(Ahead<4>{}, Whole{});

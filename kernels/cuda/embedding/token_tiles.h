@@ -7,7 +7,9 @@
 namespace stw::kernels::cuda {
 
 // Tiles of a group; tiles of a sample. The last group of a sample may have fewer.
-struct TileGroups { int tiles, in_sample; };
+struct TileGroups {
+  int tiles, in_sample;
+};
 
 struct TokenTiles {
   int64_t rows, rows_per_sample;
@@ -15,14 +17,18 @@ struct TokenTiles {
   __host__ __device__ int64_t count() const {
     return rows / rows_per_sample * per_sample() + ceil_div(rows % rows_per_sample, token_tile);
   }
-  __host__ __device__ int64_t first_row(int64_t tile) const { return tile / per_sample() * rows_per_sample + tile % per_sample() * token_tile; }
+  __host__ __device__ int64_t first_row(int64_t tile) const {
+    return tile / per_sample() * rows_per_sample + tile % per_sample() * token_tile;
+  }
   __host__ __device__ int64_t end_row(int64_t tile) const {
     const int64_t first = first_row(tile), sample_end = (tile / per_sample() + 1) * rows_per_sample;
     const int64_t end = first + token_tile < sample_end ? first + token_tile : sample_end;
     return end < rows ? end : rows;
   }
   // If every tile has `each` sums.
-  __host__ __device__ TileGroups groups(int64_t each = 1) const { return {static_cast<int>(chain_terms / token_tile * each), static_cast<int>(per_sample() * each)}; }
+  __host__ __device__ TileGroups groups(int64_t each = 1) const {
+    return {static_cast<int>(chain_terms / token_tile * each), static_cast<int>(per_sample() * each)};
+  }
 };
 
 // gradient (features) = (accumulate ? gradient : +0) + the groups of sums (tiles, features). Does nothing if
@@ -31,16 +37,20 @@ struct TokenTiles {
 // four times the latency of the second-level cache and 512 additions of 4 cycles, about 3 µs.
 inline constexpr int fold_columns = 32, fold_threads_a_block = 256, tiles_together = 128;
 inline int blocks_for_fold(int64_t features) { return blocks_for(features, fold_columns); }
-STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, int64_t features, bool accumulate, float* gradient) {
+STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, int64_t features,
+                           bool accumulate, float* gradient) {
   constexpr int loads = tiles_together * fold_columns / fold_threads_a_block;
-  STW_SHARED(float, staged, tiles_together * fold_columns);
+  STW_SHARED(float, staged, tiles_together* fold_columns);
   if (gradient == nullptr) return;
-  const int column = static_cast<int>(threadIdx.x) % fold_columns, first_tile = static_cast<int>(threadIdx.x) / fold_columns * loads;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * fold_columns; first < features; first += static_cast<int64_t>(gridDim.x) * fold_columns) {
+  const int column = static_cast<int>(threadIdx.x) % fold_columns,
+            first_tile = static_cast<int>(threadIdx.x) / fold_columns * loads;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * fold_columns; first < features;
+       first += static_cast<int64_t>(gridDim.x) * fold_columns) {
     const int64_t i = first + column;
     float next[loads];
     const auto fetch = [&](int64_t tile) {
-      STW_UNROLL for (int k = 0; k < loads; ++k) next[k] = i < features && tile + k < tiles ? sums[(tile + k) * features + i] : 0.0f;
+      STW_UNROLL for (int k = 0; k < loads; ++k) next[k] =
+          i < features && tile + k < tiles ? sums[(tile + k) * features + i] : 0.0f;
     };
     fetch(first_tile);
     const bool adds = first_tile == 0 && i < features;
@@ -52,15 +62,18 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, 
       __syncthreads();
       fetch(begin + tiles_together + first_tile);
       const int count = static_cast<int>(min(static_cast<int64_t>(tiles_together), tiles - begin));
-      if (adds) in_order<8>(count, [&](int tile) { return staged[tile * fold_columns + column]; }, [&](float sum) {
-        group = group + sum;
-        --left_in_sample;
-        if (--left > 0) return;
-        total = total + group;
-        group = 0.0f;
-        if (left_in_sample == 0) left_in_sample = groups.in_sample;
-        left = min(groups.tiles, left_in_sample);
-      });
+      if (adds)
+        in_order<8>(
+            count, [&](int tile) { return staged[tile * fold_columns + column]; },
+            [&](float sum) {
+              group = group + sum;
+              --left_in_sample;
+              if (--left > 0) return;
+              total = total + group;
+              group = 0.0f;
+              if (left_in_sample == 0) left_in_sample = groups.in_sample;
+              left = min(groups.tiles, left_in_sample);
+            });
       __syncthreads();
     }
     if (adds) gradient[i] = total + group;

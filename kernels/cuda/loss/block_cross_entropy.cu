@@ -29,7 +29,9 @@ STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
 }
 // The first n numbers of a vector, and `others` in place of the rest.
 STW_DEVICE uint4 first_of(const uint4& v, int n, uint32_t others) {
-  const auto word = [&](uint32_t x, int at) { return at + 1 < n ? x : at < n ? (x & 0xffffu) | (others & 0xffff0000u) : others; };
+  const auto word = [&](uint32_t x, int at) {
+    return at + 1 < n ? x : at < n ? (x & 0xffffu) | (others & 0xffff0000u) : others;
+  };
   return {word(v.x, 0), word(v.y, 2), word(v.z, 4), word(v.w, 6)};
 }
 // A vector with number k replaced.
@@ -38,16 +40,20 @@ STW_DEVICE uint4 with_one(const uint4& v, int k, uint32_t two_of_it) {
   const auto word = [&](uint32_t x, int i) { return k / 2 == i ? (x & ~mask) | (two_of_it & mask) : x; };
   return {word(v.x, 0), word(v.y, 1), word(v.z, 2), word(v.w, 3)};
 }
-template <DType dtype> inline constexpr uint32_t two_minus_infinities = dtype == DType::bf16 ? 0xff80ff80u : 0xfc00fc00u;
+template <DType dtype>
+inline constexpr uint32_t two_minus_infinities = dtype == DType::bf16 ? 0xff80ff80u : 0xfc00fc00u;
 
 // For some logits: their maximum as a power of two, x·log2(e), then Σ 2^(x·log2(e) - maximum), then their
 // sum. The rounding of the maximum cancels out of the gradient and adds at most half an ulp of the maximum to
 // the loss. The initial maximum is below every logit.
-struct Normalizer { float largest = -1e38f, sum = 0, total = 0; };
+struct Normalizer {
+  float largest = -1e38f, sum = 0, total = 0;
+};
 STW_DEVICE float power(float x, float largest) { return fast_exp2(fma1(x, log2_of_e, -largest)); }
 STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
   const float largest = larger(a.largest, b.largest);
-  return {largest, a.sum * fast_exp2(a.largest - largest) + b.sum * fast_exp2(b.largest - largest), a.total + b.total};
+  return {largest, a.sum * fast_exp2(a.largest - largest) + b.sum * fast_exp2(b.largest - largest),
+          a.total + b.total};
 }
 
 // body(vector, its contents) for a thread's vectors of a row, with several loads in flight.
@@ -56,10 +62,11 @@ STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) 
   const int step = static_cast<int>(blockDim.x);
   STW_ROLLED for (int first = static_cast<int>(threadIdx.x); first < vectors; first += vectors_ahead * step) {
     uint4 values[vectors_ahead];
-    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k) values[k] = load_vector<uint4>(row + (first + k * step < vectors ? first + k * step : first) * vector_lanes);
+    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k) values[k] =
+        load_vector<uint4>(row + (first + k * step < vectors ? first + k * step : first) * vector_lanes);
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k)
-      if (first + k * step < vectors) body(first + k * step, values[k]);
+    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k) if (first + k * step < vectors)
+        body(first + k * step, values[k]);
   }
 }
 
@@ -68,7 +75,7 @@ template <DType dtype, bool has_mean>
 STW_DEVICE Normalizer normalizer_of(const uint16_t* row, int vectors, int count) {
   Normalizer own;
   for_vectors(row, vectors, [&](int vector, uint4 v) {
-    const int n = count - vector * vector_lanes;   // Lanes that exist.
+    const int n = count - vector * vector_lanes;  // Lanes that exist.
     float x[vector_lanes];
     if constexpr (has_mean) {
       widen<dtype>(n < vector_lanes ? first_of(v, n, 0) : v, x);
@@ -87,28 +94,37 @@ STW_DEVICE Normalizer normalizer_of(const uint16_t* row, int vectors, int count)
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_kernel(CrossEntropyArgs args) {
+static __global__ void __launch_bounds__(block_row_threads)
+    block_cross_entropy_kernel(CrossEntropyArgs args) {
   STW_SHARED(Normalizer, of_warp, block_row_threads / 32);
-  struct Row { RowEnd end; float largest; };
+  struct Row {
+    RowEnd end;
+    float largest;
+  };
   STW_SHARED(Row, of_row, 1);
   const LossTerms terms = loss_terms(args);
-  const int count = static_cast<int>(args.vocabulary), vectors = (count + vector_lanes - 1) / vector_lanes, padded = static_cast<int>(args.stride / vector_lanes);
+  const int count = static_cast<int>(args.vocabulary), vectors = (count + vector_lanes - 1) / vector_lanes,
+            padded = static_cast<int>(args.stride / vector_lanes);
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     uint16_t* const data = static_cast<uint16_t*>(args.logits.data) + row * args.stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = target != ignored_target && weight != 0;   // 0 times the row may be NaN.
+    const bool counts = target != ignored_target && weight != 0;  // 0 times the row may be NaN.
     if (counts) {
-      Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count) : normalizer_of<dtype, false>(data, vectors, count);
-      STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2)
-        own = both(own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.total, lanes)});
+      Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count)
+                                            : normalizer_of<dtype, false>(data, vectors, count);
+      STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2) own = both(
+          own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes),
+                __shfl_xor_sync(all_lanes, own.total, lanes)});
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = own;
       __syncthreads();
-      if (threadIdx.x < 32) {   // One warp, so that the schedulers of the others have time for other rows.
+      if (threadIdx.x < 32) {  // One warp, so that the schedulers of the others have time for other rows.
         Normalizer all = of_warp[0];
-        STW_ROLLED for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; ++warp) all = both(all, of_warp[warp]);
+        STW_ROLLED for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; ++warp) all =
+            both(all, of_warp[warp]);
         const float target_logit = unpack_halves<dtype>(data[target]).x;
-        const RowEnd end = row_end(terms, all.largest / log2_of_e, all.sum, all.total / static_cast<float>(count), target_logit, weight);
+        const RowEnd end = row_end(terms, all.largest / log2_of_e, all.sum,
+                                   all.total / static_cast<float>(count), target_logit, weight);
         if (threadIdx.x == 0) {
           args.token_loss[row] = end.loss;
           of_row[0] = {end, all.largest};
@@ -124,8 +140,10 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
         for_vectors(data, vectors, [&](int vector, const uint4& v) {
           float x[vector_lanes];
           widen<dtype>(v, x);
-          STW_UNROLL for (int i = 0; i < vector_lanes; ++i) x[i] = fma1(power(x[i], largest), end.factor, end.shared);
-          uint4 gradient = {pack_halves<dtype>(x[0], x[1]), pack_halves<dtype>(x[2], x[3]), pack_halves<dtype>(x[4], x[5]), pack_halves<dtype>(x[6], x[7])};
+          STW_UNROLL for (int i = 0; i < vector_lanes; ++i) x[i] =
+              fma1(power(x[i], largest), end.factor, end.shared);
+          uint4 gradient = {pack_halves<dtype>(x[0], x[1]), pack_halves<dtype>(x[2], x[3]),
+                            pack_halves<dtype>(x[4], x[5]), pack_halves<dtype>(x[6], x[7])};
           if (vector == target_vector) gradient = with_one(gradient, target % vector_lanes, target_words);
           const int n = count - vector * vector_lanes;
           if (n < vector_lanes) gradient = first_of(gradient, n, 0);
@@ -138,13 +156,15 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
       args.token_loss[row] = 0;
     }
     if (args.gradient)
-      for (int vector = (counts ? vectors : 0) + static_cast<int>(threadIdx.x); vector < padded; vector += static_cast<int>(blockDim.x))
+      for (int vector = (counts ? vectors : 0) + static_cast<int>(threadIdx.x); vector < padded;
+           vector += static_cast<int>(blockDim.x))
         store_global16(data + vector * vector_lanes, uint4{0, 0, 0, 0});
   }
 }
 
 bool block_cross_entropy_takes(const CrossEntropyArgs& args) {
-  return args.fast && args.logits.dtype != DType::f32 && args.stride % vector_lanes == 0 && reinterpret_cast<uintptr_t>(args.logits.data) % 16 == 0;
+  return args.fast && args.logits.dtype != DType::f32 && args.stride % vector_lanes == 0 &&
+         reinterpret_cast<uintptr_t>(args.logits.data) % 16 == 0;
 }
 
 void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
@@ -152,7 +172,8 @@ void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
   const int64_t wanted = ceil_div(args.vocabulary, int64_t{vector_lanes * vectors_ahead * 32}) * 32;
   const auto threads = static_cast<unsigned>(wanted < block_row_threads ? wanted : block_row_threads);
   const auto blocks = static_cast<unsigned>(args.rows < largest_blocks ? args.rows : largest_blocks);
-  if (args.logits.dtype == DType::bf16) launch(l, block_cross_entropy_kernel<DType::bf16>, blocks, threads, 0, args);
+  if (args.logits.dtype == DType::bf16)
+    launch(l, block_cross_entropy_kernel<DType::bf16>, blocks, threads, 0, args);
   else launch(l, block_cross_entropy_kernel<DType::f16>, blocks, threads, 0, args);
 }
 

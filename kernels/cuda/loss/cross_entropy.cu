@@ -9,8 +9,8 @@
 // a chunk of 1024 rows keeps 8 KB in flight for each of 132 SMs (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/ahead.h"
-#include "kernels/cuda/loss/block_cross_entropy.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/loss/block_cross_entropy.h"
 #include "kernels/cuda/row_quads.h"
 
 namespace stw::kernels::cuda {
@@ -24,7 +24,7 @@ struct Row {
   static constexpr DType dtype = t;
   void* data;
   int count;
-  bool vectors;   // Whole groups may be accessed as vectors.
+  bool vectors;  // Whole groups may be accessed as vectors.
 };
 STW_DEVICE F16 past_end_as(F16 x, Whole, float) { return x; }
 STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x, n, past_end); }
@@ -33,9 +33,10 @@ STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x,
 // `past_end`.
 template <class R, class Body>
 STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, const Body& body) {
-  for_groups_ahead<8>(quad_of_row(), quads_a_row, count, row.vectors,
-    [&](int j, auto n) { return past_end_as(load_group(row.data, R::dtype, j, n), n, past_end); },
-    [&](const F16& x, int j, auto n) { body(j, n, x); });
+  for_groups_ahead<8>(
+      quad_of_row(), quads_a_row, count, row.vectors,
+      [&](int j, auto n) { return past_end_as(load_group(row.data, R::dtype, j, n), n, past_end); },
+      [&](const F16& x, int j, auto n) { body(j, n, x); });
 }
 
 // This quad's lanes of Σ group(x) over a row: loss_columns at a time, then the sums of these.
@@ -71,29 +72,35 @@ STW_DEVICE float largest_of(const R& row) {
   F16 most = splat(-infinity);
   for_groups_of_quad(row, whole, 0, [&](int, auto, const F16& x) { most = maximum(most, x); });
   for (int j = whole; quad_of_row() == 0 && j < row.count; j += 16)
-    most = maximum(most, first_lanes(load_group(row.data, R::dtype, j, row.count - j), row.count - j, -infinity));
+    most = maximum(most,
+                   first_lanes(load_group(row.data, R::dtype, j, row.count - j), row.count - j, -infinity));
   return fold_quads_maximum(most);
 }
 
 template <class R>
-STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, const R& row, int target, float weight) {
+STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, const R& row, int target,
+                          float weight) {
   const float target_logit = load1(row.data, R::dtype, target), largest = largest_of(row);
   float mean = 0;
-  if (terms.smoothing != 0) mean = fold_quads(quad_sum(row, 0, [](const F16& x) { return x; })) / static_cast<float>(args.vocabulary);
+  if (terms.smoothing != 0)
+    mean = fold_quads(quad_sum(row, 0, [](const F16& x) { return x; })) / static_cast<float>(args.vocabulary);
   const F16 sum = quad_sum(row, -infinity, [&](const F16& x) { return exp(sub(x, splat(largest))); });
   const RowEnd last = row_end(terms, largest, fold_quads(sum), mean, target_logit, weight);
   if (!args.gradient) return last.loss;
-  __syncwarp(row_mask());   // All threads have read.
+  __syncwarp(row_mask());  // All threads have read.
   for_groups_of_quad(row, row.count, 0, [&](int j, auto n, const F16& x) {
-    store_group(row.data, R::dtype, j, fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
+    store_group(row.data, R::dtype, j,
+                fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
   });
   // By the thread that wrote the old number there.
-  if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4) store1(row.data, R::dtype, target, last.target);
+  if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4)
+    store1(row.data, R::dtype, target, last.target);
   return last.loss;
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(CrossEntropyArgs args, bool vectors) {
+static __global__ void __launch_bounds__(rows_threads, 10)
+    cross_entropy_kernel(CrossEntropyArgs args, bool vectors) {
   const LossTerms terms = loss_terms(args);
   const int64_t rows_of_grid = static_cast<int64_t>(gridDim.x) * blockDim.x / row_threads;
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
@@ -101,9 +108,12 @@ static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
-    int64_t cleared = args.vocabulary;   // From here on.
-    if (target != ignored_target && weight != 0) {   // 0 times the row may be NaN.
-      loss = row_loss(args, terms, Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors}, target, weight);
+    int64_t cleared = args.vocabulary;              // From here on.
+    if (target != ignored_target && weight != 0) {  // 0 times the row may be NaN.
+      loss = row_loss(
+          args, terms,
+          Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors},
+          target, weight);
     } else {
       cleared = 0;
     }
@@ -117,7 +127,8 @@ void cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
   if (block_cross_entropy_takes(args)) return block_cross_entropy(l, args);
   const bool vectors = vectors_at(args.logits.data, args.logits.dtype, args.stride);
   for_dtype(args.logits.dtype, [&](auto stored) {
-    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, vectors);
+    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads),
+           rows_threads, 0, args, vectors);
   });
 }
 

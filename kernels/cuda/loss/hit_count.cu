@@ -31,6 +31,8 @@ static __global__ void __launch_bounds__(block_threads) hit_count_kernel(HitCoun
   for (int i = 0; i < block_threads / 32; ++i) args.state->hits += hits_of_warps[i];
 }
 
-void hit_count(const Launch& l, const HitCountArgs& args) { launch(l, hit_count_kernel, 1, block_threads, 0, args); }
+void hit_count(const Launch& l, const HitCountArgs& args) {
+  launch(l, hit_count_kernel, 1, block_threads, 0, args);
+}
 
 }  // namespace stw::kernels::cuda

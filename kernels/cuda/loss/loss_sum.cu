@@ -10,16 +10,20 @@ namespace stw::kernels::cuda {
 
 static constexpr int sum_threads = 1024;
 
-static __global__ void __launch_bounds__(sum_threads) loss_sum_kernel(LossSumArgs args, double* sums, uint64_t* counts) {
+static __global__ void __launch_bounds__(sum_threads)
+    loss_sum_kernel(LossSumArgs args, double* sums, uint64_t* counts) {
   constexpr int warp = 32;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   for (int64_t sample = threadIdx.x / warp; sample < args.samples; sample += sum_threads / warp) {
     const int64_t first = sample * args.rows_per_sample;
     const double sum = serial_sum_of_floats_by_warp(args.token_loss + first, args.rows_per_sample);
     unsigned count = 0;
-    in_order<8>(lane < args.rows_per_sample ? ceil_div(args.rows_per_sample - lane, warp) : 0, [&](int64_t i) { return args.targets[first + lane + i * warp]; },
-                [&](int32_t target) { count += target != ignored_target; });
-    STW_UNROLL for (int lanes = 1; lanes < warp; lanes *= 2) count += __shfl_xor_sync(all_lanes, count, lanes);
+    in_order<8>(
+        lane < args.rows_per_sample ? ceil_div(args.rows_per_sample - lane, warp) : 0,
+        [&](int64_t i) { return args.targets[first + lane + i * warp]; },
+        [&](int32_t target) { count += target != ignored_target; });
+    STW_UNROLL for (int lanes = 1; lanes < warp; lanes *= 2) count +=
+        __shfl_xor_sync(all_lanes, count, lanes);
     if (lane != 0) continue;
     sums[sample] = sum;
     counts[sample] = count;

@@ -15,8 +15,8 @@ namespace stw::kernels::cuda {
 struct PreferenceScratch {
   double* sums;
   uint64_t *pairs, *hits;
-  double* losses;          // (samples, most_pairs).
-  int32_t* begins;         // (samples, rows + 2).
+  double* losses;   // (samples, most_pairs).
+  int32_t* begins;  // (samples, rows + 2).
   int64_t most_pairs;
 };
 
@@ -38,15 +38,19 @@ STW_DEVICE int find_documents(const int32_t* positions, int rows, int32_t* begin
       documents += of_warps[w];
     }
     if (is_begin) begins[before] = row;
-    __syncthreads();   // All threads have read.
+    __syncthreads();  // All threads have read.
   }
   if (threadIdx.x < 2) begins[documents + static_cast<int>(threadIdx.x)] = rows;
   __syncthreads();
   return documents;
 }
 
-static __global__ void __launch_bounds__(block_threads) pairs_kernel(PreferenceArgs args, PreferenceScratch scratch) {
-  struct Row { int32_t target; float loss, reference; };
+static __global__ void __launch_bounds__(block_threads)
+    pairs_kernel(PreferenceArgs args, PreferenceScratch scratch) {
+  struct Row {
+    int32_t target;
+    float loss, reference;
+  };
   const int rows = static_cast<int>(args.rows_per_sample);
   for (int64_t sample = blockIdx.x; sample < args.samples; sample += gridDim.x) {
     const int64_t first = sample * args.rows_per_sample;
@@ -61,22 +65,27 @@ static __global__ void __launch_bounds__(block_threads) pairs_kernel(PreferenceA
       if (number < pairs) {
         STW_UNROLL for (int d = 0; d < 2; ++d) {
           const int64_t begin = first + begins[2 * number + d];
-          in_order<8>(begins[2 * number + d + 1] - begins[2 * number + d],
-                      [&](int i) { return Row{args.targets[begin + i], args.token_loss[begin + i], args.reference == nullptr ? 0.0f : args.reference[begin + i]}; },
-                      [&](const Row& row) {
-                        if (row.target == ignored_target) return;
-                        pair.policy[d] = pair.policy[d] - static_cast<double>(row.loss);
-                        pair.reference[d] = pair.reference[d] + static_cast<double>(row.reference);
-                        ++pair.count[d];
-                      });
+          in_order<8>(
+              begins[2 * number + d + 1] - begins[2 * number + d],
+              [&](int i) {
+                return Row{args.targets[begin + i], args.token_loss[begin + i],
+                           args.reference == nullptr ? 0.0f : args.reference[begin + i]};
+              },
+              [&](const Row& row) {
+                if (row.target == ignored_target) return;
+                pair.policy[d] = pair.policy[d] - static_cast<double>(row.loss);
+                pair.reference[d] = pair.reference[d] + static_cast<double>(row.reference);
+                ++pair.count[d];
+              });
         }
       }
       const bool counts = pair.count[0] > 0 && pair.count[1] > 0;
       if (counts) last = pair_end(args.terms, pair);
       if (number < pairs) losses[number] = last.loss;
       if (number < pairs && args.token_weights != nullptr) {
-        STW_UNROLL for (int d = 0; d < 2; ++d)
-          for (int row = begins[2 * number + d]; row < begins[2 * number + d + 1]; ++row) args.token_weights[first + row] = last.weight[d];
+        STW_UNROLL for (int d = 0; d < 2; ++d) for (int row = begins[2 * number + d];
+                                                    row < begins[2 * number + d + 1]; ++row)
+            args.token_weights[first + row] = last.weight[d];
       }
       count += static_cast<uint64_t>(__syncthreads_count(counts));
       hits += static_cast<uint64_t>(__syncthreads_count(counts && last.in_order));
@@ -89,7 +98,8 @@ static __global__ void __launch_bounds__(block_threads) pairs_kernel(PreferenceA
   }
 }
 
-static __global__ void __launch_bounds__(block_threads) add_pairs_kernel(PreferenceArgs args, PreferenceScratch scratch) {
+static __global__ void __launch_bounds__(block_threads)
+    add_pairs_kernel(PreferenceArgs args, PreferenceScratch scratch) {
   const double sum = serial_sum(args.state->loss_sum, scratch.sums, args.samples);
   const uint64_t pairs = serial_sum(args.state->target_count, scratch.pairs, args.samples);
   const uint64_t hits = serial_sum(static_cast<uint64_t>(args.state->hits), scratch.hits, args.samples);

@@ -31,6 +31,8 @@ static __global__ void __launch_bounds__(block_threads) value_hits_kernel(ValueH
   for (int i = 0; i < block_threads / 32; ++i) args.state->hits += hits_of_warps[i];
 }
 
-void value_hits(const Launch& l, const ValueHitsArgs& args) { launch(l, value_hits_kernel, 1, block_threads, 0, args); }
+void value_hits(const Launch& l, const ValueHitsArgs& args) {
+  launch(l, value_hits_kernel, 1, block_threads, 0, args);
+}
 
 }  // namespace stw::kernels::cuda

@@ -6,15 +6,17 @@
 
 namespace stw::kernels::cuda {
 
-static constexpr int value_threads = 64;   // Of a block: four rows.
+static constexpr int value_threads = 64;  // Of a block: four rows.
 
 // This quad's lanes of the sum over columns [begin, end).
 template <DType dtype, ValueLoss kind>
-STW_DEVICE F16 sum_of_values(const ValueLossArgs& args, void* logits, const float* values, F16 slopes, int64_t begin, int64_t end) {
+STW_DEVICE F16 sum_of_values(const ValueLossArgs& args, void* logits, const float* values, F16 slopes,
+                             int64_t begin, int64_t end) {
   F16 sum = zero();
   STW_ROLLED for (int64_t j = begin + 16 * quad_of_row(); j < end; j += row_step) {
     const int64_t n = min(end - j, static_cast<int64_t>(16));
-    const ValueTerm term = value_term<kind>(load_group(logits, dtype, j, n), load_group(values, DType::f32, j, n));
+    const ValueTerm term =
+        value_term<kind>(load_group(logits, dtype, j, n), load_group(values, DType::f32, j, n));
     if (args.gradient) store_group(logits, dtype, j, mul(term.slope, slopes), n);
     sum = add(sum, first_lanes(term.loss, n));
   }
@@ -28,15 +30,18 @@ static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueL
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
     void* const logits = element(args.logits.data, dtype, row * args.stride);
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = args.targets[row] != ignored_target && weight != 0;   // 0 times the row may be NaN.
+    const bool counts = args.targets[row] != ignored_target && weight != 0;  // 0 times the row may be NaN.
     float loss = 0;
     if (counts) {
       F16 total = zero();
-      STW_ROLLED for (int64_t begin = 0; begin < args.count; begin += loss_columns)
-        total = add(total, sum_of_values<dtype, kind>(args, logits, args.values + row * args.count, splat(factor * weight), begin, min(begin + loss_columns, args.count)));
+      STW_ROLLED for (int64_t begin = 0; begin < args.count; begin += loss_columns) total =
+          add(total,
+              sum_of_values<dtype, kind>(args, logits, args.values + row * args.count, splat(factor * weight),
+                                         begin, min(begin + loss_columns, args.count)));
       loss = fold_quads(total) / static_cast<float>(args.count) * weight;
     }
-    for (int64_t j = (counts ? args.count : 0) + 16 * quad_of_row(); args.gradient && j < args.stride; j += row_step)
+    for (int64_t j = (counts ? args.count : 0) + 16 * quad_of_row(); args.gradient && j < args.stride;
+         j += row_step)
       store_group(logits, dtype, j, zero(), min(static_cast<int64_t>(16), args.stride - j));
     if (threadIdx.x % row_threads == 0) args.row_loss[row] = loss;
   }
@@ -45,8 +50,11 @@ static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueL
 void value_loss(const Launch& l, const ValueLossArgs& args) {
   for_dtype(args.logits.dtype, [&](auto stored) {
     const int blocks = blocks_for(args.rows, value_threads / row_threads);
-    if (args.kind == ValueLoss::squared_error) launch(l, value_loss_kernel<stored.dtype, ValueLoss::squared_error>, blocks, value_threads, 0, args);
-    else launch(l, value_loss_kernel<stored.dtype, ValueLoss::binary_cross_entropy>, blocks, value_threads, 0, args);
+    if (args.kind == ValueLoss::squared_error)
+      launch(l, value_loss_kernel<stored.dtype, ValueLoss::squared_error>, blocks, value_threads, 0, args);
+    else
+      launch(l, value_loss_kernel<stored.dtype, ValueLoss::binary_cross_entropy>, blocks, value_threads, 0,
+             args);
   });
 }
 

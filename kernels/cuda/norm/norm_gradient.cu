@@ -26,9 +26,9 @@
 //
 // Workspace: statistics (rows), then the tiles' sums: dw (tiles, features), db (tiles, features), and those
 // of the biases.
-#include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/norm_teams.h"
+#include "kernels/cuda/product/bias_sums.h"
 
 namespace stw::kernels::cuda {
 
@@ -37,49 +37,64 @@ static constexpr int most_rows_of_block = 4;
 
 // x and g of a row lie in shared memory, one after the other.
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) norm_rows_kernel(NormArgs args, NormTeams teams, bool vectors, RowStatistics* kept) {
+static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
+    norm_rows_kernel(NormArgs args, NormTeams teams, bool vectors, RowStatistics* kept) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_teams);
-  STW_SHARED(float, means, 2 * most_teams);   // Of g, of g·h.
+  STW_SHARED(float, means, 2 * most_teams);  // Of g, of g·h.
   const NormTeam team = place_in(teams);
   const bool wanted = args.dx.data != nullptr;
-  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
-              dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
+  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype),
+              weight_dtype = Stored::of(args.weight_dtype), dx_dtype = Stored::of(args.dx.dtype),
+              addend_dtype = Stored::of(args.addend.dtype);
   float* const staged = shared + team.row * 2 * teams.stride;
   float* const staged_g = staged + teams.stride;
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams.rows; first < args.rows; first += static_cast<int64_t>(gridDim.x) * teams.rows) {
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams.rows; first < args.rows;
+       first += static_cast<int64_t>(gridDim.x) * teams.rows) {
     const int64_t row = first + team.row, base = row * args.features;
     const bool live = row < args.rows, sums = live && team.sums();
     const auto fetch = [&](int64_t begin, int count) {
       const void* const x = element(args.x.data, x_dtype, base + begin);
       if (!wanted) {
-        for_team_groups<4>(teams, team, live ? count : 0, vectors, [&](int at, auto n) { return load_group(x, x_dtype, at, n); },
-                           [&](const F16& values, int at, auto) { store_shared(staged + at, values); });
+        for_team_groups<4>(
+            teams, team, live ? count : 0, vectors,
+            [&](int at, auto n) { return load_group(x, x_dtype, at, n); },
+            [&](const F16& values, int at, auto) { store_shared(staged + at, values); });
         return;
       }
       const void* const dy = element(args.y.data, dy_dtype, base + begin);
       const void* const w = element(args.weight, weight_dtype, begin);
-      struct Operands { F16 x, dy, w; };
-      for_team_groups<4>(teams, team, live ? count : 0, vectors,
-        [&](int at, auto n) { return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n), load_group(w, weight_dtype, at, n)}; },
-        [&](const Operands& o, int at, auto) {
-          store_shared(staged + at, o.x);
-          store_shared(staged_g + at, mul(o.dy, add(o.w, splat(args.weight_offset))));
-        });
+      struct Operands {
+        F16 x, dy, w;
+      };
+      for_team_groups<4>(
+          teams, team, live ? count : 0, vectors,
+          [&](int at, auto n) {
+            return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n),
+                            load_group(w, weight_dtype, at, n)};
+          },
+          [&](const Operands& o, int at, auto) {
+            store_shared(staged + at, o.x);
+            store_shared(staged_g + at, mul(o.dy, add(o.w, splat(args.weight_offset))));
+          });
     };
     const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
     if (live && team.thread == 0) kept[row] = mine;
     if (!wanted) continue;
-    float sum = 0.0f, product = 0.0f;   // Lanes after the end of the row add nothing: g is 0 there.
+    float sum = 0.0f, product = 0.0f;  // Lanes after the end of the row add nothing: g is 0 there.
     for_pieces(args.features, teams.piece, false, fetch, [&](int64_t, int count) {
       if (!sums) return;
-      struct Lane { float x, g; };
+      struct Lane {
+        float x, g;
+      };
       in_order<8>((count + 15) / 16,
-        [&](int group) { return Lane{staged[16 * group + team.thread], staged_g[16 * group + team.thread]}; },
-        [&](const Lane& lane) {
-          sum = sum + lane.g;
-          product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
-        });
+                  [&](int group) {
+                    return Lane{staged[16 * group + team.thread], staged_g[16 * group + team.thread]};
+                  },
+                  [&](const Lane& lane) {
+                    sum = sum + lane.g;
+                    product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
+                  });
     });
     if (sums) {
       const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(args.features);
@@ -96,14 +111,18 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
     const auto write = [&](auto has_addend) {
       for_pieces(args.features, teams.piece, false, fetch, [&](int64_t begin, int count) {
         void* const dx = element(args.dx.data, dx_dtype, base + begin);
-        const void* const addend = has_addend.value ? element(args.addend.data, addend_dtype, base + begin) : nullptr;
-        for_team_groups<4>(teams, team, live ? count : 0, vectors,
-          [&](int at, auto n) { return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero(); },
-          [&](const F16& added, int at, auto n) {
-            const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
-            const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
-            store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
-          });
+        const void* const addend =
+            has_addend.value ? element(args.addend.data, addend_dtype, base + begin) : nullptr;
+        for_team_groups<4>(
+            teams, team, live ? count : 0, vectors,
+            [&](int at, auto n) {
+              return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero();
+            },
+            [&](const F16& added, int at, auto n) {
+              const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
+              const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
+              store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
+            });
       });
     };
     if (args.addend.data != nullptr) write(Known<true>{});
@@ -111,25 +130,28 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
   }
 }
 
-static constexpr int whole_tile_threads = 128, most_columns = 16;   // Of a thread.
+static constexpr int whole_tile_threads = 128, most_columns = 16;  // Of a thread.
 
 // x, dy and the factors of the features, w + offset, lie in shared memory, which holds whole rows of `teams`.
 // `addend_sums`: (tiles, features), sums of the addend's tiles. Blocks from number `blocks` on sum the
 // biases' tiles.
 template <class Stored, int columns, bool sums_addend>
-static __global__ void __launch_bounds__(whole_tile_threads, sums_addend && columns == most_columns ? 4 : 5)
-norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool vectors, float* sums, float* addend_sums, int blocks, STW_CONSTANT Biases biases) {
+static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && columns == most_columns) ? 4 : 5)
+    norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool vectors, float* sums,
+                            float* addend_sums, int blocks, STW_CONSTANT Biases biases) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_rows_of_block);
-  STW_SHARED(float, means, 2 * most_rows_of_block);   // Of g, of g·h.
+  STW_SHARED(float, means, 2 * most_rows_of_block);  // Of g, of g·h.
   const NormTeam team = place_in(teams);
   const int features = static_cast<int>(args.features), thread = static_cast<int>(threadIdx.x);
   const bool wanted = args.dx.data != nullptr;
-  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
-              dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
+  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype),
+              weight_dtype = Stored::of(args.weight_dtype), dx_dtype = Stored::of(args.dx.dtype),
+              addend_dtype = Stored::of(args.addend.dtype);
   if (static_cast<int>(blockIdx.x) >= blocks) {
     constexpr int quads = whole_tile_threads / quad;
-    const int64_t block = static_cast<int64_t>(blockIdx.x) - blocks, of_block = static_cast<int64_t>(gridDim.x) - blocks;
+    const int64_t block = static_cast<int64_t>(blockIdx.x) - blocks,
+                  of_block = static_cast<int64_t>(gridDim.x) - blocks;
     return sum_bias_tiles(biases, Stored::of(biases.dtype), block * quads + thread / quad, of_block * quads);
   }
   float* const factors = shared;
@@ -137,9 +159,10 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
   float* const rows_of_dy = rows_of_x + teams.rows * teams.stride;
   float* const staged = rows_of_x + team.row * teams.stride;
   float* const staged_dy = rows_of_dy + team.row * teams.stride;
-  for_groups_ahead<1>(thread / quad, whole_tile_threads / quad, features, vectors,
-    [&](int at, auto n) { return load_group(args.weight, weight_dtype, at, n); },
-    [&](const F16& w, int at, auto) { store_shared(factors + at, add(w, splat(args.weight_offset))); });
+  for_groups_ahead<1>(
+      thread / quad, whole_tile_threads / quad, features, vectors,
+      [&](int at, auto n) { return load_group(args.weight, weight_dtype, at, n); },
+      [&](const F16& w, int at, auto) { store_shared(factors + at, add(w, splat(args.weight_offset))); });
   for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);
     float dw[columns], db[columns], of_addend[columns];
@@ -150,26 +173,36 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
       const auto fetch = [&](int64_t, int count) {
         const void* const x = element(args.x.data, x_dtype, base);
         const void* const dy = element(args.y.data, dy_dtype, base);
-        struct Operands { F16 x, dy; };
-        for_team_groups<2>(teams, team, live ? count : 0, vectors,
-          [&](int at, auto n) { return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n)}; },
-          [&](const Operands& o, int at, auto) {
-            store_shared(staged + at, o.x);
-            store_shared(staged_dy + at, o.dy);
-          });
+        struct Operands {
+          F16 x, dy;
+        };
+        for_team_groups<2>(
+            teams, team, live ? count : 0, vectors,
+            [&](int at, auto n) {
+              return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n)};
+            },
+            [&](const Operands& o, int at, auto) {
+              store_shared(staged + at, o.x);
+              store_shared(staged_dy + at, o.dy);
+            });
       };
       const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
       if (wanted) {
-        float sum = 0.0f, product = 0.0f;   // Lanes after the end of the row add nothing: dy is 0 there.
-        struct Lane { float x, dy, factor; };
+        float sum = 0.0f, product = 0.0f;  // Lanes after the end of the row add nothing: dy is 0 there.
+        struct Lane {
+          float x, dy, factor;
+        };
         if (sums_row)
           in_order<8>((features + 15) / 16,
-            [&](int group) { const int at = 16 * group + team.thread; return Lane{staged[at], staged_dy[at], factors[at]}; },
-            [&](const Lane& lane) {
-              const float g = lane.dy * lane.factor;
-              sum = sum + g;
-              product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
-            });
+                      [&](int group) {
+                        const int at = 16 * group + team.thread;
+                        return Lane{staged[at], staged_dy[at], factors[at]};
+                      },
+                      [&](const Lane& lane) {
+                        const float g = lane.dy * lane.factor;
+                        sum = sum + g;
+                        product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
+                      });
         if (sums_row) {
           const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(features);
           const float mean_gh = fold_threads(product) / static_cast<float>(features);
@@ -198,22 +231,26 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
       void* const dx = element(args.dx.data, dx_dtype, base);
       const auto write = [&](auto has_addend) {
         const void* const addend = has_addend.value ? element(args.addend.data, addend_dtype, base) : nullptr;
-        for_team_groups<2>(teams, team, live ? features : 0, vectors,
-          [&](int at, auto n) { return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero(); },
-          [&](const F16& added, int at, auto n) {
-            const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd), g = mul(load(staged_dy + at, Whole{}), load(factors + at, Whole{}));
-            const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
-            store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
-            if (sums_addend) store_shared(staged + at, added);   // Overwrites x, which no other thread reads.
-          });
+        for_team_groups<2>(
+            teams, team, live ? features : 0, vectors,
+            [&](int at, auto n) {
+              return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero();
+            },
+            [&](const F16& added, int at, auto n) {
+              const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd),
+                        g = mul(load(staged_dy + at, Whole{}), load(factors + at, Whole{}));
+              const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
+              store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
+              if (sums_addend)
+                store_shared(staged + at, added);  // Overwrites x, which no other thread reads.
+            });
       };
-      if (sums_addend) __syncthreads();   // All threads have read their columns of x.
+      if (sums_addend) __syncthreads();  // All threads have read their columns of x.
       if (args.addend.data != nullptr) write(Known<true>{});
       else write(Known<false>{});
       if (!sums_addend) continue;
       __syncthreads();
-      for (int r = 0; r < count; ++r)
-        STW_UNROLL for (int k = 0; k < columns; ++k) {
+      for (int r = 0; r < count; ++r) STW_UNROLL for (int k = 0; k < columns; ++k) {
           const int column = thread + k * whole_tile_threads;
           if (column < features) of_addend[k] = of_addend[k] + rows_of_x[r * teams.stride + column];
         }
@@ -231,7 +268,7 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
 // The teams of a block that takes whole tiles; zero rows if there are too many features.
 static NormTeams tile_teams(int64_t features) {
   NormTeams t = {0, 0, static_cast<int>(round_up(features, 16)), 0};
-  t.stride = (t.piece + 31) / 32 * 32 + 16;   // Rows that a warp reads together begin in different banks.
+  t.stride = (t.piece + 31) / 32 * 32 + 16;  // Rows that a warp reads together begin in different banks.
   const auto floats = [&](int rows) { return int64_t{2 * rows + 1} * t.stride; };
   if (features > most_columns * whole_tile_threads || floats(1) > most_staged_floats) return t;
   t.rows = 1;
@@ -244,24 +281,33 @@ static NormTeams tile_teams(int64_t features) {
 static constexpr int norm_tile_threads = 64;
 
 template <class Stored>
-static __global__ void __launch_bounds__(norm_tile_threads, 6) norm_tiles_kernel(NormArgs args, TokenTiles tiles, bool vectors, const RowStatistics* kept, float* sums) {
+static __global__ void __launch_bounds__(norm_tile_threads, 6)
+    norm_tiles_kernel(NormArgs args, TokenTiles tiles, bool vectors, const RowStatistics* kept, float* sums) {
   const int64_t features = args.features, groups = ceil_div(features, 16);
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype);
   for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
-    const int64_t tile = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
+    const int64_t tile = task / groups, i = task % groups * 16,
+                  n = min(static_cast<int64_t>(16), features - i);
     const int64_t first = tiles.first_row(tile);
     const int rows = static_cast<int>(tiles.end_row(tile) - first);
     const void* const x = element(args.x.data, x_dtype, first * features + i);
     const void* const dy = element(args.y.data, dy_dtype, first * features + i);
     F16 dw = zero(), db = zero();
     const auto add_rows = [&](auto ahead, auto columns) {
-      struct Row { F16 x, dy; RowStatistics statistics; };
-      in_order<ahead.value>(rows,
-        [&](int row) { return Row{load_group(x, x_dtype, row * features, columns), load_group(dy, dy_dtype, row * features, columns), kept[first + row]}; },
-        [&](const Row& row) {
-          dw = fma(row.dy, mul(sub(row.x, splat(row.statistics.mean)), splat(row.statistics.rstd)), dw);
-          db = add(db, row.dy);
-        });
+      struct Row {
+        F16 x, dy;
+        RowStatistics statistics;
+      };
+      in_order<ahead.value>(
+          rows,
+          [&](int row) {
+            return Row{load_group(x, x_dtype, row * features, columns),
+                       load_group(dy, dy_dtype, row * features, columns), kept[first + row]};
+          },
+          [&](const Row& row) {
+            dw = fma(row.dy, mul(sub(row.x, splat(row.statistics.mean)), splat(row.statistics.rstd)), dw);
+            db = add(db, row.dy);
+          });
     };
     if (vectors && n == 16) add_rows(Ahead<4>{}, Whole{});
     else add_rows(Ahead<1>{}, n);
@@ -274,11 +320,15 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   STW_ASSERT_WORKSPACE(norm_gradient);
   const TokenTiles tiles{args.rows, args.rows_per_sample};
   auto* kept = static_cast<RowStatistics*>(l.workspace);
-  float* sums = reinterpret_cast<float*>(static_cast<char*>(l.workspace) + round_up(args.rows * static_cast<int64_t>(sizeof(RowStatistics)), 16));
+  float* sums =
+      reinterpret_cast<float*>(static_cast<char*>(l.workspace) +
+                               round_up(args.rows * static_cast<int64_t>(sizeof(RowStatistics)), 16));
   const DType dtype = args.x.dtype, dx_dtype = args.dx.data == nullptr ? dtype : args.dx.dtype,
               addend_dtype = args.addend.data == nullptr ? dtype : args.addend.dtype;
-  const bool operands = vectors_at(args.x.data, dtype, args.features) && vectors_at(args.y.data, args.y.dtype, args.features);
-  const bool vectors = operands && vectors_at(args.weight, args.weight_dtype) && vectors_at(args.dx.data, dx_dtype, args.features) &&
+  const bool operands =
+      vectors_at(args.x.data, dtype, args.features) && vectors_at(args.y.data, args.y.dtype, args.features);
+  const bool vectors = operands && vectors_at(args.weight, args.weight_dtype) &&
+                       vectors_at(args.dx.data, dx_dtype, args.features) &&
                        vectors_at(args.addend.data, addend_dtype, args.features);
   const bool sums_rows = args.weight_gradient != nullptr || args.bias_gradient != nullptr;
   const NormTeams whole = tile_teams(args.features);
@@ -293,7 +343,8 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
       if (p.bias_gradient == nullptr) return;
       if (one->tile_sums != nullptr) return folds.add(one->tile_sums, p.features, p.bias_gradient);
       if (in_tiles && one->y.data == args.addend.data) {
-        assert(one->parts == 1 && p.features == args.features && one->y_stride == args.features && one->y.dtype == args.addend.dtype && args.dx.data != nullptr);
+        assert(one->parts == 1 && p.features == args.features && one->y_stride == args.features &&
+               one->y.dtype == args.addend.dtype && args.dx.data != nullptr);
         addend_sums = next;
       } else {
         biases.add(*one, column, p.features, next);
@@ -304,29 +355,38 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   STW_ASSERT_FITS(next);
   assert(args.biases == nullptr || sums_rows);
   if (in_tiles) {
-    for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype, biases.dtype}, [&](auto stored) {
-      constexpr int few = most_columns / 2;
-      using Stored = decltype(stored);
-      const int blocks = blocks_for(tiles.count(), 1);
-      const auto run = [&](auto sums_addend) {
-        constexpr bool adds = sums_addend.value;
-        launch(l, args.features <= few * whole_tile_threads ? norm_whole_tiles_kernel<Stored, few, adds> : norm_whole_tiles_kernel<Stored, most_columns, adds>,
-               blocks + (biases.count > 0 ? blocks_for(biases.tasks, whole_tile_threads / quad) : 0), whole_tile_threads,
-               static_cast<size_t>(2 * whole.rows + 1) * static_cast<size_t>(whole.stride) * sizeof(float), args, whole, tiles, vectors, sums, addend_sums, blocks, biases);
-      };
-      if (addend_sums != nullptr) run(Known<true>{});
-      else run(Known<false>{});
-    });
+    for_dtypes(
+        {dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype, biases.dtype}, [&](auto stored) {
+          constexpr int few = most_columns / 2;
+          using Stored = decltype(stored);
+          const int blocks = blocks_for(tiles.count(), 1);
+          const auto run = [&](auto sums_addend) {
+            constexpr bool adds = sums_addend.value;
+            launch(
+                l,
+                args.features <= few * whole_tile_threads
+                    ? norm_whole_tiles_kernel<Stored, few, adds>
+                    : norm_whole_tiles_kernel<Stored, most_columns, adds>,
+                blocks + (biases.count > 0 ? blocks_for(biases.tasks, whole_tile_threads / quad) : 0),
+                whole_tile_threads,
+                static_cast<size_t>(2 * whole.rows + 1) * static_cast<size_t>(whole.stride) * sizeof(float),
+                args, whole, tiles, vectors, sums, addend_sums, blocks, biases);
+          };
+          if (addend_sums != nullptr) run(Known<true>{});
+          else run(Known<false>{});
+        });
   } else {
     launch_bias_tiles(l, biases);
     const NormTeams teams = norm_teams(args.rows, args.features, 2);
     for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype}, [&](auto stored) {
-      launch(l, norm_rows_kernel<decltype(stored)>, teams.blocks(args.rows), teams.block(), teams.bytes(2), args, teams, vectors, kept);
+      launch(l, norm_rows_kernel<decltype(stored)>, teams.blocks(args.rows), teams.block(), teams.bytes(2),
+             args, teams, vectors, kept);
     });
     if (!sums_rows) return;
     for_dtypes({dtype, args.y.dtype}, [&](auto stored) {
-      launch(l, norm_tiles_kernel<decltype(stored)>, blocks_for(tiles.count() * ceil_div(args.features, 16), norm_tile_threads / quad), norm_tile_threads, 0,
-             args, tiles, operands, kept, sums);
+      launch(l, norm_tiles_kernel<decltype(stored)>,
+             blocks_for(tiles.count() * ceil_div(args.features, 16), norm_tile_threads / quad),
+             norm_tile_threads, 0, args, tiles, operands, kept, sums);
     });
   }
   launch_folds(l, folds);

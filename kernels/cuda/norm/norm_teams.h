@@ -14,7 +14,9 @@ namespace stw::kernels::cuda {
 struct NormTeams {
   int threads, rows;  // Threads of a team; teams of a block. Powers of two.
   int piece, stride;  // Floats of a row in shared memory at a time; from one row there to the next.
-  size_t bytes(int arrays) const { return static_cast<size_t>(rows) * static_cast<size_t>(stride * arrays) * sizeof(float); }
+  size_t bytes(int arrays) const {
+    return static_cast<size_t>(rows) * static_cast<size_t>(stride * arrays) * sizeof(float);
+  }
   int block() const { return threads * rows; }
   int blocks(int64_t all_rows) const { return blocks_for(all_rows, rows); }
 };
@@ -28,21 +30,26 @@ inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
   NormTeams t = {16, 1, 0, 0};
   const int most = (most_staged_floats / arrays - 48) / 16 * 16;
   t.piece = features < most ? static_cast<int>(round_up(features, 16)) : most;
-  t.stride = (t.piece + 31) / 32 * 32 + 16;   // The two rows of a warp begin in different banks.
+  t.stride = (t.piece + 31) / 32 * 32 + 16;  // The two rows of a warp begin in different banks.
   // 16 groups a quad: then few teams have threads that only wait for sums.
   while (t.threads < block_threads && t.piece > 64 * t.threads) t.threads *= 2;
   // More rows a block while enough blocks remain and eight blocks fit into an SM.
   constexpr int enough_blocks = 512, shared_floats = 6400;
-  while (t.block() < block_threads && 2 * t.rows * arrays * t.stride <= shared_floats && (t.block() < 32 || rows >= int64_t{2} * t.rows * enough_blocks)) t.rows *= 2;
+  while (t.block() < block_threads && 2 * t.rows * arrays * t.stride <= shared_floats &&
+         (t.block() < 32 || rows >= int64_t{2} * t.rows * enough_blocks))
+    t.rows *= 2;
   return t;
 }
 
 // For bodies that exist for both cases.
-template <bool is> struct Known { static constexpr bool value = is; };
+template <bool is>
+struct Known {
+  static constexpr bool value = is;
+};
 
 // A thread's place.
 struct NormTeam {
-  int row, thread;   // Row in the block, thread in the team.
+  int row, thread;  // Row in the block, thread in the team.
   __device__ bool sums() const { return thread < 16; }
 };
 STW_DEVICE NormTeam place_in(const NormTeams& t) {
@@ -52,7 +59,8 @@ STW_DEVICE NormTeam place_in(const NormTeams& t) {
 
 // For this thread's groups of a piece of a row, like for_groups_ahead.
 template <int ahead, class Load, class Use>
-STW_DEVICE void for_team_groups(const NormTeams& teams, const NormTeam& team, int count, bool vectors, const Load& load, const Use& use) {
+STW_DEVICE void for_team_groups(const NormTeams& teams, const NormTeam& team, int count, bool vectors,
+                                const Load& load, const Use& use) {
   for_groups_ahead<ahead>(team.thread / quad, teams.threads / quad, count, vectors, load, use);
 }
 
@@ -63,7 +71,7 @@ STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fet
   for (int64_t begin = 0; begin < features; begin += piece) {
     const int count = features - begin < piece ? static_cast<int>(features - begin) : piece;
     if (is_first || features > piece) {
-      __syncthreads();   // All threads have finished with the earlier contents.
+      __syncthreads();  // All threads have finished with the earlier contents.
       fetch(begin, count);
       __syncthreads();
     }
@@ -74,7 +82,8 @@ STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fet
 // The statistics of a block's rows, by the threads that sum. `live`: the team has a row. fetch writes the row
 // to `staged`, with +0 in the lanes after its end.
 template <class Fetch>
-STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& teams, const NormTeam& team, bool live, const float* staged, const Fetch& fetch) {
+STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& teams, const NormTeam& team,
+                                         bool live, const float* staged, const Fetch& fetch) {
   constexpr int ahead = 8;
   const bool sums = live && team.sums();
   const float* const lane = staged + team.thread;

@@ -30,7 +30,10 @@ STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, co
     }
   }
 }
-template <int n> struct Groups { static constexpr int number = n; };
+template <int n>
+struct Groups {
+  static constexpr int number = n;
+};
 // body(stored, groups): an instance for operands of one type and for heads of 64 or 128, which are usual, or
 // for any head.
 template <class Body>
@@ -49,9 +52,10 @@ template <int groups>
 STW_DEVICE float head_rstd(const QkNormArgs& args, DType dtype, int64_t at, bool vectors) {
   const void* const x = element(static_cast<const void*>(args.x.data), dtype, at);
   F16 squares = zero();
-  for_head_groups<groups>(args.head_dim, vectors, [&](int i, auto n) { return load_group(x, dtype, i, n); },
-    // Lanes after the end are 0.
-    [&](const F16& values, int, auto) { squares = fma(values, values, squares); });
+  for_head_groups<groups>(
+      args.head_dim, vectors, [&](int i, auto n) { return load_group(x, dtype, i, n); },
+      // Lanes after the end are 0.
+      [&](const F16& values, int, auto) { squares = fma(values, values, squares); });
   return rstd_of(fold(squares), args.head_dim, args.epsilon);
 }
 
@@ -62,11 +66,16 @@ STW_DEVICE void copy_head(const Matrix& x, const Matrix& y, int64_t at, int head
   const void* const from = element(static_cast<const void*>(x.data), x_dtype, at);
   void* const to = element(y.data, y_dtype, at);
   if constexpr (Stored::alike && Stored::of(DType::bf16) != DType::f32) {
-    for_head_groups<groups>(head_dim, vectors, [&](int i, auto n) { return load_some_halves(static_cast<const uint16_t*>(from) + i, n); },
-                            [&](const Halves& values, int i, auto n) { store_some_halves(static_cast<uint16_t*>(to) + i, values, n); });
+    for_head_groups<groups>(
+        head_dim, vectors,
+        [&](int i, auto n) { return load_some_halves(static_cast<const uint16_t*>(from) + i, n); },
+        [&](const Halves& values, int i, auto n) {
+          store_some_halves(static_cast<uint16_t*>(to) + i, values, n);
+        });
   } else {
-    for_head_groups<groups>(head_dim, vectors, [&](int i, auto n) { return load_copied(from, x_dtype, i, n); },
-                            [&](const F16& values, int i, auto n) { store_copied(to, y_dtype, i, values, n); });
+    for_head_groups<groups>(
+        head_dim, vectors, [&](int i, auto n) { return load_copied(from, x_dtype, i, n); },
+        [&](const F16& values, int i, auto n) { store_copied(to, y_dtype, i, values, n); });
   }
 }
 

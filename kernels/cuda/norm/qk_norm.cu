@@ -13,8 +13,10 @@
 namespace stw::kernels::cuda {
 
 template <class Stored, int groups>
-static __global__ void __launch_bounds__(block_threads) qk_norm_kernel(QkNormArgs args, QkHeads heads, Divisor heads_of_row, bool vectors) {
-  const DType x_dtype = Stored::of(args.x.dtype), y_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype);
+static __global__ void __launch_bounds__(block_threads)
+    qk_norm_kernel(QkNormArgs args, QkHeads heads, Divisor heads_of_row, bool vectors) {
+  const DType x_dtype = Stored::of(args.x.dtype), y_dtype = Stored::of(args.y.dtype),
+              weight_dtype = Stored::of(args.weight_dtype);
   for_tasks_of_grid(args.rows * heads_of_row.number, [&](int64_t task) {
     const int64_t row = quotient(task, heads_of_row);
     const int head = static_cast<int>(task - row * heads_of_row.number);
@@ -24,21 +26,33 @@ static __global__ void __launch_bounds__(block_threads) qk_norm_kernel(QkNormArg
     const void* const x = element(static_cast<const void*>(args.x.data), x_dtype, at);
     void* const y = element(args.y.data, y_dtype, at);
     const void* const weight = head < heads.queries ? args.weight[0] : args.weight[1];
-    struct Operands { F16 x, w; };
-    for_head_groups<groups>(args.head_dim, vectors,
-      [&](int i, auto n) { return Operands{load_group(x, x_dtype, i, n), load_group(weight, weight_dtype, i, n)}; },
-      [&](const Operands& o, int i, auto n) { store_group(y, y_dtype, i, mul(mul(o.x, rstd), add(o.w, splat(args.weight_offset))), n); });
+    struct Operands {
+      F16 x, w;
+    };
+    for_head_groups<groups>(
+        args.head_dim, vectors,
+        [&](int i, auto n) {
+          return Operands{load_group(x, x_dtype, i, n), load_group(weight, weight_dtype, i, n)};
+        },
+        [&](const Operands& o, int i, auto n) {
+          store_group(y, y_dtype, i, mul(mul(o.x, rstd), add(o.w, splat(args.weight_offset))), n);
+        });
   });
 }
 
 void qk_norm(const Launch& l, const QkNormArgs& args) {
   const QkHeads heads = {args.query_heads, args.kv_heads};
   const Divisor heads_of_row = divisor_of(args.x.data == args.y.data ? heads.normed() : heads.all());
-  const bool vectors = vectors_at(args.x.data, args.x.dtype, args.head_dim) && vectors_at(args.y.data, args.y.dtype, args.head_dim) &&
-                       vectors_at(args.weight[0], args.weight_dtype) && vectors_at(args.weight[1], args.weight_dtype);
-  for_heads({args.x.dtype, args.y.dtype, args.weight_dtype}, args.head_dim, vectors, [&](auto stored, auto groups) {
-    launch(l, qk_norm_kernel<decltype(stored), groups.number>, blocks_for_rows(args.rows * heads_of_row.number), block_threads, 0, args, heads, heads_of_row, vectors);
-  });
+  const bool vectors = vectors_at(args.x.data, args.x.dtype, args.head_dim) &&
+                       vectors_at(args.y.data, args.y.dtype, args.head_dim) &&
+                       vectors_at(args.weight[0], args.weight_dtype) &&
+                       vectors_at(args.weight[1], args.weight_dtype);
+  for_heads({args.x.dtype, args.y.dtype, args.weight_dtype}, args.head_dim, vectors,
+            [&](auto stored, auto groups) {
+              launch(l, qk_norm_kernel<decltype(stored), groups.number>,
+                     blocks_for_rows(args.rows * heads_of_row.number), block_threads, 0, args, heads,
+                     heads_of_row, vectors);
+            });
 }
 
 }  // namespace stw::kernels::cuda

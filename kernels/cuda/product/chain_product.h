@@ -22,31 +22,41 @@
 
 namespace stw::kernels::cuda {
 
-struct LargeTile { static constexpr int edge = 128, depth = 8, per = 8; };
-struct SmallTile { static constexpr int edge = 64, depth = 16, per = 4; };
+struct LargeTile {
+  static constexpr int edge = 128, depth = 8, per = 8;
+};
+struct SmallTile {
+  static constexpr int edge = 64, depth = 16, per = 4;
+};
 static_assert(chain_terms % LargeTile::depth == 0 && chain_terms % SmallTile::depth == 0);
-template <class T> inline constexpr bool holds_totals = T::per == SmallTile::per;
+template <class T>
+inline constexpr bool holds_totals = T::per == SmallTile::per;
 // A slice has four numbers of each operand for each thread. Lines are aligned to 16 bytes, and not 32 banks
 // apart.
-template <class T> inline constexpr int slice_line = T::edge + 4;
+template <class T>
+inline constexpr int slice_line = T::edge + 4;
 
 // The four numbers of a slice that this thread loads: line `line` of the output and `first` of k, or the
 // reverse.
-struct Place4 { int line, first; };
+struct Place4 {
+  int line, first;
+};
 template <class T, Contiguous along>
 STW_DEVICE Place4 place4() {
   constexpr int groups = (along == Contiguous::depth ? T::depth : T::edge) / 4;
-  const int t = forgotten(static_cast<int>(threadIdx.x));   // No addresses are kept during the multiply-adds.
+  const int t = forgotten(static_cast<int>(threadIdx.x));  // No addresses are kept during the multiply-adds.
   return {t / groups, t % groups * 4};
 }
 
 template <class T, Contiguous along, bool negative_padding>
-STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int output, int64_t outputs, int k, int64_t depth) {
+STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int output, int64_t outputs, int k,
+                           int64_t depth) {
   const Place4 place = place4<T, along>();
   const int64_t o = output + (along == Contiguous::depth ? place.line : place.first);
   const int64_t d = k + (along == Contiguous::depth ? place.first : place.line);
   // Lines after the end are not read. Outputs after the end are never stored.
-  if constexpr (along == Contiguous::depth) return load_raw4(data, t, o * stride + d, o < outputs ? four_at_most(depth - d) : 0, negative_padding);
+  if constexpr (along == Contiguous::depth)
+    return load_raw4(data, t, o * stride + d, o < outputs ? four_at_most(depth - d) : 0, negative_padding);
   else return load_raw4(data, t, d * stride + o, d < depth ? four_at_most(outputs - o) : 0, negative_padding);
 }
 template <class T, Contiguous along>
@@ -55,47 +65,48 @@ STW_DEVICE void put_slice(float* slice, Raw4 raw, DType t) {
   const Float4 x = floats_of(raw, t);
   if constexpr (along == Contiguous::depth)
     for (int i = 0; i < 4; ++i) slice[(place.first + i) * slice_line<T> + place.line] = x.f[i];
-  else
-    store_vector(slice + place.line * slice_line<T> + place.first, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
+  else store_vector(slice + place.line * slice_line<T> + place.first, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
 }
 
 // The first row and column of group g of the groups of four rows and four columns that a thread computes. A
 // warp reads four different groups of rows and eight of columns.
-template <class T> STW_DEVICE int group_row(int t, int g) {
+template <class T>
+STW_DEVICE int group_row(int t, int g) {
   return g * (T::edge / 2) + (t / 64 * 4 + t % 32 / 8) * 4;
 }
-template <class T> STW_DEVICE int group_column(int t, int g) {
+template <class T>
+STW_DEVICE int group_column(int t, int g) {
   return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
 }
 
 template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
 static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
   constexpr int slice = T::depth * slice_line<T>, groups = T::per / 4;
-  STW_SHARED(float4, shared, slice);   // Two slices of each operand.
+  STW_SHARED(float4, shared, slice);  // Two slices of each operand.
   float* const slices = reinterpret_cast<float*>(shared);
   const Tile tile = tile_of_block(all, T::edge, T::edge);
   const Product& out = all.product[tile.product];
 
   static_assert(!rounded || holds_totals<T>);
   const int thread = static_cast<int>(threadIdx.x);
-  float sum[T::per][T::per];   // Of the chain.
+  float sum[T::per][T::per];  // Of the chain.
   float total[holds_totals<T> ? T::per : 1][T::per];
   STW_UNROLL
-  for (int i = 0; i < T::per; ++i)
-    STW_UNROLL
-    for (int j = 0; j < T::per; ++j) sum[i][j] = 0.0f;
+  for (int i = 0; i < T::per; ++i) STW_UNROLL
+  for (int j = 0; j < T::per; ++j) sum[i][j] = 0.0f;
   if constexpr (holds_totals<T>) {
     STW_UNROLL
-    for (int i = 0; i < T::per; ++i)
-      STW_UNROLL
-      for (int g = 0; g < groups; ++g) {
-        const int64_t row = tile.row + group_row<T>(thread, i / 4) + i % 4, column = tile.column + group_column<T>(thread, g);
-        const Float4 from = load4(out.start, all.start, row * out.c_stride + column, out.start != nullptr && row < out.m ? out.n - column : 0);
-        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = from.f[j];
-      }
+    for (int i = 0; i < T::per; ++i) STW_UNROLL
+    for (int g = 0; g < groups; ++g) {
+      const int64_t row = tile.row + group_row<T>(thread, i / 4) + i % 4,
+                    column = tile.column + group_column<T>(thread, g);
+      const Float4 from = load4(out.start, all.start, row * out.c_stride + column,
+                                out.start != nullptr && row < out.m ? out.n - column : 0);
+      for (int j = 0; j < 4; ++j) total[i][4 * g + j] = from.f[j];
+    }
   }
 
-  int current = tile.product;   // Where the next slice comes from.
+  int current = tile.product;  // Where the next slice comes from.
   int k = 0;
   // Of the next slice: where its chain and its sample end.
   int64_t sample_end = all.restart > 0 ? all.restart - all.first : INT64_MAX;
@@ -135,15 +146,15 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample++);
     const int t = forgotten(thread);
     STW_UNROLL
-    for (int i = 0; i < T::per; ++i)
-      STW_UNROLL
-      for (int g = 0; g < groups; ++g) {
-        const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4, column = tile.column + group_column<T>(t, g);
-        Float4 x;
-        for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
-        x = rounded4(rounding, row * out.c_stride + column, x);
-        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = x.f[j];
-      }
+    for (int i = 0; i < T::per; ++i) STW_UNROLL
+    for (int g = 0; g < groups; ++g) {
+      const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
+                    column = tile.column + group_column<T>(t, g);
+      Float4 x;
+      for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
+      x = rounded4(rounding, row * out.c_stride + column, x);
+      for (int j = 0; j < 4; ++j) total[i][4 * g + j] = x.f[j];
+    }
   };
   // Large tiles: the start of the next chain's total; null: +0.
   const void* from = out.start;
@@ -161,19 +172,19 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
   const auto add_chain = [&] {
     const int t = forgotten(thread);
     STW_UNROLL
-    for (int i = 0; i < T::per; ++i)
-      STW_UNROLL
-      for (int g = 0; g < groups; ++g) {
-        const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4, column = tile.column + group_column<T>(t, g);
-        if constexpr (holds_totals<T>) {
-          for (int j = 0; j < 4; ++j) total[i][4 * g + j] = total[i][4 * g + j] + sum[i][4 * g + j];
-        } else if (row < out.m) {
-          Float4 x = total_of(i, g, row, column);
-          for (int j = 0; j < 4; ++j) x.f[j] = x.f[j] + sum[i][4 * g + j];
-          store4(out.c, DType::f32, row * out.c_stride + column, x, out.n - column);
-        }
-        for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = 0.0f;
+    for (int i = 0; i < T::per; ++i) STW_UNROLL
+    for (int g = 0; g < groups; ++g) {
+      const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
+                    column = tile.column + group_column<T>(t, g);
+      if constexpr (holds_totals<T>) {
+        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = total[i][4 * g + j] + sum[i][4 * g + j];
+      } else if (row < out.m) {
+        Float4 x = total_of(i, g, row, column);
+        for (int j = 0; j < 4; ++j) x.f[j] = x.f[j] + sum[i][4 * g + j];
+        store4(out.c, DType::f32, row * out.c_stride + column, x, out.n - column);
       }
+      for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = 0.0f;
+    }
     from = out.c;
     from_dtype = DType::f32;
   };
@@ -195,11 +206,10 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
         y[4 * g] = w.x, y[4 * g + 1] = w.y, y[4 * g + 2] = w.z, y[4 * g + 3] = w.w;
       }
       STW_UNROLL
-      for (int i = 0; i < T::per; ++i)
-        STW_UNROLL
-        for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
+      for (int i = 0; i < T::per; ++i) STW_UNROLL
+      for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
     }
-    if (more) put_next(at ^ 1);   // All threads have finished with that slice since the last barrier.
+    if (more) put_next(at ^ 1);  // All threads have finished with that slice since the last barrier.
     // A large tile's last chain is added below.
     if (ends != inside && (more || holds_totals<T>)) add_chain();
     if constexpr (rounded)
@@ -231,18 +241,22 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
 // Whether an element may have more than one chain.
 inline bool has_several_chains(const Products& all) {
   for (int i = 0; i < all.count; ++i)
-    if (all.product[i].k > chain_terms || (all.restart > 0 && all.product[i].k > all.restart - all.first)) return true;
+    if (all.product[i].k > chain_terms || (all.restart > 0 && all.product[i].k > all.restart - all.first))
+      return true;
   return all.chained && all.count > 1;
 }
 
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void chain_product(const Launch& l, const Products& all) {
-  const int64_t large = tiles_of(all, LargeTile::edge, LargeTile::edge), small = tiles_of(all, SmallTile::edge, SmallTile::edge);
+  const int64_t large = tiles_of(all, LargeTile::edge, LargeTile::edge),
+                small = tiles_of(all, SmallTile::edge, SmallTile::edge);
   if (small == 0) return;
   if constexpr (!rounded)
     if (large >= enough_tiles && (all.c == DType::f32 || !has_several_chains(all)))
-      return launch(l, chain_product_kernel<LargeTile, a_along, b_along, false>, static_cast<unsigned>(large), block_threads, 0, all);
-  launch(l, chain_product_kernel<SmallTile, a_along, b_along, rounded>, static_cast<unsigned>(small), block_threads, 0, all);
+      return launch(l, chain_product_kernel<LargeTile, a_along, b_along, false>, static_cast<unsigned>(large),
+                    block_threads, 0, all);
+  launch(l, chain_product_kernel<SmallTile, a_along, b_along, rounded>, static_cast<unsigned>(small),
+         block_threads, 0, all);
 }
 
 }  // namespace stw::kernels::cuda

@@ -1,7 +1,7 @@
 // Products by the vendor's library (product_library.h). All of this runs on the host.
 #pragma once
-#include "kernels/cuda/product/product.h"
 #include "kernels/contract/product_library.h"
+#include "kernels/cuda/product/product.h"
 
 namespace stw::kernels::cuda {
 
@@ -15,9 +15,13 @@ inline bool fits_library(const Products& all) {
   if (all.a != all.b || (all.c != all.a && all.c != DType::f32)) return false;
   for (int i = 0; i < all.count; ++i) {
     const Product& p = all.product[i];
-    if (!in_sixteens(p.a, all.a, p.a_stride) || !in_sixteens(p.b, all.b, p.b_stride) || !in_sixteens(p.c, all.c, p.c_stride)) return false;
-    if (p.start != nullptr && (all.start != all.c || !in_sixteens(p.start, all.start, p.c_stride))) return false;
-    if (p.residual != nullptr && (p.start != nullptr || !in_sixteens(p.residual, all.c, p.c_stride))) return false;
+    if (!in_sixteens(p.a, all.a, p.a_stride) || !in_sixteens(p.b, all.b, p.b_stride) ||
+        !in_sixteens(p.c, all.c, p.c_stride))
+      return false;
+    if (p.start != nullptr && (all.start != all.c || !in_sixteens(p.start, all.start, p.c_stride)))
+      return false;
+    if (p.residual != nullptr && (p.start != nullptr || !in_sixteens(p.residual, all.c, p.c_stride)))
+      return false;
     if (p.bias != nullptr && (all.bias != all.c || !in_sixteens(p.bias, all.bias, 0))) return false;
   }
   return true;
@@ -29,8 +33,22 @@ template <Contiguous a_along, Contiguous b_along>
 LibraryProduct library_product(const Products& all, int i, LibraryProduct::Free free) {
   const Product& p = all.product[i];
   const void* const start = all.chained && i > 0 ? p.c : p.residual != nullptr ? p.residual : p.start;
-  return {p.m, p.n, p.k, all.a, all.c, p.a, p.b, a_along == Contiguous::output, b_along == Contiguous::depth, p.a_stride, p.b_stride, p.c_stride, p.c,
-          start, p.bias, free};
+  return {p.m,
+          p.n,
+          p.k,
+          all.a,
+          all.c,
+          p.a,
+          p.b,
+          a_along == Contiguous::output,
+          b_along == Contiguous::depth,
+          p.a_stride,
+          p.b_stride,
+          p.c_stride,
+          p.c,
+          start,
+          p.bias,
+          free};
 }
 template <Contiguous a_along, Contiguous b_along>
 bool library_takes(const Launch& l, const Products& all, LibraryProduct::Free free) {
@@ -41,7 +59,8 @@ bool library_takes(const Launch& l, const Products& all, LibraryProduct::Free fr
 }
 template <Contiguous a_along, Contiguous b_along>
 void library_multiply(const Launch& l, const Products& all, LibraryProduct::Free free) {
-  for (int i = 0; i < all.count; ++i) l.products->multiply(l.products->self, library_product<a_along, b_along>(all, i, free), l.stream);
+  for (int i = 0; i < all.count; ++i)
+    l.products->multiply(l.products->self, library_product<a_along, b_along>(all, i, free), l.stream);
 }
 
 }  // namespace stw::kernels::cuda

@@ -15,15 +15,22 @@ void linear(const Launch& l, const LinearArgs& args) {
   assert(args.residual.data == nullptr || (args.parts == 1 && args.residual.dtype == args.y.dtype));
   const Products all = forward_products(args);
   if (args.activated.data != nullptr) {
-    assert(args.parts == 1 && args.residual.data == nullptr && args.y_stride == args.part[0].features && args.activated.dtype == args.y.dtype);
-    const bool inside = args.transposed ? ends_inside<Contiguous::depth, Contiguous::output>(all, args.products)
-                                        : ends_inside<Contiguous::depth, Contiguous::depth>(all, args.products);
+    assert(args.parts == 1 && args.residual.data == nullptr && args.y_stride == args.part[0].features &&
+           args.activated.dtype == args.y.dtype);
+    const bool inside = args.transposed
+                            ? ends_inside<Contiguous::depth, Contiguous::output>(all, args.products)
+                            : ends_inside<Contiguous::depth, Contiguous::depth>(all, args.products);
     if (!inside) {
       LinearArgs product = args;
       product.activated = {};
       if (args.y.data == nullptr) product.y.data = args.activated.data;
       linear(l, product);
-      return gelu(l, {args.rows * args.part[0].features, Activation::gelu_tanh, {product.y.data, args.y.dtype}, {}, args.activated, true});
+      return gelu(l, {args.rows * args.part[0].features,
+                      Activation::gelu_tanh,
+                      {product.y.data, args.y.dtype},
+                      {},
+                      args.activated,
+                      true});
     }
   }
   if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);

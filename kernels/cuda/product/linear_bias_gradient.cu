@@ -3,8 +3,8 @@
 // that, written and read. All biases of a call, of parts and of further ops, take two launches.
 //
 // Workspace: for each bias the sums of its tiles (tiles, features), one bias after the other.
-#include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/product/bias_sums.h"
 
 namespace stw::kernels::cuda {
 

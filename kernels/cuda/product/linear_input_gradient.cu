@@ -7,8 +7,8 @@
 // written, 4 bytes an element in 16 bits; a separate kernel would move 6 after the product's 2. If samples
 // are whole tiles of token_tile rows, a block also sums the tiles that it has computed for the gradient of
 // the bias before that GELU (1/32 of dx); another call may add these sums up.
-#include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/product/matrix_product.h"
 
 namespace stw::kernels::cuda {
@@ -24,22 +24,31 @@ void linear_input_gradient(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
   Products all = input_gradient_products(args);
   if (args.before_gelu.data != nullptr) {
-    assert(args.parts == 1 && args.addend.data == nullptr && args.x_stride == 0 && args.before_gelu.dtype == args.x.dtype);
-    const bool inside = args.transposed ? ends_inside<Contiguous::depth, Contiguous::depth>(all, args.products)
-                                        : ends_inside<Contiguous::depth, Contiguous::output>(all, args.products);
+    assert(args.parts == 1 && args.addend.data == nullptr && args.x_stride == 0 &&
+           args.before_gelu.dtype == args.x.dtype);
+    const bool inside = args.transposed
+                            ? ends_inside<Contiguous::depth, Contiguous::depth>(all, args.products)
+                            : ends_inside<Contiguous::depth, Contiguous::output>(all, args.products);
     if (!inside) {
       assert(args.before_gelu.data != args.x.data);
       LinearArgs product = args;
       product.before_gelu = {};
       product.input_bias_gradient = product.input_bias_sums = nullptr;
       linear_input_gradient(l, product);
-      gelu_gradient(l, {args.rows * args.inputs, Activation::gelu_tanh, args.before_gelu, {args.x.data, args.x.dtype}, args.x, true});
+      gelu_gradient(l, {args.rows * args.inputs,
+                        Activation::gelu_tanh,
+                        args.before_gelu,
+                        {args.x.data, args.x.dtype},
+                        args.x,
+                        true});
       if (args.input_bias_gradient != nullptr) linear_bias_gradient(l, input_bias_args(args));
       sum_input_tiles(l, args);
       return;
     }
     // Tiles of products begin at multiples of token_tile, so samples must too.
-    if (args.rows_per_sample % token_tile == 0) all.product[0].column_sums = args.input_bias_gradient != nullptr ? static_cast<float*>(l.workspace) : args.input_bias_sums;
+    if (args.rows_per_sample % token_tile == 0)
+      all.product[0].column_sums =
+          args.input_bias_gradient != nullptr ? static_cast<float*>(l.workspace) : args.input_bias_sums;
   }
   if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);
   else product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);

@@ -29,7 +29,8 @@ static Products rows_of(Products all, int64_t row, int64_t count) {
 static bool by_library(const Launch& l, const Products& all, int64_t step) {
   constexpr auto free = LibraryProduct::Free::none;
   Products from_nothing = rows_of(all, 0, step), further = from_nothing;
-  for (int i = 0; i < all.count; ++i) from_nothing.product[i].start = nullptr, further.product[i].start = further.product[i].c;
+  for (int i = 0; i < all.count; ++i)
+    from_nothing.product[i].start = nullptr, further.product[i].start = further.product[i].c;
   for (const Products* kind : {&from_nothing, &further})
     if (!library_takes<Contiguous::output, Contiguous::output>(l, *kind, free)) return false;
   for (int64_t row = 0; all.count > 0 && row < all.product[0].k; row += step)
@@ -39,8 +40,8 @@ static bool by_library(const Launch& l, const Products& all, int64_t step) {
 
 // Appends products to others if one launch can compute both: of the same kind, by the same kernels.
 static bool join(Products& all, const Products& more) {
-  if (all.count + more.count > max_parts || all.a != more.a || all.b != more.b || all.c != more.c || all.restart != more.restart || all.state != more.state ||
-      all.first != more.first)
+  if (all.count + more.count > max_parts || all.a != more.a || all.b != more.b || all.c != more.c ||
+      all.restart != more.restart || all.state != more.state || all.first != more.first)
     return false;
   constexpr auto fits = fits_tensor_cores<Contiguous::output, Contiguous::output>;
   Products both = all;
@@ -56,10 +57,13 @@ void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   Products all = weight_gradient_products(args);
   const LinearArgs* next = args.further;
   const bool by_library_alone = may_use_library(args.products) && args.gradient_dtype == DType::f32;
-  while (next != nullptr && !by_library_alone && next->products == args.products && join(all, weight_gradient_products(*next))) next = next->further;
+  while (next != nullptr && !by_library_alone && next->products == args.products &&
+         join(all, weight_gradient_products(*next)))
+    next = next->further;
   if (next != nullptr) linear_weight_gradient(l, *next);
   if (by_library_alone && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
-  if (args.gradient_dtype == DType::f32) own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
+  if (args.gradient_dtype == DType::f32)
+    own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
   else own_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
 }
 

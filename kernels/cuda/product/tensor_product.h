@@ -15,18 +15,22 @@ namespace stw::kernels::cuda {
 template <class T, int edge, int fragments, Contiguous along>
 struct FragmentPlaces {
   static constexpr bool from_first = along == Contiguous::depth || (edge & (edge - 1)) == 0;
-  int at[from_first ? 1 : fragments];   // Of this lane's row of ldmatrix.
+  int at[from_first ? 1 : fragments];  // Of this lane's row of ldmatrix.
   // upper_o: lanes of the second eight rows or columns. upper_k: lanes of the second eight of k.
   __device__ FragmentPlaces(int first, int upper_o, int upper_k) {
     const int lane = static_cast<int>(threadIdx.x % 8);
-    if constexpr (along == Contiguous::depth) at[0] = T::template place_of<edge, along>(first + upper_o * 8 + lane, upper_k);
-    else
-      STW_UNROLL
-      for (int i = 0; i < (from_first ? 1 : fragments); ++i) at[i] = T::template place_of<edge, along>(upper_k * 8 + lane, first / 8 + upper_o + 2 * i);
+    if constexpr (along == Contiguous::depth)
+      at[0] = T::template place_of<edge, along>(first + upper_o * 8 + lane, upper_k);
+    else STW_UNROLL
+    for (int i = 0; i < (from_first ? 1 : fragments); ++i)
+      at[i] = T::template place_of<edge, along>(upper_k * 8 + lane, first / 8 + upper_o + 2 * i);
   }
   __device__ void load(uint32_t (&r)[4], const uint16_t* slice, int i, int step) const {
-    if constexpr (along == Contiguous::depth) load_matrix4(r, slice + (at[0] ^ 2 * chunk * step) + i * 16 * T::slice_depth);
-    else load_matrix4_transposed(r, slice + (from_first ? at[0] ^ 2 * chunk * i : at[i]) + step * step_depth * edge);
+    if constexpr (along == Contiguous::depth)
+      load_matrix4(r, slice + (at[0] ^ 2 * chunk * step) + i * 16 * T::slice_depth);
+    else
+      load_matrix4_transposed(
+          r, slice + (from_first ? at[0] ^ 2 * chunk * i : at[i]) + step * step_depth * edge);
   }
 };
 
@@ -34,7 +38,8 @@ template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpMultiply {
   static constexpr bool asynchronous = false;
   STW_CLASS_DEVICE float settled(float x, float y) { return x + y; }
-  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out,
+                                      const Tile& tile, uint16_t* slices, int thread) {
     store_halves_inside<T, dtype>(sum, out, tile, slices, thread);
   }
   FragmentPlaces<T, T::edge_m, T::fragments_m, a_along> places_a;
@@ -45,7 +50,8 @@ struct WarpMultiply {
 
   // Calls `copy`, which starts to load another slice, while products run.
   template <class Copy>
-  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, const Copy& copy) const {
+  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a,
+                             const uint16_t* b, const Copy& copy) const {
     static_assert(T::slice_steps == 2);
     Fragments first, second;
     load(first, a, b, 0);
@@ -59,7 +65,9 @@ struct WarpMultiply {
   }
 
  private:
-  struct Fragments { uint32_t a[T::fragments_m][4], b[T::fragments_n][2]; };   // Of a step.
+  struct Fragments {
+    uint32_t a[T::fragments_m][4], b[T::fragments_n][2];
+  };  // Of a step.
   __device__ void load(Fragments& f, const uint16_t* a, const uint16_t* b, int step) const {
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i) places_a.load(f.a[i], a, i, step);
@@ -70,7 +78,8 @@ struct WarpMultiply {
       f.b[j][0] = r[0], f.b[j][1] = r[1], f.b[j + 1][0] = r[2], f.b[j + 1][1] = r[3];
     }
   }
-  static __device__ void multiply_row(float (&sum)[T::fragments_m][T::fragments_n][4], const Fragments& f, int i) {
+  static __device__ void multiply_row(float (&sum)[T::fragments_m][T::fragments_n][4], const Fragments& f,
+                                      int i) {
     STW_UNROLL
     for (int j = 0; j < T::fragments_n; ++j) multiply_add<dtype>(sum[i][j], f.a[i], f.b[j]);
   }
@@ -78,13 +87,14 @@ struct WarpMultiply {
 
 template <int edge, int n_warps, int slices, int blocks_together, int tile_number>
 struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
-  static constexpr int number = tile_number;   // In developer.h.
+  static constexpr int number = tile_number;  // In developer.h.
   static constexpr size_t shared_bytes = WarpTiles::slices_bytes;
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
   // Eight lines are 512 bytes (contiguous along k) or at least 1024.
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
-    if constexpr (along == Contiguous::depth) return line * WarpTiles::slice_depth + (c ^ line / 2 % 4) * chunk;
+    if constexpr (along == Contiguous::depth)
+      return line * WarpTiles::slice_depth + (c ^ line / 2 % 4) * chunk;
     else return line * edge + (c ^ line % 8) * chunk;
   }
   template <DType dtype, Contiguous a_along, Contiguous b_along>
@@ -105,7 +115,8 @@ using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   static constexpr int number = mma_96x192;
   // All sums at once (Rows).
-  static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;
+  static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float),
+                          shared_bytes = slices_bytes;
   static_assert(slices_bytes >= Tiles::slices_bytes);
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
   // For an edge of 96: two lines cover the banks three times, and a line is three times four chunks.
@@ -123,9 +134,11 @@ struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
 // about 40 bytes to each of all. No bit depends on it.
 template <class T>
 double step_cycles(const Products& all, int64_t multiprocessors) {
-  constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 1024.0, bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);
+  constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 1024.0,
+                   bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);
   const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
-  const double of_one = static_cast<double>(ceil_div(tiles, multiprocessors)) * (arithmetic > bytes / 64 ? arithmetic : bytes / 64);
+  const double of_one = static_cast<double>(ceil_div(tiles, multiprocessors)) *
+                        (arithmetic > bytes / 64 ? arithmetic : bytes / 64);
   const double of_cache = static_cast<double>(tiles) * bytes / (40.0 * static_cast<double>(multiprocessors));
   return of_one > of_cache ? of_one : of_cache;
 }
@@ -138,12 +151,18 @@ void tensor_product_of(const Launch& l, const Products& all, const Ending& endin
     if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));
     else return tiles_of(all, T::edge_m, T::edge_n);
   };
-  const auto in_tile = [&](auto t) { launch_tiles<decltype(t), dtype, a_along, b_along, summing>(l, tiles_in_all(t), all, ending); };
+  const auto in_tile = [&](auto t) {
+    launch_tiles<decltype(t), dtype, a_along, b_along, summing>(l, tiles_in_all(t), all, ending);
+  };
   const bool are_enough = tiles_in_all(Large{}) >= enough_tiles;
   if constexpr (counts_tokens<a_along, b_along> && summing == Summing::totals && Ending::stored) {
     const int multiprocessors = multiprocessors_of_device();
-    const bool gradient = step_cycles<GradientWarpTiles>(all, multiprocessors) < step_cycles<SmallWarpTiles>(all, multiprocessors);
-    TilesToChoose<Large, GradientWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : gradient ? mma_96x192 : mma_64x64, in_tile);
+    const bool gradient = step_cycles<GradientWarpTiles>(all, multiprocessors) <
+                          step_cycles<SmallWarpTiles>(all, multiprocessors);
+    TilesToChoose<Large, GradientWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128
+                                                                    : gradient ? mma_96x192
+                                                                               : mma_64x64,
+                                                                    in_tile);
   } else {
     TilesToChoose<Large, SmallWarpTiles>::choose(are_enough ? mma_128x128 : mma_64x64, in_tile);
   }

@@ -25,9 +25,16 @@
 namespace stw::kernels::cuda {
 
 // A if `first` is true, else B. (Kernels use no templates of the standard library.)
-template <bool first, class A, class B> struct ChosenType { using Type = A; };
-template <class A, class B> struct ChosenType<false, A, B> { using Type = B; };
-template <bool first, class A, class B> using Chosen = typename ChosenType<first, A, B>::Type;
+template <bool first, class A, class B>
+struct ChosenType {
+  using Type = A;
+};
+template <class A, class B>
+struct ChosenType<false, A, B> {
+  using Type = B;
+};
+template <bool first, class A, class B>
+using Chosen = typename ChosenType<first, A, B>::Type;
 
 // ---- chains
 // one_chain  from the start value of the output, over all of k and all products of a chained product
@@ -44,21 +51,26 @@ inline constexpr int64_t narrow_chain_terms = 8192;
 // Weight gradients, whose operands are both contiguous along the output. In no other product does k count
 // tokens. They always have totals.
 template <Contiguous a_along, Contiguous b_along>
-inline constexpr bool counts_tokens = a_along == Contiguous::output && b_along == Contiguous::output;
+inline constexpr bool counts_tokens = (a_along == Contiguous::output) && (b_along == Contiguous::output);
 
 inline bool needs_totals(const Products& all) {
   if (all.c == DType::f32) return true;
   int64_t terms = 0;
-  for (int i = 0; i < all.count; ++i) terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
+  for (int i = 0; i < all.count; ++i)
+    terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
   return terms > narrow_chain_terms;
 }
 // body(tag, products): tag.value is the Summing of a product; `products` has the length of its chains.
-template <Summing summing> struct SummingTag { static constexpr Summing value = summing; };
+template <Summing summing>
+struct SummingTag {
+  static constexpr Summing value = summing;
+};
 template <Contiguous a_along, Contiguous b_along, bool rounded, class Body>
 void for_summing(Products all, const Body& body) {
   static_assert(!rounded || counts_tokens<a_along, b_along>);
   all.chain = rounded || all.c == DType::f32 ? chain_terms : narrow_chain_terms;
-  if constexpr (counts_tokens<a_along, b_along>) body(SummingTag<rounded ? Summing::rounded : Summing::totals>{}, all);
+  if constexpr (counts_tokens<a_along, b_along>)
+    body(SummingTag < rounded ? Summing::rounded : Summing::totals > {}, all);
   else if (needs_totals(all)) body(SummingTag<Summing::totals>{}, all);
   else body(SummingTag<Summing::one_chain>{}, all);
 }
@@ -77,12 +89,12 @@ struct SliceCopy {
   static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
   static constexpr int copies = edge * T::slice_depth / chunk / threads;
   static_assert(lines % 8 == 0 && copies * threads * chunk == edge * T::slice_depth);
-  static_assert(threads % 32 == 0);   // Whole warps copy, or do not.
+  static_assert(threads % 32 == 0);  // Whole warps copy, or do not.
   // Elements from one copy to the next.
   static constexpr int further = T::template place_of<edge, along>(lines, 0);
-  const char* from;   // This thread's first chunk at k = 0.
-  int line_bytes;     // From one line to the next.
-  int last_line;      // Along depth: the operand's last line, counted from this thread's first one.
+  const char* from;  // This thread's first chunk at k = 0.
+  int line_bytes;    // From one line to the next.
+  int last_line;     // Along depth: the operand's last line, counted from this thread's first one.
   static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
   static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
 
@@ -108,11 +120,16 @@ struct SliceCopy {
       const bool is_there = k + column() < end;
       const char* const line = from + k * static_cast<int64_t>(sizeof(uint16_t));
       STW_UNROLL
-      for (int i = 0; i < copies; ++i) copy_async16_or_zeros(to + i * further, line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes, is_there);
+      for (int i = 0; i < copies; ++i)
+        copy_async16_or_zeros(to + i * further,
+                              line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes,
+                              is_there);
     } else {
       STW_UNROLL
       for (int i = 0; i < copies; ++i)
-        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(forgotten(k + i * lines)) * line_bytes, k + i * lines + first_line() < end);
+        copy_async16_or_zeros(to + i * further,
+                              from + static_cast<int64_t>(forgotten(k + i * lines)) * line_bytes,
+                              k + i * lines + first_line() < end);
     }
   }
 };
@@ -123,9 +140,15 @@ struct SliceCopy {
 // inside the output. `triangle`: there is one product, with m = n, and tiles above the diagonal are not
 // computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the mirrored ones
 // above.
-struct StoredSums { static constexpr bool stored = true, triangle = false; };
-struct EndedSums { static constexpr bool stored = false, triangle = false; };
-struct TriangleSums { static constexpr bool stored = false, triangle = true; };
+struct StoredSums {
+  static constexpr bool stored = true, triangle = false;
+};
+struct EndedSums {
+  static constexpr bool stored = false, triangle = false;
+};
+struct TriangleSums {
+  static constexpr bool stored = false, triangle = true;
+};
 
 // Tiles on and below the diagonal, row after row.
 inline int64_t tiles_of_triangle(int64_t rows) { return rows * (rows + 1) / 2; }
@@ -151,50 +174,61 @@ STW_DEVICE Tile tile_of(const Products& all) {
 // an addition that the compiler cannot move: sums are initialised by it, and after finish() they are read
 // only through it.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
-static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
+static __global__ void __launch_bounds__(T::threads, T::together)
+    tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
-  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = summing != Summing::one_chain, rounded = summing == Summing::rounded;
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = summing != Summing::one_chain,
+                 rounded = summing == Summing::rounded;
   static_assert(of_tokens ? has_totals : !rounded);
   static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
   STW_DYNAMIC_SHARED(uint16_t, memory);
-  uint16_t* const slices = T::first_slice(memory);   // Of a and b, alternating.
+  uint16_t* const slices = T::first_slice(memory);  // Of a and b, alternating.
   if constexpr (!Ending::stored)
     if (is_idle(ending)) return;
   const Tile tile = tile_of<Ending, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
   using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
-  SumsOfThread sum, total;   // Without totals, `sum` is the result.
+  SumsOfThread sum, total;  // Without totals, `sum` is the result.
   {
     SumsOfThread start;
     load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
     for_sums<T>([&](int i, int j, int k) {
-      if constexpr (has_totals) total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
+      if constexpr (has_totals)
+        total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
       else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
     });
   }
   // Adds a chain that has ended. -0 changes no total.
   const auto add_chain = [&] {
-    if constexpr (has_totals) for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
+    if constexpr (has_totals)
+      for_sums<T>(
+          [&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
   };
   const auto forget_chain = [&] {
     for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
   };
 
   // Parts of k: no slice lies in two of them. `at` and `end` count from the operand's first line.
-  const int restart = of_tokens ? static_cast<int>(all.restart) : 0, before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
-  const int end_part = !of_tokens ? last + 1 : rounded || restart > 0 ? (before + depth + restart - 1) / restart : 1;
-  struct Part { int number, at, end; };
+  const int restart = of_tokens ? static_cast<int>(all.restart) : 0,
+            before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
+  const int end_part = !of_tokens               ? last + 1
+                       : rounded || restart > 0 ? (before + depth + restart - 1) / restart
+                                                : 1;
+  struct Part {
+    int number, at, end;
+  };
   const auto go_to = [&](Part& p, int number) {
     p = {number, 0, 0};
     for (; p.number < end_part; ++p.number) {
       if (!of_tokens) p.at = 0, p.end = static_cast<int>(all.product[p.number].k);
-      else if (rounded || restart > 0) p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
+      else if (rounded || restart > 0)
+        p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
       else p.at = 0, p.end = depth;
       if (p.at < p.end) return;
     }
   };
-  Part in_use, copying;   // The slices being multiplied, and the slices being copied.
+  Part in_use, copying;  // The slices being multiplied, and the slices being copied.
   go_to(in_use, of_tokens ? 0 : tile.product);
   copying = in_use;
   SliceCopy<T, T::edge_m, a_along> copy_a;
@@ -216,7 +250,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
           if (copying.number < end_part) begin_product(all.product[copying.number]);
       }
     }
-    commit_copies();   // Even an empty group, because groups are counted.
+    commit_copies();  // Even an empty group, because groups are counted.
   };
 
   // Four adjacent fragments take four blocks of random numbers, one from each thread of a quad. For operands
@@ -225,22 +259,21 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
     STW_UNROLL
-    for (int i = 0; i < T::fragments_m; ++i)
+    for (int i = 0; i < T::fragments_m; ++i) STW_UNROLL
+    for (int half = 0; half < 2; ++half) STW_UNROLL
+    for (int four = 0; four < T::fragments_n; four += 4) {
+      // No place is kept from one block to the next: totals leave few registers.
+      const int t = forgotten(thread);
+      const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half,
+                    column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
+      const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
       STW_UNROLL
-      for (int half = 0; half < 2; ++half)
-        STW_UNROLL
-        for (int four = 0; four < T::fragments_n; four += 4) {
-          // No place is kept from one block to the next: totals leave few registers.
-          const int t = forgotten(thread);
-          const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
-          const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
-          STW_UNROLL
-          for (int j = 0; j < 4; ++j) {
-            float* const x = &total[i][four + j][2 * half];
-            x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
-            x[1] = rounded_gradient(x[1], random.w[j] >> 16);
-          }
-        }
+      for (int j = 0; j < 4; ++j) {
+        float* const x = &total[i][four + j][2 * half];
+        x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
+        x[1] = rounded_gradient(x[1], random.w[j] >> 16);
+      }
+    }
   };
 
   // Slices whose copies are started before their use.
@@ -249,7 +282,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   STW_UNROLL
   for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
   int stage = 0;
-  const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy) calls copy() once.
+  const auto next_slice = [&](const auto& compute) {  // compute(a, b, copy) calls copy() once.
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous)
       if (all.fence) Multiply::show_copies();
@@ -279,7 +312,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     for (; slices_left > 0; --slices_left) add_slice();
     if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
   } else {
-    while (in_use.number < end_part) {   // One chain.
+    while (in_use.number < end_part) {  // One chain.
       int slices_left = slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
       in_use.at += slices_left * T::slice_depth;
       if constexpr (Multiply::asynchronous) {
@@ -316,16 +349,20 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
   } else {
     static_assert(!Multiply::asynchronous);
-    for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-      if (n > 0) end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}}, n, tile.row != tile.column);
-    });
+    for_pairs<T>(
+        out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+          if (n > 0)
+            end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}},
+                     n, tile.row != tile.column);
+        });
   }
 }
 
 // Whether an operand can be copied in chunks of 16 bytes: all chunks are aligned, and each lies within the
 // operand, in the zeros after it (`padded`), or outside. The number of rows does not matter.
 inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
-  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
+  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 &&
+         (padded || contiguous % chunk == 0);
 }
 template <Contiguous a_along, Contiguous b_along>
 bool fits_tensor_cores(const Products& all) {
@@ -344,7 +381,8 @@ void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& en
   assert(all.first % chain_terms == 0 && all.chain % T::slice_depth == 0);
   all.fence = developer_switches().fence;
   if (tiles > 0)
-    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
+    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles),
+           T::threads, T::shared_bytes, all, ending);
 }
 
 // Calls in_tile(T{}) with the tile T whose number is `best`, or with the tile that a developer forces. A

@@ -23,25 +23,30 @@ bool has_warpgroup_kernels() { return true; }
 
 namespace cuda {
 
-static constexpr int atom_line = 64, atom_lines = 8;   // Elements of 128 bytes; see matrix_at.
+static constexpr int atom_line = 64, atom_lines = 8;  // Elements of 128 bytes; see matrix_at.
 static constexpr uint32_t atom_bytes = atom_lines * atom_line * sizeof(uint16_t);
 
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpgroupMultiply {
-  static constexpr bool asynchronous = true, a_transposed = a_along == Contiguous::output, b_transposed = b_along == Contiguous::output;
+  static constexpr bool asynchronous = true, a_transposed = a_along == Contiguous::output,
+                        b_transposed = b_along == Contiguous::output;
   // For 64 rows or columns, all four steps are contiguous, whichever way lines run.
   static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
   static constexpr uint32_t a_step = (a_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
   static constexpr uint32_t b_step = (b_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
   uint32_t first_row_bytes;
-  explicit __device__ WarpgroupMultiply(int thread) : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
+  explicit __device__ WarpgroupMultiply(int thread)
+      : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
 
   static __device__ void show_copies() { show_to_products(); }
   template <int groups_left>
-  static __device__ void finish() { wait_products<groups_left>(); }
+  static __device__ void finish() {
+    wait_products<groups_left>();
+  }
 
   static __device__ float settled(float x, float y) { return settled_sum(x, y); }
-  static __device__ void store_inside(const float (&sum)[1][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+  static __device__ void store_inside(const float (&sum)[1][T::fragments_n][4], const Product& out,
+                                      const Tile& tile, uint16_t* slices, int thread) {
     store_rows_inside<T, dtype, WarpgroupMultiply>(sum, out, tile, slices, thread);
   }
 
@@ -56,25 +61,32 @@ struct WarpgroupMultiply {
 
  private:
   template <bool added>
-  __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, uint32_t step) const {
-    const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes), columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
-    multiply_add_async<dtype, a_transposed, b_transposed, added>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
+  __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b,
+                                uint32_t step) const {
+    const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes),
+                   columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
+    multiply_add_async<dtype, a_transposed, b_transposed, added>(sum[0], matrix_after(rows, step * a_step),
+                                                                 matrix_after(columns, step * b_step));
   }
 };
 
 template <int m, int n, int slices, int blocks_together, int tile_number>
 struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
-  static constexpr int number = tile_number;   // In developer.h.
+  static constexpr int number = tile_number;  // In developer.h.
   // The alignment of the first slice uses up to atom_bytes.
   static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;
   static_assert(WarpgroupTiles::slice_depth == atom_line);
-  static __device__ uint16_t* first_slice(uint16_t* memory) { return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t); }
+  static __device__ uint16_t* first_slice(uint16_t* memory) {
+    return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t);
+  }
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
     // Of 64 rows or columns.
     constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;
     if constexpr (along == Contiguous::depth) return line * atom_line + (c ^ line % atom_lines) * chunk;
-    else return c / line_chunks * column_elements + line * atom_line + (c % line_chunks ^ line % atom_lines) * chunk;
+    else
+      return c / line_chunks * column_elements + line * atom_line +
+             (c % line_chunks ^ line % atom_lines) * chunk;
   }
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
@@ -95,10 +107,12 @@ using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
 // all; and a latency of about 800 cycles, in which a block has T::stages - 2 slices in flight.
 template <class T>
 static double cycles_of(const Products& all, int64_t multiprocessors) {
-  constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
+  constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0,
+                   bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
   constexpr double latency = 800.0 / (T::stages - 2);
   const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
-  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64, multiprocessors_as_double = static_cast<double>(multiprocessors);
+  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64,
+               multiprocessors_as_double = static_cast<double>(multiprocessors);
   const double of_all = static_cast<double>(ceil_div(tiles, multiprocessors)) * one;
   const double of_latency = static_cast<double>(ceil_div(tiles, multiprocessors * T::together)) * latency;
   const double of_cache = static_cast<double>(tiles) * bytes / (40.0 * multiprocessors_as_double);
@@ -121,16 +135,18 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
 // Between rounding and totals, 128 × 192 would have no register left. 16-bit outputs whose k is so long that
 // it needs totals are large.
 template <Summing summing, bool of_tokens>
-using Choice = Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
-               Chosen<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
-               Chosen<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
+using Choice =
+    Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
+           Chosen<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
+                  Chosen<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
 template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
   constexpr bool of_tokens = counts_tokens<a_along, b_along>;
   using Tiles = Choice<summing, of_tokens>;
   const auto launch_in = [&](auto t) {
     using T = decltype(t);
-    launch_tiles<T, dtype, a_along, b_along, summing>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+    launch_tiles<T, dtype, a_along, b_along, summing>(l, tiles_of(all, T::edge_m, T::edge_n), all,
+                                                      StoredSums{});
   };
   const int stages = developer_switches().stages;
   Tiles::choose(best_of(all, Tiles{}), [&](auto t) {
@@ -139,7 +155,9 @@ static void product_in_tiles(const Launch& l, const Products& all) {
       // With at most one tile a multiprocessor, only the block's own slices in flight hide the memory's
       // latency.
       if constexpr (T::number == wgmma_64x128) {
-        if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(typename T::template Alone<6>{});
+        if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device()
+                        : stages > T::stages)
+          return launch_in(typename T::template Alone<6>{});
       } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {
         // Only when a developer compares three stages with six.
         if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
@@ -158,7 +176,8 @@ void warpgroup_product(const Launch& l, const Products& all) {
 }
 template void warpgroup_product<Contiguous::depth, Contiguous::depth, false>(const Launch&, const Products&);
 template void warpgroup_product<Contiguous::depth, Contiguous::output, false>(const Launch&, const Products&);
-template void warpgroup_product<Contiguous::output, Contiguous::output, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output, false>(const Launch&,
+                                                                               const Products&);
 template void warpgroup_product<Contiguous::output, Contiguous::output, true>(const Launch&, const Products&);
 
 }  // namespace cuda

@@ -10,21 +10,22 @@ namespace stw::kernels::cuda {
 // the tile and stores lines of 512 bytes, or two lines of 256. That takes a fifth of the instructions of
 // transposing in quads (store_halves_inside).
 template <class T, DType dtype, class Multiply>
-STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
+STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], const Product& out,
+                                  const Tile& tile, uint16_t* shared, int thread) {
   static_assert(T::warps_n == 1 && T::warp_m == 16);
   // lines: at once.
   constexpr int stride = T::edge_n + chunk, line_chunks = T::edge_n / chunk, lines = 32 / line_chunks;
   static_assert(T::threads / 32 * 16 * stride * sizeof(uint16_t) <= T::slices_bytes);
   uint32_t bias[T::fragments_n];
   load_bias<T>(bias, out, tile, thread);
-  __syncthreads();   // All threads have finished with the slices.
+  __syncthreads();  // All threads have finished with the slices.
   const int lane = thread % 32;
   uint16_t* const rows = shared + thread / 32 * 16 * stride;
   STW_UNROLL
   for (int j = 0; j < T::fragments_n; j += 2) {
     uint32_t words[4];
     STW_UNROLL
-    for (int k = 0; k < 4; ++k) {   // The first and second eight rows, then those of the second fragment.
+    for (int k = 0; k < 4; ++k) {  // The first and second eight rows, then those of the second fragment.
       const float* const pair = &sum[0][j + k / 2][k % 2 * 2];
       const float2 b = unpack_halves<dtype>(bias[j + k / 2]);
       words[k] = pack_halves<dtype>(Multiply::settled(pair[0], b.x), Multiply::settled(pair[1], b.y));
@@ -33,11 +34,13 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
   }
   __syncwarp();
   uint16_t* const from = rows + lane / line_chunks * stride + lane % line_chunks * chunk;
-  const int64_t at = (tile.row + row_of<T>(thread / 32 * 32) + lane / line_chunks) * out.c_stride + tile.column + lane % line_chunks * chunk;
+  const int64_t at = (tile.row + row_of<T>(thread / 32 * 32) + lane / line_chunks) * out.c_stride +
+                     tile.column + lane % line_chunks * chunk;
   const auto store = [&](void* to, const auto& of_place) {
     STW_UNROLL
     for (int line = 0; line < 16; line += lines)
-      store_global16(static_cast<uint16_t*>(to) + at + line * out.c_stride, of_place(line, load_vector<uint4>(from + line * stride)));
+      store_global16(static_cast<uint16_t*>(to) + at + line * out.c_stride,
+                     of_place(line, load_vector<uint4>(from + line * stride)));
   };
   if (out.activated != nullptr) {
     if (out.c != nullptr) store(out.c, [](int, uint4 v) { return v; });
@@ -49,12 +52,14 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
       return uint4{gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w)};
     });
   }
-  if (out.residual == nullptr && out.before_gelu == nullptr) return store(out.c, [](int, uint4 v) { return v; });
+  if (out.residual == nullptr && out.before_gelu == nullptr)
+    return store(out.c, [](int, uint4 v) { return v; });
   const bool is_sum = out.residual != nullptr;
   const auto* const other = static_cast<const uint16_t*>(is_sum ? out.residual : out.before_gelu);
   uint4 before[16 / lines];
   STW_UNROLL
-  for (int line = 0; line < 16; line += lines) before[line / lines] = load_vector<uint4>(other + at + line * out.c_stride);
+  for (int line = 0; line < 16; line += lines)
+    before[line / lines] = load_vector<uint4>(other + at + line * out.c_stride);
   const auto store_with = [&](const auto& of_pair) {
     store(out.c, [&](int line, uint4 v) {
       const uint4 b = before[line / lines];

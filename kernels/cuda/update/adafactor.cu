@@ -9,12 +9,15 @@
 // Workspace: the scalars, a float for each line, a row of floats for each block of rows.
 #include "kernels/common/adafactor_step.h"
 #include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/update/parameter.h"
 #include "kernels/cuda/serial_sum.h"
+#include "kernels/cuda/update/parameter.h"
 
 namespace stw::kernels::cuda {
 
-struct AdafactorFound { double alpha; float mean, step; };   // Of this step: 16 bytes before the sums.
+struct AdafactorFound {
+  double alpha;
+  float mean, step;
+};  // Of this step: 16 bytes before the sums.
 
 // Threads of a line: a quad for each of its groups, limited by the size of a block.
 static int line_threads(int64_t width) {
@@ -24,7 +27,8 @@ static int line_threads(int64_t width) {
 
 // Rows of a matrix: their states and their sums of p².
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads) square_rows_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
+static __global__ void __launch_bounds__(block_threads)
+    square_rows_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
@@ -41,20 +45,23 @@ static __global__ void __launch_bounds__(block_threads) square_rows_kernel(Updat
 
 // Columns of a block of rows: Σ g².
 template <DType gradient>
-static __global__ void __launch_bounds__(block_threads) square_columns_kernel(UpdateArgs args, AdafactorLayout layout, float* blocks) {
+static __global__ void __launch_bounds__(block_threads)
+    square_columns_kernel(UpdateArgs args, AdafactorLayout layout, float* blocks) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   constexpr int fetched = 4;
   const F16 coefficient = coefficient_of(args);
   const int64_t groups = ceil_div(layout.width, 16);
   for_tasks_of_grid(layout.blocks * groups, [&](int64_t task) {
-    const int64_t block = task / groups, j = task % groups * 16, n = min(static_cast<int64_t>(16), layout.width - j);
+    const int64_t block = task / groups, j = task % groups * 16,
+                  n = min(static_cast<int64_t>(16), layout.width - j);
     const int64_t end = min(layout.lines, (block + 1) * adafactor_block);
     F16 sum = zero();
     int64_t row = block * adafactor_block;
     for (; row + fetched <= end; row += fetched) {
       F16 g[fetched];
-      STW_UNROLL for (int k = 0; k < fetched; ++k) g[k] = scaled_gradient(args, coefficient, (row + k) * layout.width + j, n);
+      STW_UNROLL for (int k = 0; k < fetched; ++k) g[k] =
+          scaled_gradient(args, coefficient, (row + k) * layout.width + j, n);
       STW_UNROLL for (int k = 0; k < fetched; ++k) sum = fma(g[k], g[k], sum);
     }
     for (; row < end; ++row) {
@@ -64,13 +71,15 @@ static __global__ void __launch_bounds__(block_threads) square_columns_kernel(Up
     store_group(blocks, DType::f32, block * layout.width + j, sum, n);
   });
 }
-static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(UpdateArgs args, AdafactorLayout layout, const float* blocks) {
+static __global__ void __launch_bounds__(block_threads)
+    mix_columns_kernel(UpdateArgs args, AdafactorLayout layout, const float* blocks) {
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
   const F16 rows = splat(static_cast<float>(layout.lines));
   for_groups_of_grid(layout.width, [&](int64_t at, int64_t n) {
     F16 sum = zero();
-    for (int64_t block = 0; block < layout.blocks; ++block) sum = add(sum, load_group(blocks, DType::f32, block * layout.width + at, n));
+    for (int64_t block = 0; block < layout.blocks; ++block)
+      sum = add(sum, load_group(blocks, DType::f32, block * layout.width + at, n));
     const F16 old = load_group(args.second, DType::f32, at, n);
     store_group(args.second, DType::f32, at, mixed_squares(scalars, old, div(sum, rows)), n);
   });
@@ -78,7 +87,8 @@ static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(Updat
 
 // Lines of a vector: their states and their sums of p².
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads) square_lines_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
+static __global__ void __launch_bounds__(block_threads)
+    square_lines_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
@@ -86,7 +96,8 @@ static __global__ void __launch_bounds__(block_threads) square_lines_kernel(Upda
     const int64_t begin = line * layout.width;
     const float sum = sum_squares(min(layout.width, args.count - begin), [&](int64_t i, int64_t n) {
       const int64_t at = begin + i;
-      const F16 g = scaled_gradient(args, scalars.coefficient, at, n), old = load_group(args.second, DType::f32, at, n);
+      const F16 g = scaled_gradient(args, scalars.coefficient, at, n),
+                old = load_group(args.second, DType::f32, at, n);
       store_group(args.second, DType::f32, at, mixed_squares(scalars, old, mul(g, g)), n);
       return load_parameter<storage>(args, at, n);
     });
@@ -94,17 +105,21 @@ static __global__ void __launch_bounds__(block_threads) square_lines_kernel(Upda
   }
 }
 
-static __global__ void __launch_bounds__(block_threads) adafactor_alpha_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
+static __global__ void __launch_bounds__(block_threads)
+    adafactor_alpha_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums,
+                           AdafactorFound* found) {
   if (args.state->skip != 0) return;
   const bool matrix = args.columns > 0;
-  const double rows = serial_sum_of_floats(args.first, matrix ? layout.lines : 0), sizes = serial_sum_of_floats(sums, layout.lines);
+  const double rows = serial_sum_of_floats(args.first, matrix ? layout.lines : 0),
+               sizes = serial_sum_of_floats(sums, layout.lines);
   if (threadIdx.x != 0) return;
   found->mean = matrix ? mean_of_rows(rows, layout.lines) : 1.0f;
   found->alpha = adafactor_alpha(args, root_mean(sizes, args.count));
 }
 
 // u of a group of a line.
-STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float mean, int64_t line, int64_t begin, int64_t i, int64_t n) {
+STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float mean, int64_t line, int64_t begin,
+                         int64_t i, int64_t n) {
   const bool matrix = args.columns > 0;
   const F16 row = splat(matrix ? args.first[line] / mean : 1.0f);
   const F16 second = load_group(args.second, DType::f32, matrix ? i : begin + i, n);
@@ -112,27 +127,31 @@ STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float mean, in
 }
 
 template <DType gradient>
-static __global__ void __launch_bounds__(block_threads) square_updates_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, float* sums) {
+static __global__ void __launch_bounds__(block_threads)
+    square_updates_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args);
   const float mean = found->mean;
   for (int64_t line = blockIdx.x; line < layout.lines; line += gridDim.x) {
     const int64_t begin = line * layout.width;
-    const float sum = sum_squares(min(layout.width, args.count - begin),
-                                  [&](int64_t i, int64_t n) { return update_of(args, coefficient, mean, line, begin, i, n); });
+    const float sum = sum_squares(min(layout.width, args.count - begin), [&](int64_t i, int64_t n) {
+      return update_of(args, coefficient, mean, line, begin, i, n);
+    });
     if (threadIdx.x == 0) sums[line] = sum;
   }
 }
 
-static __global__ void __launch_bounds__(block_threads) adafactor_step_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
+static __global__ void __launch_bounds__(block_threads)
+    adafactor_step_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
   if (args.state->skip != 0) return;
   const double squares = serial_sum_of_floats(sums, layout.lines);
   if (threadIdx.x == 0) found->step = adafactor_step(found->alpha, root_mean(squares, args.count));
 }
 
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found) {
+static __global__ void __launch_bounds__(block_threads)
+    adafactor_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args), kept = splat(kept_share(args)), step = splat(found->step);
@@ -141,9 +160,10 @@ static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateA
   for_tasks_of_grid(layout.lines * groups, [&](int64_t task) {
     const int64_t line = task / groups, begin = line * layout.width, i = task % groups * 16, at = begin + i;
     const int64_t n = min(static_cast<int64_t>(16), min(begin + layout.width, args.count) - at);
-    if (n <= 0) return;   // The last line of a vector may be shorter.
+    if (n <= 0) return;  // The last line of a vector may be shorter.
     const F16 p = mul(load_parameter<storage>(args, at, n), kept);
-    store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, mean, line, begin, i, n), p), n);
+    store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, mean, line, begin, i, n), p),
+                             n);
   });
 }
 
@@ -154,19 +174,25 @@ void adafactor(const Launch& l, const UpdateArgs& args) {
   auto* const found = static_cast<AdafactorFound*>(l.workspace);
   auto* const sums = reinterpret_cast<float*>(found + 1);
   float* const blocks = sums + layout.lines;
-  const int threads = line_threads(layout.width < args.count ? layout.width : args.count), lines = blocks_for(layout.lines, 1);
+  const int threads = line_threads(layout.width < args.count ? layout.width : args.count),
+            lines = blocks_for(layout.lines, 1);
   for_update(args, [&](auto stored, auto gradient) {
     if (args.columns > 0) {
       launch(l, square_rows_kernel<stored.storage, gradient.dtype>, lines, threads, 0, args, layout, sums);
-      launch(l, square_columns_kernel<gradient.dtype>, blocks_for_elements(layout.blocks * round_up(layout.width, 16)), block_threads, 0, args, layout, blocks);
-      launch(l, mix_columns_kernel, blocks_for_elements(layout.width), block_threads, 0, args, layout, blocks);
+      launch(l, square_columns_kernel<gradient.dtype>,
+             blocks_for_elements(layout.blocks * round_up(layout.width, 16)), block_threads, 0, args, layout,
+             blocks);
+      launch(l, mix_columns_kernel, blocks_for_elements(layout.width), block_threads, 0, args, layout,
+             blocks);
     } else {
       launch(l, square_lines_kernel<stored.storage, gradient.dtype>, lines, threads, 0, args, layout, sums);
     }
     launch(l, adafactor_alpha_kernel, 1, block_threads, 0, args, layout, sums, found);
     launch(l, square_updates_kernel<gradient.dtype>, lines, threads, 0, args, layout, found, sums);
     launch(l, adafactor_step_kernel, 1, block_threads, 0, args, layout, sums, found);
-    launch(l, adafactor_kernel<stored.storage, gradient.dtype>, blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout, found);
+    launch(l, adafactor_kernel<stored.storage, gradient.dtype>,
+           blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout,
+           found);
   });
 }
 

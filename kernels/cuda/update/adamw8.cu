@@ -15,18 +15,28 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
   if (batch.common.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, &maps[0]);
   fetch_map(unsigned_quantiles_of_device, &maps[1]);
-  struct Scalars { AdamWScalars adamw; F16 coefficient; };
+  struct Scalars {
+    AdamWScalars adamw;
+    F16 coefficient;
+  };
   // Also a barrier: the maps have arrived.
-  const Scalars scalars = once_a_block<Scalars>([&] { return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)}; });
-  for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin, int64_t count) {
-    const auto update = [&](const auto& part) {   // Elements of the block from one on: Whole, or the rest.
-      struct Operands { Gradients g; F16 p; Bytes first, second; } all[groups_a_quad];
+  const Scalars scalars = once_a_block<Scalars>([&] {
+    return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)};
+  });
+  for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin,
+                                                    int64_t count) {
+    const auto update = [&](const auto& part) {  // Elements of the block from one on: Whole, or the rest.
+      struct Operands {
+        Gradients g;
+        F16 p;
+        Bytes first, second;
+      } all[groups_a_quad];
       const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
       STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
         const int64_t at = begin + group_of_quad(k);
         const auto n = part(group_of_quad(k));
-        all[k] = {load_gradients(args, at, n), load_parameter<storage>(args, at, n), load_some_bytes(args.first_code + at, n),
-                  load_some_bytes(args.second_code + at, n)};
+        all[k] = {load_gradients(args, at, n), load_parameter<storage>(args, at, n),
+                  load_some_bytes(args.first_code + at, n), load_some_bytes(args.second_code + at, n)};
       }
       loads_are_issued();
       F16 first[groups_a_quad], second[groups_a_quad], most_first = zero(), most_second = zero();
@@ -44,7 +54,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         most_second = maximum(most_second, root);
         store_parameter<storage>(args, at, next_parameter(scalars.adamw, all[k].p, m, root), n);
       }
-      const float first_absmax = fold_warp_maximum(most_first), second_absmax = fold_warp_maximum(most_second);
+      const float first_absmax = fold_warp_maximum(most_first),
+                  second_absmax = fold_warp_maximum(most_second);
       STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
         const int64_t at = begin + group_of_quad(k);
         const auto n = part(group_of_quad(k));
@@ -52,7 +63,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         encode(maps[0], first[k], first_absmax, args.first_code + at, n);
         encode(maps[1], second[k], second_absmax, args.second_code + at, n);
       }
-      __syncwarp();   // All lanes have read the old values.
+      __syncwarp();  // All lanes have read the old values.
       if (threadIdx.x % warp_threads != 0) return;
       args.first_absmax[block] = first_absmax;
       args.second_absmax[block] = second_absmax;

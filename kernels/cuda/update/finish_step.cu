@@ -14,6 +14,8 @@ static __global__ void __launch_bounds__(block_threads) finish_step_kernel(Finis
   *args.state = state;
 }
 
-void finish_step(const Launch& l, const FinishStepArgs& args) { launch(l, finish_step_kernel, 1, block_threads, 0, args); }
+void finish_step(const Launch& l, const FinishStepArgs& args) {
+  launch(l, finish_step_kernel, 1, block_threads, 0, args);
+}
 
 }  // namespace stw::kernels::cuda

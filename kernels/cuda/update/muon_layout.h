@@ -10,8 +10,8 @@ namespace stw::kernels::cuda {
 
 struct MuonLayout {
   int64_t rows, columns, shorter, longer;
-  bool wide;               // The rows are the shorter side.
-  int64_t stride, square_stride;   // Elements from one row of X, of gram, to the next.
+  bool wide;                      // The rows are the shorter side.
+  int64_t stride, square_stride;  // Elements from one row of X, of gram, to the next.
   int64_t chunks;
   // Offsets in bytes, multiples of 64.
   int64_t next_at, remainder_at, gram_at, polynomial_at, sums_at, scale_at, bytes;
@@ -29,7 +29,8 @@ inline MuonLayout muon_layout(const UpdateArgs& args) {
   a.stride = stride_of(a.columns);
   a.square_stride = stride_of(a.shorter);
   a.chunks = (args.count + square_chunk - 1) / square_chunk;
-  const int64_t element = tensor ? 2 : 4, x = lines(a.rows * a.stride, element), square = lines(a.shorter * a.square_stride, element);
+  const int64_t element = tensor ? 2 : 4, x = lines(a.rows * a.stride, element),
+                square = lines(a.shorter * a.square_stride, element);
   a.next_at = x;
   a.remainder_at = 2 * x;
   a.gram_at = a.remainder_at + (tensor ? x : 0);

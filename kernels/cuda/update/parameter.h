@@ -9,7 +9,10 @@
 namespace stw::kernels::cuda {
 
 enum class Storage : uint8_t { f32, f16, split16, split8, stochastic };
-template <Storage s> struct ParameterStoredAs { static constexpr Storage storage = s; };
+template <Storage s>
+struct ParameterStoredAs {
+  static constexpr Storage storage = s;
+};
 // body(tag) with the parameter's storage as the constant tag.storage, to choose an instance of a kernel.
 template <class Body>
 void for_storage(const UpdateArgs& args, const Body& body) {
@@ -60,7 +63,8 @@ STW_DEVICE Halves stochastic_halves(const UpdateArgs& args, int64_t at, F16 p) {
   for (int i = 0; i < 4; ++i) {
     const int64_t element = first + i;
     const int64_t k = element % 8 / 2;
-    half.h[i] = stochastic_half(p.f[i], element / 8 == first / 8 ? word_of(low, k) : word_of(high, k), element);
+    half.h[i] =
+        stochastic_half(p.f[i], element / 8 == first / 8 ? word_of(low, k) : word_of(high, k), element);
   }
   return half;
 }
@@ -96,13 +100,17 @@ STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, N n) 
 
 // Whether all whole groups of a parameter, its gradients and its 32-bit states may be accessed as Whole.
 inline bool update_vectors(const UpdateArgs& args) {
-  return vectors_at(args.parameter, args.dtype) && vectors_at(args.remainder, DType::bf16) && vectors_at(args.master, DType::f32) &&
-         reinterpret_cast<uintptr_t>(args.short_remainder) % 4 == 0 && vectors_at(args.gradient[0], args.gradient_dtype) &&
-         vectors_at(args.gradient[1], args.gradient_dtype) && vectors_at(args.first, DType::f32) && vectors_at(args.second, DType::f32);
+  return vectors_at(args.parameter, args.dtype) && vectors_at(args.remainder, DType::bf16) &&
+         vectors_at(args.master, DType::f32) && reinterpret_cast<uintptr_t>(args.short_remainder) % 4 == 0 &&
+         vectors_at(args.gradient[0], args.gradient_dtype) &&
+         vectors_at(args.gradient[1], args.gradient_dtype) && vectors_at(args.first, DType::f32) &&
+         vectors_at(args.second, DType::f32);
 }
 
 // The sum of a parameter's gradients in two steps: the load, and the arithmetic.
-struct Gradients { F16 first, second; };
+struct Gradients {
+  F16 first, second;
+};
 template <class N>
 STW_DEVICE Gradients load_gradients(const UpdateArgs& args, int64_t at, N n) {
   Gradients g = {load_gradient(args, 0, at, n), zero()};

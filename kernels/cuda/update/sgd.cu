@@ -14,7 +14,8 @@ static __global__ void __launch_bounds__(block_threads) sgd_kernel(STW_CONSTANT 
   const StepState& state = *batch.common.state;
   if (state.skip != 0) return;
   const F16 coefficient = coefficient_of(batch.common), decay = splat(static_cast<float>(batch.common.decay));
-  const F16 momentum = splat(static_cast<float>(state.momentum)), step = splat(static_cast<float>(-rate_of(batch.common)));
+  const F16 momentum = splat(static_cast<float>(state.momentum)),
+            step = splat(static_cast<float>(-rate_of(batch.common)));
   const bool nesterov = state.nesterov != 0;
   for_chunks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t begin, int64_t end) {
     for_groups_of_block(begin, end, [&](int64_t at, int64_t n) {

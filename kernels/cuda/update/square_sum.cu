@@ -6,8 +6,8 @@
 // launches, or one if each has one chunk. A NaN or an infinity in a gradient reaches its sum.
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/serial_sum.h"
 #include "kernels/cuda/product/tensor_chunks.h"
+#include "kernels/cuda/serial_sum.h"
 
 namespace stw::kernels::cuda {
 
@@ -16,11 +16,11 @@ static_assert(staged_floats == square_chunk);
 // An argument of the kernels: the tensors of a list that one launch takes.
 struct SquareSumTensor {
   SquareSumArgs args;
-  int32_t first_chunk;      // Of the launch.
+  int32_t first_chunk;  // Of the launch.
 };
 struct SquareSumBatch {
   int32_t tensors, chunks;
-  bool vectors, has_long;   // has_long: some tensors have several chunks.
+  bool vectors, has_long;  // has_long: some tensors have several chunks.
   SquareSumTensor tensor[most_together];
 };
 static_assert(sizeof(SquareSumBatch) <= 4096, "the arguments of a kernel");
@@ -31,29 +31,37 @@ STW_DEVICE void finish_sum(const SquareSumArgs& args, double total) {
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) chunk_sums_kernel(STW_CONSTANT SquareSumBatch batch, float* sums) {
+static __global__ void __launch_bounds__(block_threads)
+    chunk_sums_kernel(STW_CONSTANT SquareSumBatch batch, float* sums) {
   for_chunks(batch, [&](int tensor, int chunk) {
     const SquareSumArgs& args = batch.tensor[tensor].args;
     const void *const gradient = args.gradient[0], *const tied = args.gradient[1];
     const int64_t count = args.count, begin = (chunk - batch.tensor[tensor].first_chunk) * staged_floats;
-    const float sum = sum_squares(min(staged_floats, count - begin), [&](int64_t i, auto n) {
-      const F16 g = load_group(gradient, dtype, begin + i, n);
-      return tied != nullptr ? add(g, load_group(tied, dtype, begin + i, n)) : g;
-    }, batch.vectors);
+    const float sum = sum_squares(
+        min(staged_floats, count - begin),
+        [&](int64_t i, auto n) {
+          const F16 g = load_group(gradient, dtype, begin + i, n);
+          return tied != nullptr ? add(g, load_group(tied, dtype, begin + i, n)) : g;
+        },
+        batch.vectors);
     if (threadIdx.x != 0) return;
     if (count <= staged_floats) finish_sum(args, static_cast<double>(sum));
     else sums[chunk] = sum;
   });
 }
 
-static __global__ void __launch_bounds__(block_threads) add_chunks_kernel(STW_CONSTANT SquareSumBatch batch, const float* sums) {
+static __global__ void __launch_bounds__(block_threads)
+    add_chunks_kernel(STW_CONSTANT SquareSumBatch batch, const float* sums) {
   const SquareSumArgs& args = batch.tensor[blockIdx.x].args;
   if (args.count <= staged_floats) return;
-  const double total = serial_sum_of_floats(sums + batch.tensor[blockIdx.x].first_chunk, ceil_div(args.count, staged_floats));
+  const double total =
+      serial_sum_of_floats(sums + batch.tensor[blockIdx.x].first_chunk, ceil_div(args.count, staged_floats));
   if (threadIdx.x == 0) finish_sum(args, total);
 }
 
-static bool has_vectors(const SquareSumArgs& args) { return vectors_at(args.gradient[0], args.dtype) && vectors_at(args.gradient[1], args.dtype); }
+static bool has_vectors(const SquareSumArgs& args) {
+  return vectors_at(args.gradient[0], args.dtype) && vectors_at(args.gradient[1], args.dtype);
+}
 
 void square_sum(const Launch& l, const List<SquareSumArgs>& args) {
   STW_ASSERT_WORKSPACE(square_sum);
@@ -71,8 +79,12 @@ void square_sum(const Launch& l, const List<SquareSumArgs>& args) {
         batch.has_long |= one.count > staged_floats;
       }
       if (batch.tensors == 0) continue;
-      for_dtype(dtype, [&](auto stored) { launch(l, chunk_sums_kernel<stored.dtype>, blocks_for(batch.chunks, 1), block_threads, 0, batch, sums); });
-      if (batch.has_long) launch(l, add_chunks_kernel, batch.tensors, block_threads, 0, batch, static_cast<const float*>(sums));
+      for_dtype(dtype, [&](auto stored) {
+        launch(l, chunk_sums_kernel<stored.dtype>, blocks_for(batch.chunks, 1), block_threads, 0, batch,
+               sums);
+      });
+      if (batch.has_long)
+        launch(l, add_chunks_kernel, batch.tensors, block_threads, 0, batch, static_cast<const float*>(sums));
     }
 }
 

@@ -23,14 +23,17 @@ STW_DEVICE void fetch_map(const QuantileMap& from, QuantileMap* to) {
 }
 
 // Place of this thread's k-th group in its block.
-STW_DEVICE int64_t group_of_quad(int k) { return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k); }
+STW_DEVICE int64_t group_of_quad(int k) {
+  return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k);
+}
 
 // body(args, block, begin, count) for the blocks of states of this block of threads, one for each warp.
 template <Storage storage, DType gradient, class Body>
 STW_DEVICE void for_state_blocks_of(const UpdateBatch& batch, const Body& body) {
   static_assert(update_chunk % quantile_block == 0);
   for_chunks_of<storage, gradient, true>(batch, [&](const UpdateArgs& args, int64_t begin, int64_t end) {
-    for (int64_t at = begin + threadIdx.x / warp_threads * quantile_block; at < end; at += blockDim.x / warp_threads * quantile_block)
+    for (int64_t at = begin + threadIdx.x / warp_threads * quantile_block; at < end;
+         at += blockDim.x / warp_threads * quantile_block)
       body(args, at / quantile_block, at, min(static_cast<int64_t>(quantile_block), end - at));
   });
 }

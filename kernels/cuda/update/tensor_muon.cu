@@ -21,14 +21,19 @@
 //
 // With the sides s <= l: 5·(3·s²·l + s³) floating-point operations of tensor cores plus the part of the
 // diagonal's tiles above the diagonal. Workspace: 6·s·l + 4·s² bytes (muon_layout.h).
-#include "kernels/cuda/update/muon_passes.h"
 #include "kernels/cuda/product/tensor_product.h"
+#include "kernels/cuda/update/muon_passes.h"
 
 namespace stw::kernels::cuda {
 
-struct SplitX { uint16_t *half, *remainder; int64_t columns, stride; };
+struct SplitX {
+  uint16_t *half, *remainder;
+  int64_t columns, stride;
+};
 // For element `at` of the matrix without gaps.
-STW_DEVICE int64_t place_of(const SplitX& x, int64_t at) { return at + at / x.columns * (x.stride - x.columns); }
+STW_DEVICE int64_t place_of(const SplitX& x, int64_t at) {
+  return at + at / x.columns * (x.stride - x.columns);
+}
 STW_DEVICE void store_x(const SplitX& x, int64_t at, F16 value, int64_t n) {
   Halves half, remainder;
   for (int i = 0; i < 4; ++i) {
@@ -63,52 +68,70 @@ STW_DEVICE F16 load_x(const SplitX& x, int64_t at, int64_t n) {
 
 // Zeros the padding after the columns of a row.
 static __global__ void __launch_bounds__(block_threads)
-clear_padding_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int64_t columns, int64_t stride) {
+    clear_padding_kernel(const StepState* state, uint16_t* matrix, int64_t rows, int64_t columns,
+                         int64_t stride) {
   if (state->skip != 0) return;
   const int64_t padding = stride - columns, threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = thread_of_grid(); i < rows * padding; i += threads) matrix[i / padding * stride + columns + i % padding] = 0;
+  for (int64_t i = thread_of_grid(); i < rows * padding; i += threads)
+    matrix[i / padding * stride + columns + i % padding] = 0;
 }
 
 // ---- endings of products; pairs of columns begin at even columns, and the second column may be padding
-struct MuonSums { const StepState* state; const float* scale; };   // Null scale: 1.
+struct MuonSums {
+  const StepState* state;
+  const float* scale;
+};  // Null scale: 1.
 STW_DEVICE bool is_idle(const MuonSums& sums) { return sums.state->skip != 0; }
 STW_DEVICE float scale_of(const MuonSums& sums) { return sums.scale != nullptr ? *sums.scale : 1.0f; }
 STW_DEVICE Float2 halves_at(const uint16_t* matrix, int64_t at) {
   const auto both = load_vector<uint32_t>(matrix + at);
   return {{from_bf16(static_cast<uint16_t>(both)), from_bf16(static_cast<uint16_t>(both >> 16))}};
 }
-STW_DEVICE void store_symmetric(const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool mirrored) {
+STW_DEVICE void store_symmetric(const Product& out, int64_t row, int64_t column, Float2 x, int64_t n,
+                                bool mirrored) {
   const uint32_t both = pack_halves<DType::bf16>(x.f[0], n > 1 ? x.f[1] : 0.0f);
   auto* const matrix = static_cast<uint16_t*>(out.c);
   store_vector(matrix + row * out.c_stride + column, both);
-  if (!mirrored) return;   // Else all columns of the tile are inside.
+  if (!mirrored) return;  // Else all columns of the tile are inside.
   matrix[column * out.c_stride + row] = static_cast<uint16_t>(both);
   matrix[(column + 1) * out.c_stride + row] = static_cast<uint16_t>(both >> 16);
 }
 
 // A of X, or of the unscaled X of the first iteration.
 struct GramSums : TriangleSums, MuonSums {};
-STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool mirrored) {
-  const float scale = scale_of(sums);   // Its square may be subnormal.
+STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
+                         int64_t n, bool mirrored) {
+  const float scale = scale_of(sums);  // Its square may be subnormal.
   store_symmetric(out, row, column, {{x.f[0] * scale * scale, x.f[1] * scale * scale}}, n, mirrored);
 }
 
-struct PolynomialSums : TriangleSums, MuonSums { const uint16_t* gram; };   // Stride of the output.
-STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool mirrored) {
+struct PolynomialSums : TriangleSums, MuonSums {
+  const uint16_t* gram;
+};  // Stride of the output.
+STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column,
+                         Float2 x, int64_t n, bool mirrored) {
   const Float2 gram = halves_at(sums.gram, row * out.c_stride + column);
-  store_symmetric(out, row, column, {{fma1(muon_c, x.f[0], muon_b * gram.f[0]), fma1(muon_c, x.f[1], muon_b * gram.f[1])}}, n, mirrored);
+  store_symmetric(out, row, column,
+                  {{fma1(muon_c, x.f[0], muon_b * gram.f[0]), fma1(muon_c, x.f[1], muon_b * gram.f[1])}}, n,
+                  mirrored);
 }
 
 // No other thread reads or writes these remainders. The old halves are still operands of other blocks.
 // Stride of the output.
-struct StepSums : EndedSums, MuonSums { const uint16_t* half; uint16_t* remainder; };
-STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, int64_t column, Float2 x, int64_t n, bool) {
+struct StepSums : EndedSums, MuonSums {
+  const uint16_t* half;
+  uint16_t* remainder;
+};
+STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
+                         int64_t n, bool) {
   const int64_t at = row * out.c_stride + column;
-  const auto half = load_vector<uint32_t>(sums.half + at), remainder = load_vector<uint32_t>(sums.remainder + at);
+  const auto half = load_vector<uint32_t>(sums.half + at),
+             remainder = load_vector<uint32_t>(sums.remainder + at);
   const float scale = scale_of(sums);
   uint32_t halves = 0, remainders = 0;
   for (int i = 0; i < 2 && i < n; ++i) {
-    const float before = joined(static_cast<uint16_t>(half >> 16 * i), static_cast<int16_t>(remainder >> 16 * i));
+    const float before =
+        joined(static_cast<uint16_t>(half >> 16 * i), static_cast<int16_t>(remainder >> 16 * i));
     const uint32_t bits = bits_of(fma1(muon_a, before, x.f[i]) * scale);
     halves |= static_cast<uint32_t>(nearest_half(bits)) << 16 * i;
     remainders |= (bits & 0xffffu) << 16 * i;
@@ -119,8 +142,9 @@ STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, 
 
 template <Contiguous a_along, Contiguous b_along, class Sums>
 static void multiply(const Launch& l, const Product& product, const Sums& sums) {
-  const Products all = {DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32, false, 1, 0, {product}};
-  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);   // Chains of chain_terms.
+  const Products all = {DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32,
+                        false,       1,           0,           {product}};
+  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);  // Chains of chain_terms.
 }
 
 void tensor_muon(const Launch& l, const UpdateArgs& args) {
@@ -128,15 +152,19 @@ void tensor_muon(const Launch& l, const UpdateArgs& args) {
   assert(static_cast<uint64_t>(layout.bytes) <= l.workspace_bytes);
   const auto at = [&](int64_t bytes) { return static_cast<char*>(l.workspace) + bytes; };
   const auto halves_at = [&](int64_t bytes) { return reinterpret_cast<uint16_t*>(at(bytes)); };
-  uint16_t *x = halves_at(0), *next = halves_at(layout.next_at), *const remainder = halves_at(layout.remainder_at);
+  uint16_t *x = halves_at(0),
+           *next = halves_at(layout.next_at), *const remainder = halves_at(layout.remainder_at);
   uint16_t *const gram = halves_at(layout.gram_at), *const polynomial = halves_at(layout.polynomial_at);
-  float *const sums = reinterpret_cast<float*>(at(layout.sums_at)), *const scale = reinterpret_cast<float*>(at(layout.scale_at));
-  const int64_t rows = layout.rows, columns = layout.columns, shorter = layout.shorter, longer = layout.longer;
+  float *const sums = reinterpret_cast<float*>(at(layout.sums_at)), *const scale = reinterpret_cast<float*>(
+                                                                        at(layout.scale_at));
+  const int64_t rows = layout.rows, columns = layout.columns, shorter = layout.shorter,
+                longer = layout.longer;
   const int64_t stride = layout.stride, square_stride = layout.square_stride;
 
   const auto clear_padding = [&](uint16_t* matrix, int64_t height, int64_t width, int64_t line) {
     if (line > width)
-      launch(l, clear_padding_kernel, blocks_for(height * (line - width), block_threads), block_threads, 0, args.state, matrix, height, width, line);
+      launch(l, clear_padding_kernel, blocks_for(height * (line - width), block_threads), block_threads, 0,
+             args.state, matrix, height, width, line);
   };
   for (uint16_t* matrix : {x, next}) clear_padding(matrix, rows, columns, stride);
   for (uint16_t* matrix : {gram, polynomial}) clear_padding(matrix, shorter, shorter, square_stride);
@@ -145,14 +173,25 @@ void tensor_muon(const Launch& l, const UpdateArgs& args) {
   constexpr auto depth = Contiguous::depth, output = Contiguous::output;
   for (int i = 0; i < muon_iterations; ++i) {
     const MuonSums scaled = {args.state, i == 0 ? scale : nullptr};
-    const Product gram_product = {shorter, shorter, longer, x, x, stride, stride, square_stride, gram, nullptr, nullptr};
+    const Product gram_product = {shorter, shorter,       longer, x,       x,      stride,
+                                  stride,  square_stride, gram,   nullptr, nullptr};
     if (layout.wide) multiply<depth, depth>(l, gram_product, GramSums{{}, scaled});
     else multiply<output, output>(l, gram_product, GramSums{{}, scaled});
-    multiply<depth, depth>(l, Product{shorter, shorter, shorter, gram, gram, square_stride, square_stride, square_stride, polynomial, nullptr, nullptr},
+    multiply<depth, depth>(l,
+                           Product{shorter, shorter, shorter, gram, gram, square_stride, square_stride,
+                                   square_stride, polynomial, nullptr, nullptr},
                            PolynomialSums{{}, {args.state, nullptr}, gram});
     const StepSums step = {{}, scaled, x, remainder};
-    if (layout.wide) multiply<depth, output>(l, Product{rows, columns, shorter, polynomial, x, square_stride, stride, stride, next, nullptr, nullptr}, step);
-    else multiply<depth, depth>(l, Product{rows, columns, shorter, x, polynomial, stride, square_stride, stride, next, nullptr, nullptr}, step);
+    if (layout.wide)
+      multiply<depth, output>(l,
+                              Product{rows, columns, shorter, polynomial, x, square_stride, stride, stride,
+                                      next, nullptr, nullptr},
+                              step);
+    else
+      multiply<depth, depth>(l,
+                             Product{rows, columns, shorter, x, polynomial, stride, square_stride, stride,
+                                     next, nullptr, nullptr},
+                             step);
     uint16_t* const swap = x;
     x = next;
     next = swap;

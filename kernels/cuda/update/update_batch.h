@@ -3,23 +3,23 @@
 // alike: stored in the same types, with the same rate and decay, so that they share one set of scalars. The
 // differences are in the kernel's arguments, which the device reads as constants (at most 4 KB).
 #pragma once
-#include "kernels/cuda/update/parameter.h"
 #include "kernels/cuda/product/tensor_chunks.h"
+#include "kernels/cuda/update/parameter.h"
 
 namespace stw::kernels::cuda {
 
 struct UpdateTensor {
-  void *parameter, *rest;   // The rest of the master in the parameter's Storage.
+  void *parameter, *rest;  // The rest of the master in the parameter's Storage.
   const void* gradient[2];
-  void* state[4];           // first and second, or their codes and both absmax.
+  void* state[4];  // first and second, or their codes and both absmax.
   int64_t count;
-  int32_t first_chunk;      // Of the launch.
+  int32_t first_chunk;  // Of the launch.
   uint32_t stream;
 };
 struct UpdateBatch {
-  UpdateArgs common;        // The fields of its tensor are unused.
+  UpdateArgs common;  // The fields of its tensor are unused.
   int32_t tensors, chunks;
-  bool vectors;             // update_vectors, and the codes are aligned.
+  bool vectors;  // update_vectors, and the codes are aligned.
   UpdateTensor tensor[most_together];
 };
 static_assert(sizeof(UpdateBatch) <= 4096, "the arguments of a kernel");
@@ -36,15 +36,19 @@ inline void* rest_of(const UpdateArgs& args) {
 template <bool is_8bit>
 bool batch_vectors(const UpdateArgs& args) {
   if (!update_vectors(args)) return false;
-  return !is_8bit || (reinterpret_cast<uintptr_t>(args.first_code) | reinterpret_cast<uintptr_t>(args.second_code)) % 4 == 0;
+  return !is_8bit ||
+         (reinterpret_cast<uintptr_t>(args.first_code) | reinterpret_cast<uintptr_t>(args.second_code)) % 4 ==
+             0;
 }
 
 template <bool is_8bit>
 bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
-  return a.dtype == b.dtype && a.gradient_dtype == b.gradient_dtype && (a.short_remainder == nullptr) == (b.short_remainder == nullptr) &&
-         (rest_of(a) == nullptr) == (rest_of(b) == nullptr) && (a.gradient[1] == nullptr) == (b.gradient[1] == nullptr) &&
-         (a.first == nullptr) == (b.first == nullptr) && a.rate == b.rate && a.decay == b.decay && a.first_element == b.first_element &&
-         batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
+  return a.dtype == b.dtype && a.gradient_dtype == b.gradient_dtype &&
+         (a.short_remainder == nullptr) == (b.short_remainder == nullptr) &&
+         (rest_of(a) == nullptr) == (rest_of(b) == nullptr) &&
+         (a.gradient[1] == nullptr) == (b.gradient[1] == nullptr) &&
+         (a.first == nullptr) == (b.first == nullptr) && a.rate == b.rate && a.decay == b.decay &&
+         a.first_element == b.first_element && batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
 }
 
 // launch(tag, gradient, batch, blocks) for batches that cover a list, each with the matching instance of the
@@ -63,11 +67,21 @@ void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
       if (is_done[k] || !are_alike<is_8bit>(batch.common, args)) continue;
       is_done[k] = true;
       UpdateTensor& t = batch.tensor[batch.tensors++];
-      t = {args.parameter, rest_of(args), {args.gradient[0], args.gradient[1]}, {args.first, args.second}, args.count, batch.chunks, args.stream};
-      if constexpr (is_8bit) t.state[0] = args.first_code, t.state[1] = args.second_code, t.state[2] = args.first_absmax, t.state[3] = args.second_absmax;
+      t = {args.parameter,
+           rest_of(args),
+           {args.gradient[0], args.gradient[1]},
+           {args.first, args.second},
+           args.count,
+           batch.chunks,
+           args.stream};
+      if constexpr (is_8bit)
+        t.state[0] = args.first_code, t.state[1] = args.second_code, t.state[2] = args.first_absmax,
+        t.state[3] = args.second_absmax;
       batch.chunks += static_cast<int32_t>(ceil_div(args.count, update_chunk));
     }
-    for_update(batch.common, [&](auto stored, auto gradient) { launcher(stored, gradient, batch, blocks_for_update(batch.chunks, 1)); });
+    for_update(batch.common, [&](auto stored, auto gradient) {
+      launcher(stored, gradient, batch, blocks_for_update(batch.chunks, 1));
+    });
   }
 }
 

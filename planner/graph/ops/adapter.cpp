@@ -8,7 +8,9 @@ namespace stw {
 namespace {
 
 // The parts of an op. Its weights (features, rank) are the inputs from `first` on.
-struct AdapterParts { int64_t rank = 0, features = 0, widest = 0; };
+struct AdapterParts {
+  int64_t rank = 0, features = 0, widest = 0;
+};
 AdapterParts parts(const Graph& g, const Op& op, size_t first) {
   AdapterParts p;
   for (size_t k = first; k < op.inputs.size(); ++k) {
@@ -19,22 +21,27 @@ AdapterParts parts(const Graph& g, const Op& op, size_t first) {
   }
   return p;
 }
-AdapterParts parts(const Graph& g, const Op& op) { return parts(g, op, op.kind == OpKind::adapter_input_gradient ? 1 : 2); }
+AdapterParts parts(const Graph& g, const Op& op) {
+  return parts(g, op, op.kind == OpKind::adapter_input_gradient ? 1 : 2);
+}
 
 Cost adapter_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   const AdapterParts p = parts(g, op);
-  c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(p.rank)), static_cast<uint64_t>(p.features));
+  c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(p.rank)),
+                     static_cast<uint64_t>(p.features));
   return c;
 }
 
 uint64_t adapter_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
-  return kernels::cpu_workspace::adapter(e.rows, p.rank, p.widest, dtype_of(g.at(op.outputs[0]).format), e.threads);
+  return kernels::cpu_workspace::adapter(e.rows, p.rank, p.widest, dtype_of(g.at(op.outputs[0]).format),
+                                         e.threads);
 }
 uint64_t adapter_input_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
-  return kernels::cpu_workspace::adapter_input_gradient(e.rows, p.rank, p.widest, dtype_of(g.at(op.outputs[0]).format), e.threads);
+  return kernels::cpu_workspace::adapter_input_gradient(e.rows, p.rank, p.widest,
+                                                        dtype_of(g.at(op.outputs[0]).format), e.threads);
 }
 uint64_t adapter_weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   const AdapterParts p = parts(g, op);
@@ -65,8 +72,21 @@ void adapter_backward(Differentiation& d, const Op& op) {
 
 const OpRow adapter_rows[3] = {
     {OpKind::adapter, "adapter", adapter_cost, adapter_workspace, no_workspace, adapter_backward, {{{0, 0}}}},
-    {OpKind::adapter_input_gradient, "adapter_input_gradient", adapter_cost, adapter_input_workspace, no_workspace, nullptr, {}},
-    {OpKind::adapter_weight_gradient, "adapter_weight_gradient", adapter_cost, adapter_weight_workspace, no_workspace, nullptr, {}, 2},
+    {OpKind::adapter_input_gradient,
+     "adapter_input_gradient",
+     adapter_cost,
+     adapter_input_workspace,
+     no_workspace,
+     nullptr,
+     {}},
+    {OpKind::adapter_weight_gradient,
+     "adapter_weight_gradient",
+     adapter_cost,
+     adapter_weight_workspace,
+     no_workspace,
+     nullptr,
+     {},
+     2},
 };
 
 }  // namespace stw

@@ -17,7 +17,8 @@ uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   const int64_t rows = g.rows_of(op);
   const uint64_t of_sample = square(rows) - (g.window_of(op) > 0 ? square(rows - g.window_of(op)) : 0);
   uint64_t n = size_mul(of_sample, static_cast<uint64_t>(e.samples));
-  n = size_mul(n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  n = size_mul(
+      n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
   return op.attributes.causal ? n / 2 : n;
 }
 
@@ -34,8 +35,9 @@ Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   const int64_t keys = g.window_of(op) > 0 ? g.window_of(op) : g.sequence;
-  c.flops = size_mul(size_mul(4 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(keys)),
-                     static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  c.flops = size_mul(
+      size_mul(4 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(keys)),
+      static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
   return c;
 }
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
@@ -45,13 +47,17 @@ uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
-  return kernels::cpu_workspace::attention_gradient(g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim, e.threads);
+  return kernels::cpu_workspace::attention_gradient(g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim,
+                                                    e.threads);
 }
-uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? kernels::cuda_workspace::library_attention() : 0; }
+uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
+  return g.is_library_attention(op) ? kernels::cuda_workspace::library_attention() : 0;
+}
 uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
   if (!g.is_library_attention(op)) return kernels::cuda_workspace::attention_gradient(e.rows, a.query_heads);
-  return kernels::cuda_workspace::library_attention_gradient({e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim});
+  return kernels::cuda_workspace::library_attention_gradient(
+      {e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim});
 }
 uint64_t cached_workspace(const Graph&, const Op& op, const Extent& e) {
   return kernels::cpu_workspace::attention(e.rows, op.attributes.head_dim, e.threads);
@@ -80,9 +86,21 @@ void rope_backward(Differentiation& d, const Op& op) {
 
 const OpRow attention_rows[4] = {
     {OpKind::rope, "rope", rope_cost, no_workspace, no_workspace, rope_backward, {{{0, 0}}}},
-    {OpKind::attention, "attention", attention_cost, scores_workspace, attention_cuda_workspace, attention_backward, {}},
+    {OpKind::attention,
+     "attention",
+     attention_cost,
+     scores_workspace,
+     attention_cuda_workspace,
+     attention_backward,
+     {}},
     {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, no_workspace, nullptr, {}},
-    {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, gradient_cuda_workspace, nullptr, {}},
+    {OpKind::attention_gradient,
+     "attention_gradient",
+     attention_gradient_cost,
+     gradient_workspace,
+     gradient_cuda_workspace,
+     nullptr,
+     {}},
 };
 
 }  // namespace stw

@@ -5,7 +5,9 @@ namespace stw {
 
 namespace {
 
-Cost cost_of_activation(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 12); }
+Cost cost_of_activation(const Graph& g, const Op& op, const Extent& e) {
+  return streaming_cost(g, op, e, 12);
+}
 Cost cost_of_add(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost cost_of_dropout(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 12); }
 
@@ -44,9 +46,21 @@ void dropout_backward(Differentiation& d, const Op& op) {
 
 const OpRow elementwise_rows[7] = {
     {OpKind::gelu, "gelu", cost_of_activation, no_workspace, no_workspace, gelu_backward, {{{0, 0}}}},
-    {OpKind::gelu_gradient, "gelu_gradient", cost_of_activation, no_workspace, no_workspace, nullptr, {{{0, 0}, {0, 1}}}},
+    {OpKind::gelu_gradient,
+     "gelu_gradient",
+     cost_of_activation,
+     no_workspace,
+     no_workspace,
+     nullptr,
+     {{{0, 0}, {0, 1}}}},
     {OpKind::swiglu, "swiglu", cost_of_activation, no_workspace, no_workspace, swiglu_backward, {}},
-    {OpKind::swiglu_gradient, "swiglu_gradient", cost_of_activation, no_workspace, no_workspace, nullptr, {{{0, 0}}}},
+    {OpKind::swiglu_gradient,
+     "swiglu_gradient",
+     cost_of_activation,
+     no_workspace,
+     no_workspace,
+     nullptr,
+     {{{0, 0}}}},
     {OpKind::add, "add", cost_of_add, no_workspace, no_workspace, add_backward, {{{0, 0}, {0, 1}}}},
     {OpKind::scale, "scale", cost_of_add, no_workspace, no_workspace, scale_backward, {{{0, 0}}}},
     {OpKind::dropout, "dropout", cost_of_dropout, no_workspace, no_workspace, dropout_backward, {{{0, 0}}}},

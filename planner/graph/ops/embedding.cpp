@@ -16,8 +16,12 @@ Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
 }
 
-uint64_t table_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cpu_workspace::embedding_gradient(e.rows); }
-uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cuda_workspace::embedding_gradient(e.rows); }
+uint64_t table_workspace(const Graph&, const Op&, const Extent& e) {
+  return kernels::cpu_workspace::embedding_gradient(e.rows);
+}
+uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) {
+  return kernels::cuda_workspace::embedding_gradient(e.rows);
+}
 
 void embedding_backward(Differentiation& d, const Op& op) {
   const int dy = d.gradient_of(op.outputs[0]);
@@ -26,7 +30,8 @@ void embedding_backward(Differentiation& d, const Op& op) {
   if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
   if (positions < 0) return;
   // If samples hold documents, positions repeat as tokens do.
-  if (op.inputs.size() > 3) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
+  if (op.inputs.size() > 3)
+    d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
   else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
 }
 
@@ -34,8 +39,20 @@ void embedding_backward(Differentiation& d, const Op& op) {
 
 const OpRow embedding_rows[3] = {
     {OpKind::embedding, "embedding", embedding_cost, no_workspace, no_workspace, embedding_backward, {}},
-    {OpKind::embedding_gradient, "embedding_gradient", embedding_gradient_cost, table_workspace, table_cuda_workspace, nullptr, {}},
-    {OpKind::position_gradient, "position_gradient", embedding_gradient_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::embedding_gradient,
+     "embedding_gradient",
+     embedding_gradient_cost,
+     table_workspace,
+     table_cuda_workspace,
+     nullptr,
+     {}},
+    {OpKind::position_gradient,
+     "position_gradient",
+     embedding_gradient_cost,
+     no_workspace,
+     no_workspace,
+     nullptr,
+     {}},
 };
 
 }  // namespace stw

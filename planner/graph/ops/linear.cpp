@@ -9,7 +9,9 @@ namespace stw {
 
 namespace {
 
-struct Sizes { int64_t inputs, features; };
+struct Sizes {
+  int64_t inputs, features;
+};
 
 Sizes sizes(const Graph& g, const Op& op) {
   switch (op.kind) {
@@ -30,16 +32,18 @@ Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
   if (values == 0) return c;
   const uint64_t codes = quantized_operand_bytes(g, op);
   const ValuePieces pieces = value_pieces(g, op);
-  const auto again = static_cast<uint64_t>(pieces.count - 1);   // times that x, or dy, is read again
+  const auto again = static_cast<uint64_t>(pieces.count - 1);  // times that x, or dy, is read again
   c.bytes_before = size_add(codes, values);
   const auto count = static_cast<uint64_t>(pieces.count);
-  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op)) : std::max(quantized_operands(g, op), count);
+  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op))
+                                                             : std::max(quantized_operands(g, op), count);
   c.launches_before += again;
   c.bytes = size_add(c.bytes - codes, values);
   if (again == 0) return c;
   const bool has_sums = op.kind == OpKind::linear_input_gradient && pieces.cut == ValuePieces::Cut::features;
-  const uint64_t of_piece = has_sums ? size_mul(size_mul(2 * sizeof(float), static_cast<uint64_t>(e.rows)), static_cast<uint64_t>(g.features(op.outputs[0])))
-                                     : operand_bytes(g, op.inputs[0], e);   // x, or dy
+  const uint64_t of_piece = has_sums ? size_mul(size_mul(2 * sizeof(float), static_cast<uint64_t>(e.rows)),
+                                                static_cast<uint64_t>(g.features(op.outputs[0])))
+                                     : operand_bytes(g, op.inputs[0], e);  // x, or dy
   c.bytes = size_add(c.bytes, size_mul(again, of_piece));
   return c;
 }
@@ -54,10 +58,12 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
   // once.
   if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
-      if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), 2 * static_cast<uint64_t>(e.samples) - 1));
+      if (t >= 0)
+        c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), 2 * static_cast<uint64_t>(e.samples) - 1));
   for (int t : op.outputs)
     if (t >= 0 && g.at(t).format == Format::bf16)
-      c.flops = size_add(c.flops, size_mul(size_mul(rounding_flops, g.at(t).shape.elements()), static_cast<uint64_t>(e.samples)));
+      c.flops = size_add(c.flops, size_mul(size_mul(rounding_flops, g.at(t).shape.elements()),
+                                           static_cast<uint64_t>(e.samples)));
   return c;
 }
 
@@ -66,19 +72,26 @@ Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming
 // Scratch memory for all pieces at once; a single piece needs no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(value_scratch(g, op, e.rows).bytes(), kernels::cpu_workspace::linear(e.rows, s.inputs, s.features, dtype_of(g.at(op.outputs[0]).format), e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(),
+                  kernels::cpu_workspace::linear(e.rows, s.inputs, s.features,
+                                                 dtype_of(g.at(op.outputs[0]).format), e.threads));
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(value_scratch(g, op, e.rows).bytes(), kernels::cpu_workspace::linear_input_gradient(e.rows, s.inputs, s.features, dtype_of(g.at(op.outputs[0]).format), e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(),
+                  kernels::cpu_workspace::linear_input_gradient(
+                      e.rows, s.inputs, s.features, dtype_of(g.at(op.outputs[0]).format), e.threads));
 }
-uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return value_scratch(g, op, e.rows).bytes(); }
+uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return value_scratch(g, op, e.rows).bytes();
+}
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   uint64_t largest = 0;
   for (int t : op.outputs) {
     if (t < 0) continue;
     const Shape& w = g.at(t).shape;
-    largest = std::max(largest, kernels::cpu_workspace::linear_weight_gradient(e.rows, w[0], w[1], dtype_of(g.at(t).format), e.threads));
+    largest = std::max(largest, kernels::cpu_workspace::linear_weight_gradient(
+                                    e.rows, w[0], w[1], dtype_of(g.at(t).format), e.threads));
   }
   return largest;
 }
@@ -111,7 +124,8 @@ void linear_backward(Differentiation& d, const Op& op) {
     products.push_back(op.inputs[i]);
     sums.push_back(op.inputs[i]);
   }
-  if (any_weight) d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
+  if (any_weight)
+    d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
   if (any_bias) d.emit(OpKind::linear_bias_gradient, op.attributes, std::move(sums), std::move(biases));
   if (!d.wanted(x)) return;
   const int dx = d.new_gradient(x, "linear_gradient");
@@ -124,9 +138,29 @@ void linear_backward(Differentiation& d, const Op& op) {
 
 const OpRow linear_rows[4] = {
     {OpKind::linear, "linear", product_cost, product_workspace, product_cuda_workspace, linear_backward, {}},
-    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, product_cuda_workspace, nullptr, {{{0, 1}}}},
-    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, no_workspace, nullptr, {}, 2},
-    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, no_workspace, bias_cuda_workspace, nullptr, {}, 1},
+    {OpKind::linear_input_gradient,
+     "linear_input_gradient",
+     product_cost,
+     input_workspace,
+     product_cuda_workspace,
+     nullptr,
+     {{{0, 1}}}},
+    {OpKind::linear_weight_gradient,
+     "linear_weight_gradient",
+     product_cost,
+     weight_workspace,
+     no_workspace,
+     nullptr,
+     {},
+     2},
+    {OpKind::linear_bias_gradient,
+     "linear_bias_gradient",
+     bias_cost,
+     no_workspace,
+     bias_cuda_workspace,
+     nullptr,
+     {},
+     1},
 };
 
 }  // namespace stw

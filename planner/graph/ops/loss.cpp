@@ -20,10 +20,16 @@ Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return stre
 Cost preference_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
-uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cpu_workspace::loss_sum(e.samples); }
-uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cuda_workspace::loss_sum(e.samples); }
+uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) {
+  return kernels::cpu_workspace::loss_sum(e.samples);
+}
+uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) {
+  return kernels::cuda_workspace::loss_sum(e.samples);
+}
 
-uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return kernels::cuda_workspace::preference(e.samples, g.rows_of(op)); }
+uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return kernels::cuda_workspace::preference(e.samples, g.rows_of(op));
+}
 
 // The forward op runs once, as part of the backward pass, with this second output. For pairs of documents it
 // has run before, for all tokens, to find the tokens' weights. It then runs again with the weights, and the
@@ -48,11 +54,23 @@ void value_loss_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow loss_rows[6] = {
-    {OpKind::cross_entropy, "cross_entropy", entropy_cost, no_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
+    {OpKind::cross_entropy,
+     "cross_entropy",
+     entropy_cost,
+     no_workspace,
+     no_workspace,
+     entropy_backward,
+     {{{1, 0}}}},
     {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
     {OpKind::preference, "preference", preference_cost, no_workspace, preference_cuda_workspace, nullptr, {}},
     {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::value_loss, "value_loss", value_loss_cost, no_workspace, no_workspace, value_loss_backward, {{{1, 0}}}},
+    {OpKind::value_loss,
+     "value_loss",
+     value_loss_cost,
+     no_workspace,
+     no_workspace,
+     value_loss_backward,
+     {{{1, 0}}}},
     {OpKind::value_hits, "value_hits", value_hits_cost, no_workspace, no_workspace, nullptr, {}},
 };
 

@@ -10,7 +10,9 @@ namespace {
 
 Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
 
-uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return kernels::cpu_workspace::norm_gradient(e.rows); }
+uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) {
+  return kernels::cpu_workspace::norm_gradient(e.rows);
+}
 uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   return kernels::cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
 }
@@ -21,7 +23,8 @@ void norm_backward(Differentiation& d, const Op& op) {
   const int dx = d.wanted(x) ? d.new_gradient(x, "norm_gradient") : -1;
   const int dweight = d.parameter_gradient(op.inputs[1]);
   const int dbias = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
-  d.emit(OpKind::norm_gradient, op.attributes, {x, op.inputs[1], dy, dx >= 0 ? addend : -1}, {dx, dweight, dbias});
+  d.emit(OpKind::norm_gradient, op.attributes, {x, op.inputs[1], dy, dx >= 0 ? addend : -1},
+         {dx, dweight, dbias});
   if (dx >= 0) d.set_gradient(x, dx);
 }
 
@@ -30,7 +33,8 @@ uint64_t heads_workspace(const Graph&, const Op& op, const Extent& e) {
 }
 uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
-  return kernels::cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim);
+  return kernels::cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads,
+                                                   a.head_dim);
 }
 
 void qk_norm_backward(Differentiation& d, const Op& op) {
@@ -38,7 +42,8 @@ void qk_norm_backward(Differentiation& d, const Op& op) {
   const int dx = d.wanted(x) ? d.new_gradient(x, "qk_norm_gradient") : -1;
   std::vector<int> inputs = op.inputs;
   inputs.push_back(d.gradient_of(op.outputs[0]));
-  d.emit(OpKind::qk_norm_gradient, op.attributes, std::move(inputs), {dx, d.parameter_gradient(op.inputs[1]), d.parameter_gradient(op.inputs[2])});
+  d.emit(OpKind::qk_norm_gradient, op.attributes, std::move(inputs),
+         {dx, d.parameter_gradient(op.inputs[1]), d.parameter_gradient(op.inputs[2])});
   if (dx >= 0) d.add_gradient(x, dx);
 }
 
@@ -46,9 +51,21 @@ void qk_norm_backward(Differentiation& d, const Op& op) {
 
 const OpRow norm_rows[4] = {
     {OpKind::norm, "norm", norm_cost, no_workspace, no_workspace, norm_backward, {}},
-    {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, statistics_cuda_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::norm_gradient,
+     "norm_gradient",
+     norm_cost,
+     statistics_workspace,
+     statistics_cuda_workspace,
+     nullptr,
+     {{{0, 3}}}},
     {OpKind::qk_norm, "qk_norm", norm_cost, no_workspace, no_workspace, qk_norm_backward, {{{0, 0}}}},
-    {OpKind::qk_norm_gradient, "qk_norm_gradient", norm_cost, heads_workspace, heads_cuda_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::qk_norm_gradient,
+     "qk_norm_gradient",
+     norm_cost,
+     heads_workspace,
+     heads_cuda_workspace,
+     nullptr,
+     {{{0, 3}}}},
 };
 
 }  // namespace stw

@@ -5,8 +5,12 @@ namespace stw {
 
 namespace {
 
-Cost fetch_cost(const Graph& g, const Op& op, const Extent& e) { return {0, operand_bytes(g, op.outputs[0], e)}; }
-Cost store_cost(const Graph& g, const Op& op, const Extent& e) { return {0, operand_bytes(g, op.inputs[0], e)}; }
+Cost fetch_cost(const Graph& g, const Op& op, const Extent& e) {
+  return {0, operand_bytes(g, op.outputs[0], e)};
+}
+Cost store_cost(const Graph& g, const Op& op, const Extent& e) {
+  return {0, operand_bytes(g, op.inputs[0], e)};
+}
 
 }  // namespace
 

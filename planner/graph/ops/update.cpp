@@ -14,7 +14,9 @@ Cost update_cost(const Graph& g, const Op& op, const Extent& e) {
   for (int t : op.outputs) c.bytes = size_add(c.bytes, operand_bytes(g, t, e));
   return c;
 }
-Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, op.inputs.size() - 1); }
+Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) {
+  return streaming_cost(g, op, e, op.inputs.size() - 1);
+}
 Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
 
 uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
@@ -22,7 +24,9 @@ uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
 }
 
 // The sides of a tensor as a matrix: the product of its first dimensions, and its last.
-struct Sides { uint64_t rows, columns; };
+struct Sides {
+  uint64_t rows, columns;
+};
 Sides sides(const Graph& g, const Op& op) {
   const Shape& s = g.at(op.outputs[0]).shape;
   const uint64_t columns = static_cast<uint64_t>(s[s.rank - 1]);
@@ -35,7 +39,8 @@ Cost muon_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = update_cost(g, op, e);
   const auto [rows, columns] = sides(g, op);
   const uint64_t a = std::min(rows, columns), b = std::max(rows, columns);
-  const uint64_t step = size_add(size_mul(size_mul(a, a), size_mul(4, b)), size_mul(size_mul(a, a), size_mul(2, a)));
+  const uint64_t step =
+      size_add(size_mul(size_mul(a, a), size_mul(4, b)), size_mul(size_mul(a, a), size_mul(2, a)));
   c.flops = size_add(c.flops, size_mul(5, step));
   return c;
 }
@@ -70,7 +75,15 @@ constexpr int no_shapes = OpRow{}.shapes_from;
 
 const OpRow update_rows[10] = {
     {OpKind::gradient_sum, "gradient_sum", gradient_sum_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::square_sum,
+     "square_sum",
+     squares_cost,
+     squares_workspace,
+     squares_workspace,
+     nullptr,
+     {},
+     no_shapes,
+     true},
     {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
     {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
     {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
@@ -78,7 +91,13 @@ const OpRow update_rows[10] = {
     {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
     {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
     {OpKind::muon, "muon", muon_cost, muon_workspace, muon_cuda_workspace, nullptr, {}},
-    {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, adafactor_cuda_workspace, nullptr, {}},
+    {OpKind::adafactor,
+     "adafactor",
+     adafactor_cost,
+     adafactor_workspace,
+     adafactor_cuda_workspace,
+     nullptr,
+     {}},
 };
 
 }  // namespace stw

@@ -12,14 +12,15 @@ namespace stw {
 struct DecoderDefaults {
   // For families with grouped-query attention; none, or null in the config: as many as heads.
   std::optional<int64_t> kv_heads = {};
-  std::optional<int64_t> head_dim = {};   // none: width / heads
+  std::optional<int64_t> head_dim = {};  // none: width / heads
   double epsilon = 1e-6, theta = 10000;
   // Number of positions before angles were scaled; none: as in the rope parameters, else all positions.
   std::optional<int64_t> original_positions = {};
   bool tied = false;
-  bool partial_rotary = false;       // whether only part of a head may be rotated
+  bool partial_rotary = false;  // whether only part of a head may be rotated
   // none: the config must give it
-  std::optional<int64_t> vocabulary = {}, positions = {}, width = {}, layers = {}, heads = {}, intermediate = {};
+  std::optional<int64_t> vocabulary = {}, positions = {}, width = {}, layers = {}, heads = {},
+                         intermediate = {};
 };
 // Reads sizes, norms and dropout. Errors: corrupt, unsupported_field.
 Status parse_decoder(const Json& json, ModelConfig& config, const DecoderDefaults& absent = {});
@@ -31,7 +32,8 @@ Status parse_llama_like(const Json& json, ModelConfig& config, const DecoderDefa
 Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent = std::nullopt);
 // Sets the window (0: none) of the layers that "layer_types" names. Without such a list, of those that
 // `is_windowed` selects.
-Status set_windows(const Json& json, ModelConfig& config, int64_t window, const std::function<bool(int64_t layer)>& is_windowed);
+Status set_windows(const Json& json, ModelConfig& config, int64_t window,
+                   const std::function<bool(int64_t layer)>& is_windowed);
 
 inline constexpr DropoutRate decoder_dropouts[] = {{"attention_dropout", &ModelConfig::attention_dropout}};
 

@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-constexpr int of_full_layers = 0, of_windowed_layers = 1;   // indices into ModelConfig::rotary
+constexpr int of_full_layers = 0, of_windowed_layers = 1;  // indices into ModelConfig::rotary
 
 // Newer configs have an object for each kind of layer in "rope_parameters". Older ones have "rope_theta" and
 // "rope_scaling" for full layers, and "rope_local_base_freq" for windowed ones. If both are there, keys of
@@ -32,20 +32,30 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
     // transformers once read this older name of "rope_type" and no longer does: versions would scale angles
     // differently.
     if (find_present(*older, "type") && !find_present(*older, "rope_type"))
-      return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
+      return Error{Code::unsupported_field,
+                   "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
     for (const auto& [key, value] : older->members()) full.set(key, value);
   }
   const PositionCounts positions{.now = c.positions, .outer_count_first = false};
   STW_ASSIGN(first, parse_rotary_parameters(json, &full, c.head_dim, positions, theta));
   STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, positions, local_theta));
-  if (first.rotary_dim != c.head_dim || second.rotary_dim != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+  if (first.rotary_dim != c.head_dim || second.rotary_dim != c.head_dim)
+    return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {first, second};
   return ok();
 }
 
 Status parse_gemma3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_decoder(json, c, {.kv_heads = 4, .head_dim = 256, .tied = true, .vocabulary = 262208, .positions = 131072, .width = 2304, .layers = 26,
-                                  .heads = 8, .intermediate = 9216}));
+  STW_TRY(parse_decoder(json, c,
+                        {.kv_heads = 4,
+                         .head_dim = 256,
+                         .tied = true,
+                         .vocabulary = 262208,
+                         .positions = 131072,
+                         .width = 2304,
+                         .layers = 26,
+                         .heads = 8,
+                         .intermediate = 9216}));
   STW_ASSIGN(activation, get_string(json, "hidden_activation", "gelu_pytorch_tanh"));
   STW_ASSIGN(scalar, get_double(json, "query_pre_attn_scalar", 256));
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
@@ -54,9 +64,12 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   STW_ASSIGN(logits_cap, get_double(json, "final_logit_softcapping", 0.0));
   if (activation != "gelu_pytorch_tanh" && activation != "gelu_new")
     return Error{Code::unsupported_field, "hidden_activation \"" + activation + "\" is not supported"};
-  if (!is_positive_in_fp32(scalar)) return Error{Code::unsupported_field, "query_pre_attn_scalar must be positive, and neither tiny nor huge in fp32"};
+  if (!is_positive_in_fp32(scalar))
+    return Error{Code::unsupported_field,
+                 "query_pre_attn_scalar must be positive, and neither tiny nor huge in fp32"};
   if (bidirectional) return Error{Code::unsupported_field, "use_bidirectional_attention is not supported"};
-  if (attention_cap != 0 || logits_cap != 0) return Error{Code::unsupported_field, "logit softcapping is not supported"};
+  if (attention_cap != 0 || logits_cap != 0)
+    return Error{Code::unsupported_field, "logit softcapping is not supported"};
   c.qkv_bias = c.output_bias = attention_bias;
   c.qk_norm = true;
   c.norms_after = true;
@@ -67,15 +80,19 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   STW_TRY(parse_rotaries(json, c));
   STW_ASSIGN(window, parse_window(json, 4096));
   STW_ASSIGN(pattern, get_int(json, "sliding_window_pattern", 6));
-  if (pattern < 1) return Error{Code::unsupported_field, "sliding_window_pattern is " + std::to_string(pattern)};
+  if (pattern < 1)
+    return Error{Code::unsupported_field, "sliding_window_pattern is " + std::to_string(pattern)};
   if (window == 0) return Error{Code::unsupported_field, "expected a sliding_window"};
   STW_TRY(set_windows(json, c, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; }));
-  for (LayerAttention& layer : c.layer_attention) layer.rotary = layer.window > 0 ? of_windowed_layers : of_full_layers;
+  for (LayerAttention& layer : c.layer_attention)
+    layer.rotary = layer.window > 0 ? of_windowed_layers : of_full_layers;
   return ok();
 }
 
 }  // namespace
 
-const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts, "gemma3", "Gemma3ForCausalLM", false, decoder_head, {nullptr}};
+const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3,     build_decoder, "Gemma3Text",
+                                          "model.",      decoder_dropouts, "gemma3",      "Gemma3ForCausalLM",
+                                          false,         decoder_head,     {nullptr}};
 
 }  // namespace stw

@@ -28,7 +28,8 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(by_layer, get_bool(json, "scale_attn_by_inverse_layer_idx", false));
   STW_ASSIGN(cross, get_bool(json, "add_cross_attention", false));
   if (heads < 1 || heads > width || width % heads != 0)
-    return Error{Code::unsupported_field, "n_embd " + std::to_string(width) + " is not a multiple of n_head " + std::to_string(heads)};
+    return Error{Code::unsupported_field,
+                 "n_embd " + std::to_string(width) + " is not a multiple of n_head " + std::to_string(heads)};
   if (by_layer) return Error{Code::unsupported_field, "scale_attn_by_inverse_layer_idx is not supported"};
   if (cross) return Error{Code::unsupported_field, "add_cross_attention is not supported"};
   if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") c.gelu = Activation::gelu_tanh;
@@ -59,11 +60,15 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
     const int weight = b.parameter(name + ".weight", {inputs, features}, Initializer::normal, std);
     return std::vector<LinearWeights>{{weight, b.parameter(name + ".bias", {features}, Initializer::zeros)}};
   };
-  auto norm = [&](int x, const std::string& name, const char* label) { return layer_norm(b, c, x, name, label); };
+  auto norm = [&](int x, const std::string& name, const char* label) {
+    return layer_norm(b, c, x, name, label);
+  };
 
   b.begin(SegmentKind::embedding, -1, -1);
-  const int table = b.parameter("transformer.wte.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  const int positions = b.parameter("transformer.wpe.weight", {c.positions, c.width}, Initializer::normal, c.init_std);
+  const int table =
+      b.parameter("transformer.wte.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
+  const int positions =
+      b.parameter("transformer.wpe.weight", {c.positions, c.width}, Initializer::normal, c.init_std);
   int x = b.dropout(b.embedding(table, positions, "embedding"), c.embedding_dropout, "embedding_dropout");
   b.end(x);
 
@@ -72,13 +77,17 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
     b.begin(SegmentKind::block, static_cast<int>(layer), x);
     int n = norm(x, name + "ln_1", "attn_norm");
     const int qkv = b.linear(n, matrix(name + "attn.c_attn", c.width, 3 * c.width, c.init_std), true, "qkv");
-    const int attended = b.attention(qkv, c.heads, c.heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention");
-    int out = b.linear(attended, matrix(name + "attn.c_proj", c.width, c.width, residual_std), true, "attn_out");
+    const int attended =
+        b.attention(qkv, c.heads, c.heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention");
+    int out =
+        b.linear(attended, matrix(name + "attn.c_proj", c.width, c.width, residual_std), true, "attn_out");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
     n = norm(middle, name + "ln_2", "ffn_norm");
-    const int up = b.linear(n, matrix(name + "mlp.c_fc", c.width, c.intermediate, c.init_std), true, "ffn_up");
+    const int up =
+        b.linear(n, matrix(name + "mlp.c_fc", c.width, c.intermediate, c.init_std), true, "ffn_up");
     const int activated = b.gelu(up, c.gelu, "gelu");
-    out = b.linear(activated, matrix(name + "mlp.c_proj", c.intermediate, c.width, residual_std), true, "ffn_out");
+    out = b.linear(activated, matrix(name + "mlp.c_proj", c.intermediate, c.width, residual_std), true,
+                   "ffn_out");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
   }
@@ -90,11 +99,13 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
   return b.finish();
 }
 
-constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout}, {"attn_pdrop", &ModelConfig::attention_dropout},
+constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout},
+                                 {"attn_pdrop", &ModelConfig::attention_dropout},
                                  {"resid_pdrop", &ModelConfig::residual_dropout}};
 
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer.", rates, nullptr, nullptr, false, decoder_head, {"classifier"}};
+const Architecture gpt2_architecture = {"gpt2",  parse_gpt2, build_gpt2, "GPT2",       "transformer.", rates,
+                                        nullptr, nullptr,    false,      decoder_head, {"classifier"}};
 
 }  // namespace stw

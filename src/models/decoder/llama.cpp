@@ -34,15 +34,18 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.kv_heads = 4, .theta = 2000000, .tied = true}));
   STW_TRY(parse_biases(json, c));
   STW_ASSIGN(interval, get_int(json, "no_rope_layer_interval", 4));
-  if (interval < 1) return Error{Code::unsupported_field, "no_rope_layer_interval is " + std::to_string(interval)};
+  if (interval < 1)
+    return Error{Code::unsupported_field, "no_rope_layer_interval is " + std::to_string(interval)};
   const Json* const given = find_present(json, "no_rope_layers");
   if (given && (!given->is_array() || given->elements().size() < c.layer_attention.size()))
-    return Error{Code::unsupported_field, "expected 0 or 1 for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
+    return Error{Code::unsupported_field,
+                 "expected 0 or 1 for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
   for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {
     bool has_positions = (static_cast<int64_t>(layer) + 1) % interval != 0;
     if (given) {
       const int64_t* number = given->elements()[layer].as_int();
-      if (!number || (*number != 0 && *number != 1)) return Error{Code::unsupported_field, "expected 0 or 1 for each layer as no_rope_layers"};
+      if (!number || (*number != 0 && *number != 1))
+        return Error{Code::unsupported_field, "expected 0 or 1 for each layer as no_rope_layers"};
       has_positions = *number == 1;
     }
     if (!has_positions) c.layer_attention[layer].rotary = -1;
@@ -51,14 +54,19 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   STW_ASSIGN(window, parse_window(json));
   // "layer_types" counts whatever use_sliding_window says
   const bool says_layers = find_present(json, "layer_types") != nullptr;
-  return set_windows(json, c, sliding || says_layers ? window : 0, [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
+  return set_windows(json, c, sliding || says_layers ? window : 0,
+                     [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
 }
 
 }  // namespace
 
-const Architecture llama_architecture = {"llama", parse_llama, build_decoder, "Llama", "model.", decoder_dropouts};
-const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder, "Mistral", "model.", decoder_dropouts};
-const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder, "Ministral", "model.", decoder_dropouts};
-const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder, "SmolLM3", "model.", decoder_dropouts};
+const Architecture llama_architecture = {"llama", parse_llama, build_decoder,
+                                         "Llama", "model.",    decoder_dropouts};
+const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder,
+                                           "Mistral", "model.",      decoder_dropouts};
+const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder,
+                                             "Ministral", "model.",      decoder_dropouts};
+const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder,
+                                           "SmolLM3", "model.",      decoder_dropouts};
 
 }  // namespace stw

@@ -30,7 +30,9 @@ Status parse_qwen3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder, "Qwen2", "model.", decoder_dropouts};
-const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder, "Qwen3", "model.", decoder_dropouts};
+const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder,
+                                         "Qwen2", "model.",    decoder_dropouts};
+const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder,
+                                         "Qwen3", "model.",    decoder_dropouts};
 
 }  // namespace stw

@@ -7,9 +7,21 @@ namespace stw {
 namespace {
 
 constexpr EncoderNames names_of_albert() {
-  EncoderNames n{"albert.",         "LayerNorm",       "encoder.albert_layer_groups.0.albert_layers.", "attention.query",
-                 "attention.key",   "attention.value", "attention.dense", "attention.LayerNorm",       "ffn",
-                 "ffn_output",      "full_layer_layer_norm", "albert.pooler", "classifier", Activation::tanh, false};
+  EncoderNames n{"albert.",
+                 "LayerNorm",
+                 "encoder.albert_layer_groups.0.albert_layers.",
+                 "attention.query",
+                 "attention.key",
+                 "attention.value",
+                 "attention.dense",
+                 "attention.LayerNorm",
+                 "ffn",
+                 "ffn_output",
+                 "full_layer_layer_norm",
+                 "albert.pooler",
+                 "classifier",
+                 Activation::tanh,
+                 false};
   n.projection = "encoder.embedding_hidden_mapping_in";
   n.always_projects = n.shares_block = true;
   n.feed_forward_dropout = false;
@@ -27,7 +39,9 @@ Status parse_albert(const Json& json, ModelConfig& c) {
   for (const char* key : {"num_hidden_groups", "inner_group_num"}) {
     STW_ASSIGN(count, get_int(json, key, 1));
     if (count != 1)
-      return Error{Code::unsupported_field, std::string(key) + " " + std::to_string(count) + " is not supported: expected 1, one block of parameters for all layers"};
+      return Error{Code::unsupported_field,
+                   std::string(key) + " " + std::to_string(count) +
+                       " is not supported: expected 1, one block of parameters for all layers"};
   }
   EncoderDefaults absent;
   absent.vocabulary = 30000, absent.width = 4096, absent.heads = 64, absent.intermediate = 16384;
@@ -40,13 +54,19 @@ Status parse_albert(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build_albert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) { return build_encoder(albert_names, c, sequence, compute, optional); }
+Graph build_albert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  return build_encoder(albert_names, c, sequence, compute, optional);
+}
 
-constexpr DropoutRate albert_rates[] = {{"hidden_dropout_prob", &ModelConfig::embedding_dropout}, {"hidden_dropout_prob", &ModelConfig::residual_dropout},
-                                 {"attention_probs_dropout_prob", &ModelConfig::attention_dropout}, {"classifier_dropout_prob", &ModelConfig::head_dropout}};
-constexpr const char* albert_head[] = {"albert.pooler.weight", "albert.pooler.bias", "classifier.weight", "classifier.bias"};
+constexpr DropoutRate albert_rates[] = {{"hidden_dropout_prob", &ModelConfig::embedding_dropout},
+                                        {"hidden_dropout_prob", &ModelConfig::residual_dropout},
+                                        {"attention_probs_dropout_prob", &ModelConfig::attention_dropout},
+                                        {"classifier_dropout_prob", &ModelConfig::head_dropout}};
+constexpr const char* albert_head[] = {"albert.pooler.weight", "albert.pooler.bias", "classifier.weight",
+                                       "classifier.bias"};
 
-constexpr MaskedHead albert_masked = {"predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias"};
+constexpr MaskedHead albert_masked = {"predictions.dense", "predictions.LayerNorm", "predictions.decoder",
+                                      "predictions.bias"};
 
 constexpr Architecture albert() {
   Architecture a{"albert", parse_albert, build_albert, "Albert", "albert.", albert_rates};

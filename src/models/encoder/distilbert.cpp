@@ -6,11 +6,14 @@ namespace stw {
 
 namespace {
 
-constexpr EncoderNames distilbert_names = {"distilbert.",    "LayerNorm",      "transformer.layer.", "attention.q_lin",   "attention.k_lin",
-                                "attention.v_lin", "attention.out_lin", "sa_layer_norm",   "ffn.lin1",          "ffn.lin2",
-                                "output_layer_norm", "pre_classifier", "classifier",       Activation::relu,    false};
+constexpr EncoderNames distilbert_names = {
+    "distilbert.",       "LayerNorm",         "transformer.layer.", "attention.q_lin", "attention.k_lin",
+    "attention.v_lin",   "attention.out_lin", "sa_layer_norm",      "ffn.lin1",        "ffn.lin2",
+    "output_layer_norm", "pre_classifier",    "classifier",         Activation::relu,  false};
 
-constexpr EncoderKeys keys_of_distilbert = {"dim", "n_layers", "n_heads", "hidden_dim", "activation", "dropout", "attention_dropout", "seq_classif_dropout"};
+constexpr EncoderKeys keys_of_distilbert = {
+    "dim",        "n_layers", "n_heads",           "hidden_dim",
+    "activation", "dropout",  "attention_dropout", "seq_classif_dropout"};
 
 Status parse_distilbert(const Json& json, ModelConfig& c) {
   EncoderDefaults absent;
@@ -18,19 +21,26 @@ Status parse_distilbert(const Json& json, ModelConfig& c) {
   absent.token_types = 0;
   absent.head_dropout = 0.2;
   STW_TRY(parse_encoder(json, c, absent, keys_of_distilbert));
-  c.epsilon = 1e-12f;   // transformers ignores the config's value
+  c.epsilon = 1e-12f;  // transformers ignores the config's value
   return ok();
 }
 
-Graph build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) { return build_encoder(distilbert_names, c, sequence, compute, optional); }
+Graph build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  return build_encoder(distilbert_names, c, sequence, compute, optional);
+}
 
-constexpr DropoutRate distilbert_rates[] = {{"dropout", &ModelConfig::embedding_dropout}, {"dropout", &ModelConfig::residual_dropout},
-                                 {"attention_dropout", &ModelConfig::attention_dropout}, {"seq_classif_dropout", &ModelConfig::head_dropout}};
-constexpr const char* distilbert_head[] = {"pre_classifier.weight", "pre_classifier.bias", "classifier.weight", "classifier.bias"};
-constexpr MaskedHead distilbert_masked = {"vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias"};
+constexpr DropoutRate distilbert_rates[] = {{"dropout", &ModelConfig::embedding_dropout},
+                                            {"dropout", &ModelConfig::residual_dropout},
+                                            {"attention_dropout", &ModelConfig::attention_dropout},
+                                            {"seq_classif_dropout", &ModelConfig::head_dropout}};
+constexpr const char* distilbert_head[] = {"pre_classifier.weight", "pre_classifier.bias",
+                                           "classifier.weight", "classifier.bias"};
+constexpr MaskedHead distilbert_masked = {"vocab_transform", "vocab_layer_norm", "vocab_projector",
+                                          "vocab_projector.bias"};
 
 constexpr Architecture distilbert() {
-  Architecture a{"distilbert", parse_distilbert, build_distilbert, "DistilBert", "distilbert.", distilbert_rates};
+  Architecture a{"distilbert", parse_distilbert, build_distilbert,
+                 "DistilBert", "distilbert.",    distilbert_rates};
   a.is_encoder = true;
   a.head_parameters = distilbert_head;
   a.token_head = {"classifier", nullptr, &ModelConfig::residual_dropout};

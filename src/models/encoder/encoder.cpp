@@ -18,7 +18,9 @@ namespace {
 // Refuses decoders, and other kinds of positions.
 Status check_kind(const Json& json) {
   STW_ASSIGN(positions, get_string(json, "position_embedding_type", "absolute"));
-  if (positions != "absolute") return Error{Code::unsupported_field, "position_embedding_type \"" + positions + "\" is not supported: expected \"absolute\""};
+  if (positions != "absolute")
+    return Error{Code::unsupported_field,
+                 "position_embedding_type \"" + positions + "\" is not supported: expected \"absolute\""};
   for (const char* key : {"is_decoder", "add_cross_attention", "sinusoidal_pos_embds"}) {
     STW_ASSIGN(is_set, get_bool(json, key, false));
     if (is_set) return Error{Code::unsupported_field, std::string(key) + " is not supported"};
@@ -28,7 +30,8 @@ Status check_kind(const Json& json) {
 
 }  // namespace
 
-Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& absent, const EncoderKeys& keys) {
+Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& absent,
+                     const EncoderKeys& keys) {
   STW_TRY(check_kind(json));
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", absent.vocabulary));
   STW_ASSIGN(positions, get_int(json, "max_position_embeddings", 512));
@@ -36,21 +39,28 @@ Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& ab
   STW_ASSIGN(layers, get_int(json, keys.layers, absent.layers));
   STW_ASSIGN(heads, get_int(json, keys.heads, absent.heads));
   STW_ASSIGN(intermediate, get_int(json, keys.intermediate, absent.intermediate));
-  STW_ASSIGN(types, absent.token_types > 0 ? get_int(json, "type_vocab_size", absent.token_types) : Result<int64_t>(0));
+  STW_ASSIGN(types, absent.token_types > 0 ? get_int(json, "type_vocab_size", absent.token_types)
+                                           : Result<int64_t>(0));
   STW_ASSIGN(activation, parse_activation(json, keys.activation, absent.activation));
   STW_ASSIGN(dropout, get_double(json, keys.dropout, absent.dropout));
   STW_ASSIGN(attention, get_double(json, keys.attention_dropout, absent.dropout));
-  STW_ASSIGN(head, find_present(json, keys.head_dropout) ? get_double(json, keys.head_dropout) : Result<double>(absent.head_dropout.value_or(dropout)));
+  STW_ASSIGN(head, find_present(json, keys.head_dropout)
+                       ? get_double(json, keys.head_dropout)
+                       : Result<double>(absent.head_dropout.value_or(dropout)));
   STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_eps", 1e-12));
   STW_ASSIGN(padding, get_int(json, "pad_token_id", absent.first_position_after_padding ? 1 : 0));
   if (heads < 1 || heads > width || width % heads != 0)
-    return Error{Code::unsupported_field, std::string(keys.width) + " " + std::to_string(width) + " is not a multiple of " + keys.heads + " " + std::to_string(heads)};
-  if (types < 0 || types > 65536) return Error{Code::unsupported_field, "type_vocab_size is " + std::to_string(types)};
+    return Error{Code::unsupported_field, std::string(keys.width) + " " + std::to_string(width) +
+                                              " is not a multiple of " + keys.heads + " " +
+                                              std::to_string(heads)};
+  if (types < 0 || types > 65536)
+    return Error{Code::unsupported_field, "type_vocab_size is " + std::to_string(types)};
   STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", true));
   c.tied = tied;
   c.first_position = absent.first_position_after_padding ? padding + 1 : 0;
-  if (c.first_position < 0 || c.first_position > 65536) return Error{Code::unsupported_field, "pad_token_id is " + std::to_string(padding)};
+  if (c.first_position < 0 || c.first_position > 65536)
+    return Error{Code::unsupported_field, "pad_token_id is " + std::to_string(padding)};
   c.vocabulary = vocabulary;
   c.positions = positions - c.first_position;
   c.width = c.embedding_width = width;
@@ -73,7 +83,8 @@ namespace {
 
 class EncoderBuilder {
  public:
-  EncoderBuilder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
+  EncoderBuilder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
+                 GraphInputs optional)
       : names_(names), c_(config), b_(config.architecture, sequence, config.vocabulary, compute, optional) {}
 
   Graph build() {
@@ -93,38 +104,57 @@ class EncoderBuilder {
     const int weight = b_.parameter(name + ".weight", {features, inputs}, Initializer::normal, c_.init_std);
     return {weight, b_.parameter(name + ".bias", {features}, Initializer::zeros)};
   }
-  int linear(int x, const std::string& name, int64_t inputs, int64_t features, const char* label) { return b_.linear(x, {matrix(name, inputs, features)}, false, label); }
+  int linear(int x, const std::string& name, int64_t inputs, int64_t features, const char* label) {
+    return b_.linear(x, {matrix(name, inputs, features)}, false, label);
+  }
   int norm(int x, const std::string& name, const char* label) { return layer_norm(b_, c_, x, name, label); }
 
   int embeddings() {
     const std::string name = std::string(names_.prefix) + "embeddings.";
-    const auto table = [&](const char* of, int64_t rows) { return b_.parameter(name + of + ".weight", {rows, c_.embedding_width}, Initializer::normal, c_.init_std); };
+    const auto table = [&](const char* of, int64_t rows) {
+      return b_.parameter(name + of + ".weight", {rows, c_.embedding_width}, Initializer::normal,
+                          c_.init_std);
+    };
     b_.begin(SegmentKind::embedding, -1, -1);
-    const int words = words_ = table("word_embeddings", c_.vocabulary), positions = table("position_embeddings", c_.positions + c_.first_position);
+    const int words = words_ = table("word_embeddings", c_.vocabulary),
+              positions = table("position_embeddings", c_.positions + c_.first_position);
     int x;
     if (c_.first_position == 0) x = b_.embedding(words, positions, "embedding");
     else x = b_.embedding(b_.tokens(), words, positions, b_.position_rows(c_.first_position), "embedding");
     if (c_.token_types > 0) {
-      const int types = b_.embedding(b_.token_types(c_.token_types), table("token_type_embeddings", c_.token_types), -1, -1, "type_embedding");
+      const int types =
+          b_.embedding(b_.token_types(c_.token_types), table("token_type_embeddings", c_.token_types), -1, -1,
+                       "type_embedding");
       x = b_.add(x, types, "embedding_sum");
     }
-    x = b_.dropout(norm(x, name + names_.embeddings_norm, "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
-    if (names_.always_projects || c_.embedding_width != c_.width) x = linear(x, std::string(names_.prefix) + names_.projection, c_.embedding_width, c_.width, "embedding_projection");
+    x = b_.dropout(norm(x, name + names_.embeddings_norm, "embedding_norm"), c_.embedding_dropout,
+                   "embedding_dropout");
+    if (names_.always_projects || c_.embedding_width != c_.width)
+      x = linear(x, std::string(names_.prefix) + names_.projection, c_.embedding_width, c_.width,
+                 "embedding_projection");
     b_.end(x);
     return x;
   }
 
   int block(int64_t layer, int x, const ScoreRule& rule) {
-    const std::string name = std::string(names_.prefix) + names_.blocks + std::to_string(names_.shares_block ? 0 : layer) + ".";
+    const std::string name =
+        std::string(names_.prefix) + names_.blocks + std::to_string(names_.shares_block ? 0 : layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
-    const int qkv = b_.linear(x, {matrix(name + names_.query, c_.width, c_.width), matrix(name + names_.key, c_.width, c_.width), matrix(name + names_.value, c_.width, c_.width)}, false, "qkv");
-    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale, c_.attention_dropout, "attention", rule);
+    const int qkv = b_.linear(
+        x,
+        {matrix(name + names_.query, c_.width, c_.width), matrix(name + names_.key, c_.width, c_.width),
+         matrix(name + names_.value, c_.width, c_.width)},
+        false, "qkv");
+    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
+                                      c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + names_.attention_out, c_.width, c_.width, "attn_out");
     out = b_.add(x, b_.dropout(out, c_.residual_dropout, "attn_dropout"), "attn_residual");
     const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
     out = linear(b_.gelu(up, c_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
-    out = b_.add(middle, b_.dropout(out, names_.feed_forward_dropout ? c_.residual_dropout : 0, "ffn_dropout"), "ffn_residual");
+    out =
+        b_.add(middle, b_.dropout(out, names_.feed_forward_dropout ? c_.residual_dropout : 0, "ffn_dropout"),
+               "ffn_residual");
     x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
     return x;
@@ -155,12 +185,13 @@ class EncoderBuilder {
   const EncoderNames& names_;
   const ModelConfig& c_;
   GraphBuilder b_;
-  int words_ = -1;   // the word embedding table
+  int words_ = -1;  // the word embedding table
 };
 
 }  // namespace
 
-Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
+Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
+                    GraphInputs optional) {
   return EncoderBuilder(names, config, sequence, compute, optional).build();
 }
 

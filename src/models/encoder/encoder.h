@@ -21,32 +21,36 @@ struct EncoderNames {
   bool dropout_before_pooler;
   // From the embeddings' width to the blocks', if they differ.
   const char* projection = "embeddings_project";
-  bool always_projects = false;        // even if the widths are equal
-  bool shares_block = false;           // all blocks share the parameters of the first one
-  bool feed_forward_dropout = true;    // after the second half of a block, as after the first
+  bool always_projects = false;      // even if the widths are equal
+  bool shares_block = false;         // all blocks share the parameters of the first one
+  bool feed_forward_dropout = true;  // after the second half of a block, as after the first
 };
 
 // The keys of a config.json that differ between families.
 struct EncoderKeys {
-  const char *width = "hidden_size", *layers = "num_hidden_layers", *heads = "num_attention_heads", *intermediate = "intermediate_size", *activation = "hidden_act",
-             *dropout = "hidden_dropout_prob", *attention_dropout = "attention_probs_dropout_prob", *head_dropout = "classifier_dropout";
+  const char *width = "hidden_size", *layers = "num_hidden_layers", *heads = "num_attention_heads",
+             *intermediate = "intermediate_size", *activation = "hidden_act",
+             *dropout = "hidden_dropout_prob", *attention_dropout = "attention_probs_dropout_prob",
+             *head_dropout = "classifier_dropout";
 };
 // A family's values for keys that a config lacks.
 struct EncoderDefaults {
   int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, intermediate = 3072;
-  int64_t token_types = 2;                     // 0: the family has none
-  bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as in RoBERTa
-  std::optional<double> head_dropout = {};     // none: as in hidden layers
+  int64_t token_types = 2;                    // 0: the family has none
+  bool first_position_after_padding = false;  // positions count from pad_token_id + 1, as in RoBERTa
+  std::optional<double> head_dropout = {};    // none: as in hidden layers
   const char* activation = "gelu";
-  double dropout = 0.1;                        // of hidden layers and attention
+  double dropout = 0.1;  // of hidden layers and attention
 };
 // Errors: unsupported_field for an unknown activation.
 Result<Activation> parse_activation(const Json& json, const char* key, const char* absent = "gelu");
 // Reads all sizes, rates and the activation. Errors: unsupported_field for a decoder, for an unknown
 // activation or kind of positions, and for sizes that do not fit each other.
-Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});
+Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent,
+                     const EncoderKeys& keys = {});
 
 // The body, and the head of the config's task: a classifier's, or a masked language model's.
-Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
+                    GraphInputs optional);
 
 }  // namespace stw

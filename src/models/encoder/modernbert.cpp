@@ -11,7 +11,7 @@ namespace stw {
 
 namespace {
 
-constexpr int of_global_layers = 0, of_local_layers = 1;   // indices into ModelConfig::rotary
+constexpr int of_global_layers = 0, of_local_layers = 1;  // indices into ModelConfig::rotary
 
 // Newer configs have an object for each kind of layer in "rope_parameters". Older ones have two thetas, and
 // perhaps one "rope_scaling" for both kinds. Source: transformers, configuration_modernbert.py.
@@ -20,11 +20,17 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
   // Older versions of transformers replaced null by the global theta, newer ones fail.
   for (const char* key : {"global_rope_theta", "local_rope_theta"})
-    if (const Json* found = json.find(key); found && found->is_null()) return Error{Code::unsupported_field, std::string(key) + " null is not supported"};
+    if (const Json* found = json.find(key); found && found->is_null())
+      return Error{Code::unsupported_field, std::string(key) + " null is not supported"};
   if (scaling && find_present(*scaling, "type") && !find_present(*scaling, "rope_type"))
-    return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
-  struct Layers { const char *kind, *theta; double absent_theta; };
-  for (const auto& [kind, theta_key, absent_theta] : {Layers{"full_attention", "global_rope_theta", 160000.0}, {"sliding_attention", "local_rope_theta", 10000.0}}) {
+    return Error{Code::unsupported_field,
+                 "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
+  struct Layers {
+    const char *kind, *theta;
+    double absent_theta;
+  };
+  for (const auto& [kind, theta_key, absent_theta] : {Layers{"full_attention", "global_rope_theta", 160000.0},
+                                                      {"sliding_attention", "local_rope_theta", 10000.0}}) {
     Json parameters = Json::object();
     if (newer) {
       STW_ASSIGN(found, find_object(*newer, kind));
@@ -33,8 +39,10 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
     if (scaling)
       for (const auto& [key, value] : scaling->members()) parameters.set(key, value);
     STW_ASSIGN(theta, get_double(json, theta_key, absent_theta));
-    STW_ASSIGN(rotary, parse_rotary_parameters(json, &parameters, c.head_dim, {.now = c.positions, .outer_count_first = false}, theta));
-    if (rotary.rotary_dim != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+    STW_ASSIGN(rotary, parse_rotary_parameters(json, &parameters, c.head_dim,
+                                               {.now = c.positions, .outer_count_first = false}, theta));
+    if (rotary.rotary_dim != c.head_dim)
+      return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
     c.rotary.push_back(rotary);
   }
   return ok();
@@ -43,15 +51,19 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
 // Reads which layers are local, and their window.
 Status parse_layers(const Json& json, ModelConfig& c) {
   if (find_present(json, "sliding_window"))
-    return Error{Code::unsupported_field, "sliding_window is not supported: expected local_attention, the keys to both sides together"};
+    return Error{
+        Code::unsupported_field,
+        "sliding_window is not supported: expected local_attention, the keys to both sides together"};
   STW_ASSIGN(local, get_int(json, "local_attention", 128));
   STW_ASSIGN(every, get_int(json, "global_attn_every_n_layers", 3));
   if (local < 0) return Error{Code::unsupported_field, "local_attention is " + std::to_string(local)};
-  if (every < 1) return Error{Code::unsupported_field, "global_attn_every_n_layers is " + std::to_string(every)};
+  if (every < 1)
+    return Error{Code::unsupported_field, "global_attn_every_n_layers is " + std::to_string(every)};
   // parse_model refuses other numbers later
   c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(c.layers, 0, largest_depth)), {});
   STW_TRY(set_windows(json, c, local / 2 + 1, [&](int64_t layer) { return layer % every != 0; }));
-  for (LayerAttention& layer : c.layer_attention) layer.rotary = layer.window > 0 ? of_local_layers : of_global_layers;
+  for (LayerAttention& layer : c.layer_attention)
+    layer.rotary = layer.window > 0 ? of_local_layers : of_global_layers;
   return ok();
 }
 
@@ -66,12 +78,15 @@ Result<Gate> parse_gate(const Json& json) {
 Result<bool> parse_pooling(const Json& json) {
   STW_ASSIGN(pooling, get_string(json, "classifier_pooling", "cls"));
   if (pooling != "cls" && pooling != "mean")
-    return Error{Code::unsupported_field, "classifier_pooling \"" + pooling + "\" is not supported: expected \"cls\" or \"mean\""};
+    return Error{Code::unsupported_field,
+                 "classifier_pooling \"" + pooling + "\" is not supported: expected \"cls\" or \"mean\""};
   return pooling == "mean";
 }
 
-constexpr DropoutRate modernbert_rates[] = {{"embedding_dropout", &ModelConfig::embedding_dropout}, {"attention_dropout", &ModelConfig::attention_dropout},
-                                            {"mlp_dropout", &ModelConfig::residual_dropout}, {"classifier_dropout", &ModelConfig::head_dropout}};
+constexpr DropoutRate modernbert_rates[] = {{"embedding_dropout", &ModelConfig::embedding_dropout},
+                                            {"attention_dropout", &ModelConfig::attention_dropout},
+                                            {"mlp_dropout", &ModelConfig::residual_dropout},
+                                            {"classifier_dropout", &ModelConfig::head_dropout}};
 
 Status parse_rates(const Json& json, ModelConfig& c) {
   for (const DropoutRate& dropout : modernbert_rates) {
@@ -97,10 +112,14 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
   STW_ASSIGN(heads, get_int(json, "num_attention_heads", 12));
   STW_ASSIGN(intermediate, get_int(json, "intermediate_size", 1152));
   if (heads < 1 || heads > width || width % heads != 0)
-    return Error{Code::unsupported_field, "hidden_size " + std::to_string(width) + " is not a multiple of num_attention_heads " + std::to_string(heads)};
+    return Error{Code::unsupported_field, "hidden_size " + std::to_string(width) +
+                                              " is not a multiple of num_attention_heads " +
+                                              std::to_string(heads)};
   STW_ASSIGN(head_dim, get_int(json, "head_dim", width / heads));
   if (head_dim != width / heads)
-    return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim) + ", expected hidden_size / num_attention_heads, " + std::to_string(width / heads)};
+    return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim) +
+                                              ", expected hidden_size / num_attention_heads, " +
+                                              std::to_string(width / heads)};
   if (head_dim > 65536) return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim)};
   STW_ASSIGN(gate, parse_gate(json));
   STW_ASSIGN(activation, parse_activation(json, "classifier_activation"));
@@ -119,7 +138,7 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
   c.head_dim = static_cast<int>(head_dim);
   c.intermediate = intermediate;
   c.gate = gate;
-  c.gelu = activation;   // of the head
+  c.gelu = activation;  // of the head
   c.head_reads_mean = reads_mean;
   c.norm_bias = norm_bias;
   c.qkv_bias = c.output_bias = attention_bias;
@@ -136,10 +155,14 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
 class ModernBertBuilder {
  public:
   ModernBertBuilder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
-      : c_(config), b_(config.architecture, sequence, config.vocabulary, compute, optional), following_(b_.following()) {
-    for (const RotaryConfig& rotary : c_.rotary) b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
+      : c_(config),
+        b_(config.architecture, sequence, config.vocabulary, compute, optional),
+        following_(b_.following()) {
+    for (const RotaryConfig& rotary : c_.rotary)
+      b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
     // The initial weights of transformers, except that values far from 0 are not redrawn.
-    out_deviation_ = static_cast<float>(static_cast<double>(c_.init_std) / std::sqrt(2.0 * static_cast<double>(c_.layers)));
+    out_deviation_ = static_cast<float>(static_cast<double>(c_.init_std) /
+                                        std::sqrt(2.0 * static_cast<double>(c_.layers)));
   }
 
   Graph build() {
@@ -161,17 +184,22 @@ class ModernBertBuilder {
   }
 
  private:
-  int linear(int x, const std::string& name, int64_t features, bool bias, float deviation, const char* label) {
-    const int weight = b_.parameter(name + ".weight", {features, b_.features(x)}, Initializer::normal, deviation);
-    return b_.linear(x, {{weight, bias ? b_.parameter(name + ".bias", {features}, Initializer::zeros) : -1}}, false, label);
+  int linear(int x, const std::string& name, int64_t features, bool bias, float deviation,
+             const char* label) {
+    const int weight =
+        b_.parameter(name + ".weight", {features, b_.features(x)}, Initializer::normal, deviation);
+    return b_.linear(x, {{weight, bias ? b_.parameter(name + ".bias", {features}, Initializer::zeros) : -1}},
+                     false, label);
   }
   int norm(int x, const std::string& name, const char* label) { return layer_norm(b_, c_, x, name, label); }
 
   int embeddings() {
     b_.begin(SegmentKind::embedding, -1, -1);
-    words_ = b_.parameter("model.embeddings.tok_embeddings.weight", {c_.vocabulary, c_.width}, Initializer::normal, c_.init_std);
+    words_ = b_.parameter("model.embeddings.tok_embeddings.weight", {c_.vocabulary, c_.width},
+                          Initializer::normal, c_.init_std);
     int x = b_.embedding(b_.tokens(), words_, -1, -1, "embedding");
-    x = b_.dropout(norm(x, "model.embeddings.norm", "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
+    x = b_.dropout(norm(x, "model.embeddings.norm", "embedding_norm"), c_.embedding_dropout,
+                   "embedding_dropout");
     b_.end(x);
     return x;
   }
@@ -185,22 +213,30 @@ class ModernBertBuilder {
     int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, c_.qkv_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
     const ScoreRule rule{.window = how.window, .causal = false, .following = following_};
-    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale, c_.attention_dropout, "attention", rule);
+    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
+                                      c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + "attn.Wo", c_.width, c_.output_bias, out_deviation_, "attn_out");
     const int middle = b_.add(x, b_.dropout(out, c_.attention_dropout, "attn_dropout"), "attn_residual");
-    const int up = linear(norm(middle, name + "mlp_norm", "ffn_norm"), name + "mlp.Wi", 2 * c_.intermediate, c_.mlp_bias, c_.init_std, "gate_up");
+    const int up = linear(norm(middle, name + "mlp_norm", "ffn_norm"), name + "mlp.Wi", 2 * c_.intermediate,
+                          c_.mlp_bias, c_.init_std, "gate_up");
     const int activated = b_.swiglu(up, c_.gate == Gate::silu ? "swiglu" : "geglu", c_.gate);
-    out = linear(b_.dropout(activated, c_.residual_dropout, "ffn_dropout"), name + "mlp.Wo", c_.width, c_.mlp_bias, out_deviation_, "ffn_out");
+    out = linear(b_.dropout(activated, c_.residual_dropout, "ffn_dropout"), name + "mlp.Wo", c_.width,
+                 c_.mlp_bias, out_deviation_, "ffn_out");
     x = b_.add(middle, out, "ffn_residual");
     b_.end(x);
     return x;
   }
 
   // The common first part of all heads.
-  int prediction(int x) { return norm(b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"), "head.norm", "pooled_norm"); }
+  int prediction(int x) {
+    return norm(
+        b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"),
+        "head.norm", "pooled_norm");
+  }
   // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
-    b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()), is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
+    b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()),
+              is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
     if (is_of_text(c_.task) && c_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
     return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
@@ -213,23 +249,30 @@ class ModernBertBuilder {
   const ModelConfig& c_;
   GraphBuilder b_;
   int following_;
-  int words_ = -1;   // the word embedding table
+  int words_ = -1;  // the word embedding table
   float out_deviation_ = 0;
 };
 
-Graph build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) { return ModernBertBuilder(c, sequence, compute, optional).build(); }
+Graph build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  return ModernBertBuilder(c, sequence, compute, optional).build();
+}
 
-constexpr const char* modernbert_head[] = {"head.dense.weight", "head.dense.bias", "head.norm.weight", "head.norm.bias", "classifier.weight", "classifier.bias"};
+constexpr const char* modernbert_head[] = {"head.dense.weight", "head.dense.bias",   "head.norm.weight",
+                                           "head.norm.bias",    "classifier.weight", "classifier.bias"};
 
 // With sparse_prediction transformers computes no logits for tokens with the label sparse_pred_ignore_index.
 // The loss is the same, unless that value is a token's id.
 Status check_sparse_prediction(const Json& json) {
   STW_ASSIGN(is_sparse, get_bool(json, "sparse_prediction", false));
   STW_ASSIGN(ignored, get_int(json, "sparse_pred_ignore_index", -100));
-  if (is_sparse && ignored >= 0) return Error{Code::unsupported_field, "sparse_pred_ignore_index " + std::to_string(ignored) + " is not supported: expected a negative one, which no token has"};
+  if (is_sparse && ignored >= 0)
+    return Error{Code::unsupported_field,
+                 "sparse_pred_ignore_index " + std::to_string(ignored) +
+                     " is not supported: expected a negative one, which no token has"};
   return ok();
 }
-constexpr MaskedHead modernbert_masked = {"head.dense", "head.norm", "decoder", "decoder.bias", {}, check_sparse_prediction};
+constexpr MaskedHead modernbert_masked = {"head.dense",   "head.norm", "decoder",
+                                          "decoder.bias", {},          check_sparse_prediction};
 
 constexpr Architecture modernbert() {
   Architecture a{"modernbert", parse_modernbert, build_modernbert, "ModernBert", "model.", modernbert_rates};

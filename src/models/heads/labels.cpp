@@ -29,8 +29,11 @@ Result<std::vector<std::string>> names_of(const Json& id2label) {
     size_t id = 0;
     const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
     if (read.ec != std::errc() || read.ptr != key.data() + key.size() || id >= count || is_there[id])
-      return corrupt("id2label: expected the numbers 0 to " + std::to_string(count - 1) + ", each once, found \"" + key + "\"");
-    if (!value.as_string()) return corrupt("id2label: " + key + ": expected a string, found " + std::string(kind_name(value.kind())));
+      return corrupt("id2label: expected the numbers 0 to " + std::to_string(count - 1) +
+                     ", each once, found \"" + key + "\"");
+    if (!value.as_string())
+      return corrupt("id2label: " + key + ": expected a string, found " +
+                     std::string(kind_name(value.kind())));
     names[id] = *value.as_string();
     is_there[id] = true;
   }
@@ -59,7 +62,10 @@ Result<Task> task_of_texts(const Json& config, size_t labels) {
 
 }  // namespace
 
-bool says_task(const Json& config) { return !class_of(config).ends_with(task_row(Task::label).class_suffix) || find_present(config, "problem_type"); }
+bool says_task(const Json& config) {
+  return !class_of(config).ends_with(task_row(Task::label).class_suffix) ||
+         find_present(config, "problem_type");
+}
 
 size_t least_labels(Task task) { return task == Task::label || task == Task::token_label ? 2 : 1; }
 
@@ -67,7 +73,8 @@ Result<Head> read_head(const Json& config) {
   Head head;
   const std::string name = class_of(config);
   for (const char* other : {"ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction"})
-    if (name.ends_with(other)) return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
+    if (name.ends_with(other))
+      return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
   if (name.ends_with(task_row(Task::masked_language_model).class_suffix)) {
     head.task = Task::masked_language_model;
     return head;
@@ -79,8 +86,9 @@ Result<Head> read_head(const Json& config) {
     STW_ASSIGN(found, names_of(*object));
     head.labels = std::move(found);
   } else {
-    STW_ASSIGN(count, get_int(config, "num_labels", 2));   // Default of transformers, configuration_utils.py.
-    if (count < 0 || count > static_cast<int64_t>(largest_label_count)) return Error{Code::unsupported_field, "num_labels is " + std::to_string(count)};
+    STW_ASSIGN(count, get_int(config, "num_labels", 2));  // Default of transformers, configuration_utils.py.
+    if (count < 0 || count > static_cast<int64_t>(largest_label_count))
+      return Error{Code::unsupported_field, "num_labels is " + std::to_string(count)};
     head.labels = unnamed_labels(static_cast<size_t>(count));
   }
   if (is_of_tokens) {
@@ -89,18 +97,21 @@ Result<Head> read_head(const Json& config) {
     STW_ASSIGN(task, task_of_texts(config, head.labels.size()));
     head.task = task;
   }
-  if (auto status = check_labels(head.task, head.labels); !status) return Error{Code::unsupported_field, status.error().message};
+  if (auto status = check_labels(head.task, head.labels); !status)
+    return Error{Code::unsupported_field, status.error().message};
   return head;
 }
 
 Status check_labels(Task task, const std::vector<std::string>& names) {
   const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, "labels: " + what}; };
   if (names.size() < least_labels(task) || names.size() > largest_label_count)
-    return wrong("expected " + std::to_string(least_labels(task)) + " to " + std::to_string(largest_label_count) + ", found " + std::to_string(names.size()));
+    return wrong("expected " + std::to_string(least_labels(task)) + " to " +
+                 std::to_string(largest_label_count) + ", found " + std::to_string(names.size()));
   std::set<std::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) return wrong("label " + std::to_string(i) + " has no name");
-    if (!is_text(names[i])) return wrong("the name of label " + std::to_string(i) + " is not UTF-8, or has a zero byte");
+    if (!is_text(names[i]))
+      return wrong("the name of label " + std::to_string(i) + " is not UTF-8, or has a zero byte");
     if (!seen.insert(names[i]).second) return wrong("\"" + names[i] + "\" is there twice");
   }
   return ok();
@@ -112,7 +123,8 @@ std::vector<std::string> unnamed_labels(size_t count) {
   return names;
 }
 
-void write_labels(Json& config, const std::string& class_name, Task task, const std::vector<std::string>& names, int64_t vocabulary) {
+void write_labels(Json& config, const std::string& class_name, Task task,
+                  const std::vector<std::string>& names, int64_t vocabulary) {
   Json::Object by_id, by_name;
   for (size_t i = 0; i < names.size(); ++i) {
     by_id.emplace_back(std::to_string(i), names[i]);
@@ -120,7 +132,9 @@ void write_labels(Json& config, const std::string& class_name, Task task, const 
   }
   Json architectures = Json::array();
   architectures.push(class_name + task_row(task).class_suffix);
-  config.set("architectures", std::move(architectures)).set("id2label", Json(std::move(by_id))).set("label2id", Json(std::move(by_name)));
+  config.set("architectures", std::move(architectures))
+      .set("id2label", Json(std::move(by_id)))
+      .set("label2id", Json(std::move(by_name)));
   if (const char* type = task_row(task).problem_type) config.set("problem_type", type);
   else config.erase("problem_type");
   config.erase("num_labels");
@@ -128,8 +142,12 @@ void write_labels(Json& config, const std::string& class_name, Task task, const 
   // row at a time.
   if (!is_of_text(task) || padding_token(config, vocabulary) >= 0) return;
   const Json* const end = config.find("eos_token_id");
-  const Json* const first = !end ? nullptr : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0]) : end;
-  if (const int64_t token = first && first->as_int() ? *first->as_int() : -1; token >= 0 && token < vocabulary) config.set("pad_token_id", token);
+  const Json* const first = !end              ? nullptr
+                            : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0])
+                                              : end;
+  if (const int64_t token = first && first->as_int() ? *first->as_int() : -1;
+      token >= 0 && token < vocabulary)
+    config.set("pad_token_id", token);
 }
 
 int64_t padding_token(const Json& config, int64_t vocabulary) {

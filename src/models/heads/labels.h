@@ -15,7 +15,7 @@ inline constexpr size_t largest_label_count = 1 << 20;
 std::string class_of(const Json& config);
 struct Head {
   Task task = Task::language_model;
-  std::vector<std::string> labels;   // by number; empty where the task has none
+  std::vector<std::string> labels;  // by number; empty where the task has none
 };
 // Errors: corrupt; unsupported_field for heads that are not supported.
 Result<Head> read_head(const Json& config);
@@ -25,12 +25,13 @@ bool says_task(const Json& config);
 // Errors: bad_argument: fewer labels than the task needs, too many, an empty name, a name that is not UTF-8
 // or has a NUL, one name twice.
 Status check_labels(Task task, const std::vector<std::string>& names);
-size_t least_labels(Task task);   // the fewest labels that a head for this task may have
+size_t least_labels(Task task);  // the fewest labels that a head for this task may have
 // "LABEL_0", …: transformers' names for labels without names.
 std::vector<std::string> unnamed_labels(size_t count);
 // `class_name`: "Llama" in "LlamaForCausalLM". If the config gives no padding token, the end-of-text token
 // becomes it.
-void write_labels(Json& config, const std::string& class_name, Task task, const std::vector<std::string>& names, int64_t vocabulary);
+void write_labels(Json& config, const std::string& class_name, Task task,
+                  const std::vector<std::string>& names, int64_t vocabulary);
 // The padding token, which transformers skips to find a text's last token; -1: none.
 int64_t padding_token(const Json& config, int64_t vocabulary);
 

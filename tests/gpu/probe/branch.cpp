@@ -12,7 +12,9 @@ namespace stw::probe {
 namespace {
 
 // of the last step; seconds: the fastest step after the first
-struct Steps { double loss = 0, norm = 0, seconds = 0; };
+struct Steps {
+  double loss = 0, norm = 0, seconds = 0;
+};
 
 template <class T>
 T value_of(Result<T> result) {
@@ -20,7 +22,8 @@ T value_of(Result<T> result) {
   return std::move(*result);
 }
 
-Steps train(const Device& device, const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, int64_t vocabulary, bool branch) {
+Steps train(const Device& device, const std::shared_ptr<const Model>& model,
+            const std::shared_ptr<const Planned>& planned, int64_t vocabulary, bool branch) {
   kernels::cuda::developer_switches().weight_gradient_branch = branch;
   const std::unique_ptr<Trainer> trainer = value_of(Trainer::create(device, model, planned, {}));
   kernels::cuda::developer_switches() = {};
@@ -28,19 +31,23 @@ Steps train(const Device& device, const std::shared_ptr<const Model>& model, con
   const auto samples = static_cast<uint64_t>(planned->plan.request.global_batch);
   const SampleSource source = [&](uint64_t sample, const SampleRows& rows) -> Status {
     uint64_t state = sample + 1;
-    for (int64_t i = 0; i < sequence; ++i) rows.tokens[i] = static_cast<int32_t>(random_bits(state) % static_cast<uint64_t>(vocabulary));
-    for (int64_t i = 0; i < sequence; ++i) rows.targets[i] = i + 1 < sequence ? rows.tokens[i + 1] : kernels::ignored_target;
+    for (int64_t i = 0; i < sequence; ++i)
+      rows.tokens[i] = static_cast<int32_t>(random_bits(state) % static_cast<uint64_t>(vocabulary));
+    for (int64_t i = 0; i < sequence; ++i)
+      rows.targets[i] = i + 1 < sequence ? rows.tokens[i + 1] : kernels::ignored_target;
     return ok();
   };
   Steps steps;
   for (int i = 0; i < 4; ++i) {
     const StepResult result = value_of(trainer->step(source, samples, 1e-3));
-    steps = {result.loss, result.grad_norm, i > 0 && (i == 1 || result.seconds < steps.seconds) ? result.seconds : steps.seconds};
+    steps = {result.loss, result.grad_norm,
+             i > 0 && (i == 1 || result.seconds < steps.seconds) ? result.seconds : steps.seconds};
   }
   return steps;
 }
 
-constexpr char tiny[] = R"({"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,
+constexpr char tiny[] =
+    R"({"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,
                             "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
 
 }  // namespace
@@ -66,10 +73,13 @@ void check_branch(Report& report, const Options& options, Peaks&) {
   if (!planned->plan.fits) throw std::runtime_error("GPT-2 does not fit into 40 GiB");
   const double tokens = static_cast<double>(request.global_batch * request.sequence);
   const int64_t vocabulary = options.small ? 256 : 50257;
-  const Steps serial = train(*device, model, planned, vocabulary, false), beside = train(*device, model, planned, vocabulary, true);
+  const Steps serial = train(*device, model, planned, vocabulary, false),
+              beside = train(*device, model, planned, vocabulary, true);
   report.note("steps of GPT-2", text_of("%.0f tokens/s", tokens / serial.seconds));
-  report.row(serial.loss == beside.loss && serial.norm == beside.norm, "steps of GPT-2, weight gradients on a branch",
-             text_of("%.0f tokens/s, %.3f of the time; loss %.9g and %.9g", tokens / beside.seconds, beside.seconds / serial.seconds, serial.loss, beside.loss));
+  report.row(serial.loss == beside.loss && serial.norm == beside.norm,
+             "steps of GPT-2, weight gradients on a branch",
+             text_of("%.0f tokens/s, %.3f of the time; loss %.9g and %.9g", tokens / beside.seconds,
+                     beside.seconds / serial.seconds, serial.loss, beside.loss));
 }
 
 }  // namespace stw::probe

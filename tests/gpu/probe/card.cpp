@@ -32,7 +32,8 @@ void finish(const char* what) {
 
 Memory::Memory(uint64_t bytes) : bytes_(bytes) {
   void* memory = nullptr;
-  check(cudaMalloc(&memory, (bytes + guard + 255) / 256 * 256), ("memory of " + std::to_string(bytes) + " bytes").c_str());
+  check(cudaMalloc(&memory, (bytes + guard + 255) / 256 * 256),
+        ("memory of " + std::to_string(bytes) + " bytes").c_str());
   data_ = static_cast<std::byte*>(memory);
   check(cudaMemsetAsync(data_ + bytes_, 0xa5, guard, nullptr), "the guard");
 }
@@ -48,7 +49,8 @@ void Memory::poison() {
 void Memory::fill(const Memory& from, uint64_t begin) {
   for (uint64_t at = 0; at < bytes_;) {
     const uint64_t bytes = std::min(bytes_ - at, from.bytes() - begin);
-    check(cudaMemcpyAsync(data_ + at, from.data() + begin, bytes, cudaMemcpyDeviceToDevice, nullptr), "a copy on the device");
+    check(cudaMemcpyAsync(data_ + at, from.data() + begin, bytes, cudaMemcpyDeviceToDevice, nullptr),
+          "a copy on the device");
     at += bytes;
   }
 }
@@ -63,7 +65,7 @@ bool Memory::is_guard_whole() const {
   return std::all_of(bytes, bytes + guard, [](unsigned char b) { return b == 0xa5; });
 }
 
-uint64_t random_bits(uint64_t& state) {   // splitmix64
+uint64_t random_bits(uint64_t& state) {  // splitmix64
   uint64_t z = (state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -80,7 +82,9 @@ Noise::Noise(uint64_t count) : host_((count + 3) / 4 * 4) {
   uint64_t state = 1;
   const auto uniform = [&] { return (static_cast<double>(random_bits(state) >> 11) + 0.5) * 0x1p-53; };
   std::vector<uint16_t> table(1 << 16);
-  for (uint16_t& number : table) number = bf16_of(static_cast<float>(std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform())));
+  for (uint16_t& number : table)
+    number = bf16_of(
+        static_cast<float>(std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform())));
   for (size_t i = 0; i < host_.size(); i += 4) {
     uint64_t bits = random_bits(state);
     for (size_t j = 0; j < 4; ++j, bits >>= 16) host_[i + j] = table[bits & 0xffff];
@@ -96,7 +100,9 @@ void Calls::prepare(uint64_t workspace) {
   if (workspace_.bytes() != workspace || !workspace_.data()) workspace_ = Memory(workspace);
   workspace_.poison();
 }
-void Calls::throw_overrun(const char* what) { throw std::runtime_error(std::string(what) + ": wrote behind its scratch memory"); }
+void Calls::throw_overrun(const char* what) {
+  throw std::runtime_error(std::string(what) + ": wrote behind its scratch memory");
+}
 
 double Calls::seconds_of(const std::function<void()>& call, const char* what, bool small) {
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -128,19 +134,25 @@ void Error::add(double value, double reference, double limit) {
   within = within && difference <= limit;
 }
 
-uint64_t poisoned(std::span<const uint16_t> values) { return static_cast<uint64_t>(std::count(values.begin(), values.end(), uint16_t{0xffff})); }
+uint64_t poisoned(std::span<const uint16_t> values) {
+  return static_cast<uint64_t>(std::count(values.begin(), values.end(), uint16_t{0xffff}));
+}
 uint64_t poisoned(std::span<const float> values) {
-  return static_cast<uint64_t>(std::count_if(values.begin(), values.end(), [](float x) { return __builtin_bit_cast(uint32_t, x) == 0xffffffffu; }));
+  return static_cast<uint64_t>(std::count_if(
+      values.begin(), values.end(), [](float x) { return __builtin_bit_cast(uint32_t, x) == 0xffffffffu; }));
 }
 
 std::string rate_of_product(double flops, double seconds, const Peaks& peaks) {
   std::string text = text_of("%.3g TFLOP/s", flops / seconds * 1e-12);
-  if (peaks.product_flops > 0) text += text_of(" (%.0f %% of the peak)", 100 * flops / seconds / peaks.product_flops);
+  if (peaks.product_flops > 0)
+    text += text_of(" (%.0f %% of the peak)", 100 * flops / seconds / peaks.product_flops);
   return text;
 }
 std::string rate_of_bytes(double bytes, double seconds, const Peaks& peaks, double expected_share) {
   std::string text = text_of("%.3g TB/s", bytes / seconds * 1e-12);
-  if (peaks.copy_bytes > 0) text += text_of(" (%.0f %% of a copy, expected %.0f)", 100 * bytes / seconds / peaks.copy_bytes, 100 * expected_share);
+  if (peaks.copy_bytes > 0)
+    text += text_of(" (%.0f %% of a copy, expected %.0f)", 100 * bytes / seconds / peaks.copy_bytes,
+                    100 * expected_share);
   return text;
 }
 

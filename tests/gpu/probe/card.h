@@ -21,10 +21,10 @@ using kernels::DType;
 using kernels::ProductKernels;
 
 bool has_device();
-void choose_device();       // the first device; creates its context
-bool has_warpgroups();   // kernels for compute capability 9.0
-void check(cudaError_t status, const char* what);   // throws an error
-void finish(const char* what);                      // waits until all launched work has ended
+void choose_device();                              // the first device; creates its context
+bool has_warpgroups();                             // kernels for compute capability 9.0
+void check(cudaError_t status, const char* what);  // throws an error
+void finish(const char* what);                     // waits until all launched work has ended
 
 // Device-only memory. A guard follows it, which no kernel may change.
 class Memory {
@@ -39,15 +39,19 @@ class Memory {
     return *this;
   }
   template <class T>
-  static Memory of(const std::vector<T>& values) { return Memory(std::as_bytes(std::span(values))); }
+  static Memory of(const std::vector<T>& values) {
+    return Memory(std::as_bytes(std::span(values)));
+  }
 
   std::byte* data() const { return data_; }
   template <class T>
-  T* as() const { return reinterpret_cast<T*>(data_); }
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
   uint64_t bytes() const { return bytes_; }
   // Sets every byte to 0xff: NaN in all formats, and no code or token that a kernel writes.
   void poison();
-  void fill(const Memory& from, uint64_t begin);   // copies `from` repeatedly into the memory from `begin` on
+  void fill(const Memory& from, uint64_t begin);  // copies `from` repeatedly into the memory from `begin` on
   template <class T>
   std::vector<T> values(uint64_t count, uint64_t first = 0) const {
     std::vector<T> result(count);
@@ -66,7 +70,7 @@ class Memory {
 class Noise {
  public:
   explicit Noise(uint64_t count);
-  const uint16_t* device(uint64_t first, uint64_t count) const;   // throws if there are not that many
+  const uint16_t* device(uint64_t first, uint64_t count) const;  // throws if there are not that many
   const uint16_t* host(uint64_t first) const { return host_.data() + first; }
   const Memory& memory() const { return device_; }
 
@@ -76,7 +80,7 @@ class Noise {
 };
 
 inline float float_of(uint16_t bf16) { return __builtin_bit_cast(float, static_cast<uint32_t>(bf16) << 16); }
-uint16_t bf16_of(float value);   // rounds to nearest, ties to even
+uint16_t bf16_of(float value);  // rounds to nearest, ties to even
 uint64_t random_bits(uint64_t& state);
 
 // Calls kernels. Their scratch memory has exactly the bytes that they ask for. It is poisoned, and a guard
@@ -88,7 +92,8 @@ class Calls {
   const kernels::Table& table = *kernels::cuda_table();
 
   template <class Args>
-  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t workspace, const char* what) {
+  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t workspace,
+           const char* what) {
     prepare(workspace);
     kernel({nullptr, workspace_.data(), workspace, nullptr, products, attention}, args);
     finish(what);
@@ -96,9 +101,14 @@ class Calls {
   }
   // Seconds of one call. The memory keeps the results of the last call.
   template <class Args>
-  double seconds(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t workspace, const char* what, bool small) {
+  double seconds(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t workspace,
+                 const char* what, bool small) {
     prepare(workspace);
-    return seconds_of([&] { kernel({nullptr, workspace_.data(), workspace, nullptr, products, attention}, args); }, what, small);
+    return seconds_of(
+        [&] {
+          kernel({nullptr, workspace_.data(), workspace, nullptr, products, attention}, args);
+        },
+        what, small);
   }
   // Times the work that `call` launches into the default stream: one warm-up, then repetitions for about 10
   // ms.
@@ -115,7 +125,7 @@ class Calls {
 struct Error {
   double largest = 0, scale = 0;
   bool within = true;
-  void add(double value, double reference, double limit);   // limit: for the difference
+  void add(double value, double reference, double limit);  // limit: for the difference
   double relative() const { return scale > 0 ? largest / scale : largest; }
 };
 // Limit for the error of a bf16 result: rounding to bf16, plus the error of `depth` products in sums up to

@@ -9,10 +9,11 @@ namespace stw::probe {
 struct Expectation {
   const char* kind;
   const char* what;
-  double expected, pessimistic;   // nanoseconds per token
-  double flops;                   // per token
+  double expected, pessimistic;  // nanoseconds per token
+  double flops;                  // per token
 };
-inline constexpr double block_weights = 12.0 * (768 * 2304 + 768 * 768 + 2 * 768 * 3072), head_weights = 768.0 * 50257;
+inline constexpr double block_weights = 12.0 * (768 * 2304 + 768 * 768 + 2 * 768 * 3072),
+                        head_weights = 768.0 * 50257;
 // causal: half of 4·T·width in each layer
 inline constexpr double attention_forward_flops = 12.0 * 2 * 1024 * 768;
 inline constexpr Expectation expectations[] = {

@@ -11,7 +11,9 @@ namespace stw::probe {
 // depth × depth, or depth × output if turned. For the input gradient it is the other way round. Weight
 // gradients are output × output.
 enum class Pass { forward, input, weight };
-inline const char* name_of(Pass pass) { return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW"; }
+inline const char* name_of(Pass pass) {
+  return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW";
+}
 inline constexpr Pass passes[] = {Pass::forward, Pass::input, Pass::weight};
 
 struct Linear {
@@ -19,15 +21,19 @@ struct Linear {
   Pass pass;
   bool turned;
   int64_t rows_per_sample;
-  uint64_t first = 0;   // offset of the operands in the noise
+  uint64_t first = 0;  // offset of the operands in the noise
 
   double flops() const { return 2.0 * static_cast<double>(rows * inputs) * static_cast<double>(features); }
-  int64_t outputs() const { return pass == Pass::forward ? rows * features : pass == Pass::input ? rows * inputs : inputs * features; }
+  int64_t outputs() const {
+    return pass == Pass::forward ? rows * features : pass == Pass::input ? rows * inputs : inputs * features;
+  }
   bool is_float() const { return pass == Pass::weight; }
   uint64_t output_bytes() const { return static_cast<uint64_t>(outputs()) * (is_float() ? 4 : 2); }
   int64_t depth() const { return pass == Pass::forward ? inputs : pass == Pass::input ? features : rows; }
   std::string text() const {
-    return text_of("%s %lld x %lld -> %lld%s", name_of(pass), static_cast<long long>(rows), static_cast<long long>(inputs), static_cast<long long>(features), turned ? ", turned" : "");
+    return text_of("%s %lld x %lld -> %lld%s", name_of(pass), static_cast<long long>(rows),
+                   static_cast<long long>(inputs), static_cast<long long>(features),
+                   turned ? ", turned" : "");
   }
 
   // Offsets in the noise: x, the weight and dy, in this order.
@@ -36,19 +42,27 @@ struct Linear {
   uint64_t dy_at() const { return weight_at() + static_cast<uint64_t>(inputs * features); }
   uint64_t noise() const { return dy_at() + static_cast<uint64_t>(rows * features); }
 
-  kernels::LinearArgs args(const Noise& noise, const Memory& output, ProductKernels products, bool exact = true) const;
+  kernels::LinearArgs args(const Noise& noise, const Memory& output, ProductKernels products,
+                           bool exact = true) const;
   // Calls body for the pairs of factors of one output element, in order along k.
   template <class Body>
   void for_factors(const Noise& noise, int64_t element, const Body& body) const {
-    const uint16_t *const x = noise.host(x_at()), *const w = noise.host(weight_at()), *const dy = noise.host(dy_at());
-    const auto weight = [&](int64_t feature, int64_t input) { return float_of(w[turned ? input * features + feature : feature * inputs + input]); };
+    const uint16_t *const x = noise.host(x_at()), *const w = noise.host(weight_at()),
+                          *const dy = noise.host(dy_at());
+    const auto weight = [&](int64_t feature, int64_t input) {
+      return float_of(w[turned ? input * features + feature : feature * inputs + input]);
+    };
     if (pass == Pass::forward) {
-      for (int64_t i = 0, row = element / features; i < inputs; ++i) body(float_of(x[row * inputs + i]), weight(element % features, i));
+      for (int64_t i = 0, row = element / features; i < inputs; ++i)
+        body(float_of(x[row * inputs + i]), weight(element % features, i));
     } else if (pass == Pass::input) {
-      for (int64_t f = 0, row = element / inputs; f < features; ++f) body(float_of(dy[row * features + f]), weight(f, element % inputs));
+      for (int64_t f = 0, row = element / inputs; f < features; ++f)
+        body(float_of(dy[row * features + f]), weight(f, element % inputs));
     } else {
-      const int64_t feature = turned ? element % features : element / inputs, input = turned ? element / features : element % inputs;
-      for (int64_t row = 0; row < rows; ++row) body(float_of(dy[row * features + feature]), float_of(x[row * inputs + input]));
+      const int64_t feature = turned ? element % features : element / inputs,
+                    input = turned ? element / features : element % inputs;
+      for (int64_t row = 0; row < rows; ++row)
+        body(float_of(dy[row * features + feature]), float_of(x[row * inputs + input]));
     }
   }
 };
@@ -60,7 +74,7 @@ double seconds(Calls& calls, const Linear& linear, const kernels::LinearArgs& ar
 struct Samples {
   std::vector<int64_t> element;
   std::vector<double> value;
-  double scale = 0;   // the largest sum
+  double scale = 0;  // the largest sum
   // largest error of chains that are rounded to nearest after every step of the tensor cores
   double rounded = 0;
 };
@@ -68,6 +82,7 @@ Samples samples_of(const Linear& linear, const Noise& noise, int64_t count);
 // Compares `output` with the samples. bf16 outputs must be within their rounding, fp32 sums within `limit`,
 // relative to the largest.
 inline constexpr double usual_limit = 1e-5;
-Error error_of(const Linear& linear, const Samples& samples, const std::vector<uint16_t>& halves, double limit = usual_limit);
+Error error_of(const Linear& linear, const Samples& samples, const std::vector<uint16_t>& halves,
+               double limit = usual_limit);
 
 }  // namespace stw::probe

@@ -4,18 +4,20 @@
 
 namespace stw::probe {
 
-void measure_peaks(Report& report, const Options& options, Peaks& peaks);     // the card's own peaks
+void measure_peaks(Report& report, const Options& options, Peaks& peaks);  // the card's own peaks
 // every tile and layout of products, forced in turn
 void check_tiles(Report& report, const Options& options, Peaks& peaks);
 // GPT-2's products with the default tiles
 void measure_products(Report& report, const Options& options, Peaks& peaks);
 // developer switches, one after the other
 void check_variants(Report& report, const Options& options, Peaks& peaks);
-void check_chain(Report& report, const Options& options, Peaks& peaks);       // a weight gradient of half a million tokens
+void check_chain(Report& report, const Options& options,
+                 Peaks& peaks);  // a weight gradient of half a million tokens
 void check_attention(Report& report, const Options& options, Peaks& peaks);
-void check_branch(Report& report, const Options& options, Peaks& peaks);      // whole steps, with weight gradients on a branch
-void check_losses(Report& report, const Options& options, Peaks& peaks);      // cross-entropy
-void check_updates(Report& report, const Options& options, Peaks& peaks);     // AdamW
+void check_branch(Report& report, const Options& options,
+                  Peaks& peaks);  // whole steps, with weight gradients on a branch
+void check_losses(Report& report, const Options& options, Peaks& peaks);   // cross-entropy
+void check_updates(Report& report, const Options& options, Peaks& peaks);  // AdamW
 void check_norms(Report& report, const Options& options, Peaks& peaks);
 // Six kernels at GPT-2's sizes, each launched once and nothing else, for a profiler that inspects every
 // launch.

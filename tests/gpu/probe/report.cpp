@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -35,15 +35,23 @@ void Report::line(const std::string& text) {
   const std::string whole = text + "\n";
   for (size_t at = 0; at < whole.size();) {
     const ssize_t written = write(descriptor_, whole.data() + at, whole.size() - at);
-    if (written <= 0) _exit(4);   // the watching process is gone
+    if (written <= 0) _exit(4);  // the watching process is gone
     at += static_cast<size_t>(written);
   }
 }
 void Report::begin(const std::string& part) { line(begins + part); }
-void Report::row(bool good, const std::string& name, const std::string& text) { line(text_of("%-4s  %-50s ", good ? "ok" : "FAIL", name.c_str()) + text); }
-void Report::note(const std::string& name, const std::string& text) { line(text_of("      %-50s ", name.c_str()) + text); }
-void Report::peaks(const Peaks& peaks) { line(peaks_are + text_of("%.17g %.17g", peaks.copy_bytes, peaks.product_flops)); }
-void Report::share(const std::string& kind, double nanoseconds) { line(share_is + text_of("%.17g ", nanoseconds) + kind); }
+void Report::row(bool good, const std::string& name, const std::string& text) {
+  line(text_of("%-4s  %-50s ", good ? "ok" : "FAIL", name.c_str()) + text);
+}
+void Report::note(const std::string& name, const std::string& text) {
+  line(text_of("      %-50s ", name.c_str()) + text);
+}
+void Report::peaks(const Peaks& peaks) {
+  line(peaks_are + text_of("%.17g %.17g", peaks.copy_bytes, peaks.product_flops));
+}
+void Report::share(const std::string& kind, double nanoseconds) {
+  line(share_is + text_of("%.17g ", nanoseconds) + kind);
+}
 
 namespace {
 
@@ -51,8 +59,10 @@ using Clock = std::chrono::steady_clock;
 
 class Watcher {
  public:
-  Watcher(const Options& options, const std::vector<Part>& parts) : options_(options), parts_(parts), begin_(Clock::now()) {
-    if (!options.file.empty() && !(file_ = std::fopen(options.file.c_str(), "w"))) std::perror(options.file.c_str());
+  Watcher(const Options& options, const std::vector<Part>& parts)
+      : options_(options), parts_(parts), begin_(Clock::now()) {
+    if (!options.file.empty() && !(file_ = std::fopen(options.file.c_str(), "w")))
+      std::perror(options.file.c_str());
   }
   ~Watcher() {
     if (file_) std::fclose(file_);
@@ -93,15 +103,21 @@ class Watcher {
     failures_ += line.starts_with("FAIL");
     show(line);
   }
-  void fail(const std::string& name, const std::string& why) { row(text_of("FAIL  %-50s ", name.c_str()) + why); }
+  void fail(const std::string& name, const std::string& why) {
+    row(text_of("FAIL  %-50s ", name.c_str()) + why);
+  }
   std::string running() const { return next_ == 0 ? "the device" : parts_[next_ - 1].name; }
 
   void take(const std::string& line) {
     double a = 0, b = 0;
     int at = 0;
     if (line.starts_with(begins)) ++next_, part_began_ = Clock::now();
-    else if (line.starts_with(peaks_are) && std::sscanf(line.c_str() + peaks_are.size(), "%lf %lf", &a, &b) == 2) peaks_ = {a, b};
-    else if (line.starts_with(share_is) && std::sscanf(line.c_str() + share_is.size(), "%lf %n", &a, &at) == 1) shares_[line.substr(share_is.size() + static_cast<size_t>(at))] += a;
+    else if (line.starts_with(peaks_are) &&
+             std::sscanf(line.c_str() + peaks_are.size(), "%lf %lf", &a, &b) == 2)
+      peaks_ = {a, b};
+    else if (line.starts_with(share_is) &&
+             std::sscanf(line.c_str() + share_is.size(), "%lf %n", &a, &at) == 1)
+      shares_[line.substr(share_is.size() + static_cast<size_t>(at))] += a;
     else row(line);
   }
 
@@ -121,7 +137,7 @@ class Watcher {
       if (name == options_.hang) pause();
       try {
         parts_[i].run(report, options_, peaks_);
-      } catch (const std::exception& error) {   // the device is lost or out of memory
+      } catch (const std::exception& error) {  // the device is lost or out of memory
         report.row(false, name, error.what());
         _exit(3);
       }
@@ -158,7 +174,8 @@ class Watcher {
       const ssize_t count = read(ends[0], buffer, sizeof buffer);
       if (count <= 0) break;
       text.append(buffer, static_cast<size_t>(count));
-      for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) take(text.substr(0, end));
+      for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
+        take(text.substr(0, end));
     }
     if (hangs) kill(child, SIGKILL);
     int status = 0;
@@ -170,8 +187,9 @@ class Watcher {
     }
     if (hangs) fail(running(), "ran past its time");
     else if (WIFSIGNALED(status)) fail(running(), text_of("ended by signal %d", WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 3) fail(running(), text_of("ended with %d", WEXITSTATUS(status)));
-    if (next_ == before) {   // not even the first part began
+    else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 3)
+      fail(running(), text_of("ended with %d", WEXITSTATUS(status)));
+    if (next_ == before) {  // not even the first part began
       fail("the device", "no part begins");
       next_ = parts_.size();
     }
@@ -182,7 +200,9 @@ class Watcher {
   void sum_up() {
     if (shares_.empty()) return;
     show("");
-    show("Nanoseconds that a token of GPT-2 124M spends in products and attention; expected and pessimistic as reckoned for an H100");
+    show(
+        "Nanoseconds that a token of GPT-2 124M spends in products and attention; expected and pessimistic "
+        "as reckoned for an H100");
     double all = 0, expected = 0, pessimistic = 0;
     bool whole = true;
     for (const Expectation& e : expectations) {
@@ -192,9 +212,11 @@ class Watcher {
         continue;
       }
       all += found->second, expected += e.expected, pessimistic += e.pessimistic;
-      show(text_of("      %-42s %7.0f   expected %4.0f, pessimistic %4.0f   %6.0f TFLOP/s", e.what, found->second, e.expected, e.pessimistic, e.flops / found->second * 1e-3));
+      show(text_of("      %-42s %7.0f   expected %4.0f, pessimistic %4.0f   %6.0f TFLOP/s", e.what,
+                   found->second, e.expected, e.pessimistic, e.flops / found->second * 1e-3));
     }
-    show(text_of("      %-42s %7.0f   expected %4.0f, pessimistic %4.0f%s", "together", all, expected, pessimistic, whole ? "" : ", not all were measured"));
+    show(text_of("      %-42s %7.0f   expected %4.0f, pessimistic %4.0f%s", "together", all, expected,
+                 pessimistic, whole ? "" : ", not all were measured"));
   }
 
   const Options& options_;
@@ -205,7 +227,7 @@ class Watcher {
   std::vector<std::string> rows_;
   std::map<std::string, double> shares_;
   Peaks peaks_;
-  size_t next_ = 0;   // number of parts that have begun
+  size_t next_ = 0;  // number of parts that have begun
   int failures_ = 0;
 };
 

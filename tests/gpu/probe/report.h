@@ -11,17 +11,19 @@
 namespace stw::probe {
 
 struct Options {
-  bool small = false;                // sizes for an emulated device
-  double seconds = 60;               // for all parts together; parts without time are named as left out
-  double part_seconds = 25;          // for one part
-  std::string file;                  // receives the same lines; empty: none
+  bool small = false;        // sizes for an emulated device
+  double seconds = 60;       // for all parts together; parts without time are named as left out
+  double part_seconds = 25;  // for one part
+  std::string file;          // receives the same lines; empty: none
   // in this process, without a watching parent: for profilers and debuggers
   bool here = false;
-  std::string crash, hang;           // names of parts that crash or hang, to test that the others still run
+  std::string crash, hang;  // names of parts that crash or hang, to test that the others still run
 };
 
 // The card's own peaks; 0: unknown.
-struct Peaks { double copy_bytes = 0, product_flops = 0; };   // per second
+struct Peaks {
+  double copy_bytes = 0, product_flops = 0;
+};  // per second
 
 // Reports results of a part to the watching process.
 class Report {

@@ -12,7 +12,7 @@ struct AttentionShape {
   bool causal;
   float dropout;
   DType dtype;
-  std::vector<int32_t> position_ids = {};   // Empty: null.
+  std::vector<int32_t> position_ids = {};  // Empty: null.
   ProductKernels products = ProductKernels::chain;
   int64_t window = 0;
   bool alibi = false;
@@ -24,15 +24,17 @@ struct AttentionShape {
   }
   // The rule, from its definition.
   bool sees(int64_t sample, int64_t row, int64_t key) const {
-    return document_start(sample, row) == document_start(sample, key) && (!causal || key <= row) && (window == 0 || std::abs(row - key) < window);
+    return document_start(sample, row) == document_start(sample, key) && (!causal || key <= row) &&
+           (window == 0 || std::abs(row - key) < window);
   }
   // As in Press et al. and transformers: powers of 2^(-8/m), where m is the largest power of two that does
   // not exceed the number of heads, and for the remaining heads every other power of the root of that.
   double slope(int64_t head) const {
     int64_t m = 1;
     while (2 * m <= query_heads) m *= 2;
-    return !alibi ? 0 : head < m ? std::pow(2, -8.0 * static_cast<double>(head + 1) / static_cast<double>(m))
-                                 : std::pow(2, -4.0 * static_cast<double>(2 * (head - m) + 1) / static_cast<double>(m));
+    return !alibi     ? 0
+           : head < m ? std::pow(2, -8.0 * static_cast<double>(head + 1) / static_cast<double>(m))
+                      : std::pow(2, -4.0 * static_cast<double>(2 * (head - m) + 1) / static_cast<double>(m));
   }
   std::vector<int32_t> following() const {
     std::vector<int32_t> list(causal ? 0 : position_ids.size(), 0);
@@ -43,12 +45,15 @@ struct AttentionShape {
 };
 
 inline std::ostream& operator<<(std::ostream& out, const AttentionShape& s) {
-  return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
-             << (s.causal ? " causal" : " bidirectional") << (s.alibi ? " alibi" : "") << (s.position_ids.empty() ? "" : " packed") << " window " << s.window << " dropout " << s.dropout << " "
-             << name_of(s.dtype);
+  return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of "
+             << s.head_dim << (s.causal ? " causal" : " bidirectional") << (s.alibi ? " alibi" : "")
+             << (s.position_ids.empty() ? "" : " packed") << " window " << s.window << " dropout "
+             << s.dropout << " " << name_of(s.dtype);
 }
 
-struct AttentionInputs { Buffer qkv, dout; };
+struct AttentionInputs {
+  Buffer qkv, dout;
+};
 inline AttentionInputs inputs(const AttentionShape& s, uint64_t seed) {
   Random random(seed);
   Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
@@ -63,9 +68,10 @@ inline StepState step_state() {
 inline constexpr uint32_t stream = 21;
 
 // A second Philox4x32-10, from the paper: the mask is checked by independent code.
-inline double dropout_factor(const AttentionShape& s, const StepState& state, int64_t sample, uint64_t element) {
-  uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample), stream,
-                   static_cast<uint32_t>(state.step)};
+inline double dropout_factor(const AttentionShape& s, const StepState& state, int64_t sample,
+                             uint64_t element) {
+  uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample),
+                   stream, static_cast<uint32_t>(state.step)};
   uint32_t key[2] = {static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
@@ -74,13 +80,18 @@ inline double dropout_factor(const AttentionShape& s, const StepState& state, in
     std::copy(next, next + 4, c);
     key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
   }
-  return c[element % 4] >= static_cast<double>(s.dropout) * 4294967296.0 ? 1 / (1 - static_cast<double>(s.dropout)) : 0;
+  return c[element % 4] >= static_cast<double>(s.dropout) * 4294967296.0
+             ? 1 / (1 - static_cast<double>(s.dropout))
+             : 0;
 }
 
-struct Reference { std::vector<double> out, lse, dqkv; };
+struct Reference {
+  std::vector<double> out, lse, dqkv;
+};
 
 // Everything from its definition; dqkv only with a dout.
-inline Reference reference(const AttentionShape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
+inline Reference reference(const AttentionShape& s, const std::vector<double>& qkv,
+                           const std::vector<double>& dout) {
   const StepState state = step_state();
   const int64_t rows = s.rows, dim = s.head_dim, group = s.query_heads / s.kv_heads;
   Reference r;
@@ -92,8 +103,11 @@ inline Reference reference(const AttentionShape& s, const std::vector<double>& q
     for (int64_t head = 0; head < s.query_heads; ++head)
       for (int64_t row = 0; row < rows; ++row) {
         const int64_t first = sample * rows * s.width();
-        const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
-        const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
+        const int64_t q = first + row * s.width() + head * dim,
+                      o = (sample * rows + row) * s.out_width() + head * dim;
+        const auto key = [&](int64_t k) {
+          return first + k * s.width() + (s.query_heads + head / group) * dim;
+        };
         const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
         std::vector<int64_t> keys;
         for (int64_t k = 0; k < rows; ++k)
@@ -143,8 +157,8 @@ inline bool same(const Outcome& a, const Outcome& b) {
 }
 
 // `first_sample` is added to the state's own.
-inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer& qkv, const Buffer& dout, int threads,
-                int64_t first_sample = 0) {
+inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer& qkv, const Buffer& dout,
+                       int threads, int64_t first_sample = 0) {
   StepState state = step_state();
   state.first_sample += static_cast<uint64_t>(first_sample);
   Outcome outcome{Buffer(s.dtype, s.samples * s.rows * s.out_width()), Buffer(s.dtype, qkv.count()),
@@ -154,7 +168,8 @@ inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer
   AttentionArgs args = {};
   args.samples = s.samples, args.rows_per_sample = s.rows;
   args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-  args.scale = s.scale(), args.causal = s.causal, args.window = s.window, args.dropout = s.dropout, args.stream = stream;
+  args.scale = s.scale(), args.causal = s.causal, args.window = s.window, args.dropout = s.dropout,
+  args.stream = stream;
   args.state = s.dropout > 0 ? &state : nullptr;
   args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
   const std::vector<int32_t> following = s.following();
@@ -175,9 +190,11 @@ inline Buffer slice(const Buffer& from, int64_t first, int64_t count) {
 }
 
 // The same sequence over a cache, at most `largest` rows at a time.
-inline Buffer compute_cached(const Table& table, const AttentionShape& s, const Buffer& qkv, int64_t largest) {
+inline Buffer compute_cached(const Table& table, const AttentionShape& s, const Buffer& qkv,
+                             int64_t largest) {
   const int64_t columns = s.kv_heads * s.head_dim, capacity = s.rows + 3;
-  Buffer keys(s.dtype, (capacity + 1) * columns), values(s.dtype, (capacity + 1) * columns), out(s.dtype, s.rows * s.out_width());
+  Buffer keys(s.dtype, (capacity + 1) * columns), values(s.dtype, (capacity + 1) * columns),
+      out(s.dtype, s.rows * s.out_width());
   for (int64_t i = 0; i < keys.count(); ++i) keys.set(i, NAN), values.set(i, NAN);
   StepState state = step_state();
   for (int64_t row = 0; row < s.rows;) {
@@ -188,14 +205,16 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
     AttentionCachedArgs args = {};
     args.rows = count, args.capacity = capacity;
     args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-    args.scale = s.scale(), args.window = s.window, args.alibi_root = s.alibi ? alibi_root(s.query_heads) : 0, args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
+    args.scale = s.scale(), args.window = s.window, args.alibi_root = s.alibi ? alibi_root(s.query_heads) : 0,
+    args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
     args.key_cache = keys.matrix(), args.value_cache = values.matrix();
     run(table.attention_cached, args, 2, attention_cached_workspace(args, 2));
     for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
     row += count;
   }
   int64_t written = 0;
-  for (int64_t i = s.rows * columns; i < keys.count(); ++i) written += !std::isnan(keys.get(i)) || !std::isnan(values.get(i));
+  for (int64_t i = s.rows * columns; i < keys.count(); ++i)
+    written += !std::isnan(keys.get(i)) || !std::isnan(values.get(i));
   EXPECT_EQ(written, 0) << "behind what the cache holds, " << s;
   return out;
 }

@@ -41,8 +41,8 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
   for (const NamedTable& named : tables())
     for (int threads : {1, 2, 3, 5}) {
-      if (named.table == tables()[0].table && threads != 3) continue;  // Slow, and the same source.
-      if (std::string(named.name) == "CUDA" && threads != 1) continue;       // It has its own threads.
+      if (named.table == tables()[0].table && threads != 3) continue;   // Slow, and the same source.
+      if (std::string(named.name) == "CUDA" && threads != 1) continue;  // It has its own threads.
       EXPECT_TRUE(same(compute(*named.table, s, qkv, dout, threads), first)) << named.name << " " << threads;
     }
   AttentionShape one = s;
@@ -60,14 +60,18 @@ void check(const AttentionShape& s, uint64_t seed) {
 }
 
 TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
-  for (const AttentionShape& s : {AttentionShape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
-                         AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}},
-                         within(2, {2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
-                         within(2, {2, 5, 4, 2, 4, false, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
-                         with_alibi({2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}})}) {
+  for (const AttentionShape& s :
+       {AttentionShape{2, 5, 4, 2, 4, false, 0.3f, DType::f32},
+        AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
+        AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}},
+        within(2, {2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
+        within(2, {2, 5, 4, 2, 4, false, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
+        with_alibi({2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}})}) {
     Random random(1);
-    const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
-    const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
+    const std::vector<double> qkv =
+        doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
+    const std::vector<double> dout =
+        doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
     const Reference r = reference(s, qkv, dout);
     std::vector<double> differences;
     for (size_t i = 0; i < qkv.size(); ++i) {
@@ -89,9 +93,10 @@ TEST(Attention, AgreesWithDoublePrecision) {
   uint64_t seed = 100;
   for (bool causal : {true, false})
     for (DType dtype : all_dtypes) {
-      const AttentionShape shapes[] = {{1, 1, 1, 1, 2, causal, 0, dtype},      {2, 63, 2, 2, 32, causal, 0, dtype},
-                              {2, 64, 2, 1, 64, causal, 0.1f, dtype}, {1, 65, 4, 2, 16, causal, 0.25f, dtype},
-                              {1, 257, 2, 1, 18, causal, 0, dtype},   {1, 130, 1, 1, 256, causal, 0.1f, dtype}};
+      const AttentionShape shapes[] = {
+          {1, 1, 1, 1, 2, causal, 0, dtype},      {2, 63, 2, 2, 32, causal, 0, dtype},
+          {2, 64, 2, 1, 64, causal, 0.1f, dtype}, {1, 65, 4, 2, 16, causal, 0.25f, dtype},
+          {1, 257, 2, 1, 18, causal, 0, dtype},   {1, 130, 1, 1, 256, causal, 0.1f, dtype}};
       for (int kind = 0; kind < 6; ++kind, ++seed)
         if (takes(dtype, kind)) check(shapes[kind], seed);
     }
@@ -101,8 +106,8 @@ TEST(Attention, AgreesOnRandomShapes) {
   Random random(77);
   for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 3));
-    check({random.between(1, 3), random.between(1, 220), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-           2 * static_cast<int>(random.between(1, 40)), random.between(0, 1) == 1,
+    check({random.between(1, 3), random.between(1, 220), kv_heads * static_cast<int>(random.between(1, 3)),
+           kv_heads, 2 * static_cast<int>(random.between(1, 40)), random.between(0, 1) == 1,
            random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))},
           1000 + static_cast<uint64_t>(round));
   }
@@ -128,19 +133,20 @@ TEST(Attention, SurvivesLargeScores) {
   }
 }
 
-const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};   // 325 rows.
+const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};  // 325 rows.
 
 TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
-  std::vector<int64_t> samples = mixed_lengths;                       // One sample of mixed documents,
+  std::vector<int64_t> samples = mixed_lengths;  // One sample of mixed documents,
   samples.insert(samples.end(), mixed_lengths.rbegin(), mixed_lengths.rend());
-  samples.push_back(325);                                             // one that is a single document,
-  samples.insert(samples.end(), 325, 1);                              // one of single tokens.
+  samples.push_back(325);                 // one that is a single document,
+  samples.insert(samples.end(), 325, 1);  // one of single tokens.
   uint64_t seed = 300;
   for (DType dtype : all_dtypes) {
-    const AttentionShape shapes[] = {{4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)},
-                            {4, 325, 2, 2, 18, true, 0.2f, dtype, position_ids_of(samples)},
-                            {1, 325, 4, 2, 32, true, 0.1f, dtype, position_ids_of({128, 5, 59, 128, 1, 4})},
-                            {2, 6, 2, 1, 8, true, 0, dtype, position_ids_of({1, 2, 3, 5, 1})}};
+    const AttentionShape shapes[] = {
+        {4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)},
+        {4, 325, 2, 2, 18, true, 0.2f, dtype, position_ids_of(samples)},
+        {1, 325, 4, 2, 32, true, 0.1f, dtype, position_ids_of({128, 5, 59, 128, 1, 4})},
+        {2, 6, 2, 1, 8, true, 0, dtype, position_ids_of({1, 2, 3, 5, 1})}};
     for (int kind = 0; kind < 4; ++kind, ++seed)
       if (takes(dtype, kind)) check(shapes[kind], seed);
   }
@@ -150,9 +156,14 @@ TEST(AttentionOfDocuments, AgreesOnRandomLengths) {
   Random random(78);
   for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    AttentionShape s = {random.between(1, 3), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-               2 * static_cast<int>(random.between(1, 20)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f,
-               dtype_of(random.between(0, 2))};
+    AttentionShape s = {random.between(1, 3),
+                        random.between(2, 420),
+                        kv_heads * static_cast<int>(random.between(1, 3)),
+                        kv_heads,
+                        2 * static_cast<int>(random.between(1, 20)),
+                        true,
+                        random.between(0, 1) == 1 ? 0.2f : 0.0f,
+                        dtype_of(random.between(0, 2))};
     const int64_t longest = random.between(2, s.rows);
     std::vector<int64_t> lengths;
     for (int64_t sample = 0; sample < s.samples; ++sample)
@@ -174,7 +185,8 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
       const Buffer qkv = Buffer::normal(dtype, random, plain.samples * plain.rows * plain.width(), 1.5);
       const Buffer dout = Buffer::normal(dtype, random, plain.samples * plain.rows * plain.out_width());
       for (const NamedTable& named : tables())
-        EXPECT_TRUE(same(compute(*named.table, plain, qkv, dout, 2), compute(*named.table, numbered, qkv, dout, 2)))
+        EXPECT_TRUE(
+            same(compute(*named.table, plain, qkv, dout, 2), compute(*named.table, numbered, qkv, dout, 2)))
             << plain << " " << named.name;
     }
 }
@@ -182,7 +194,8 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
 // A token alone sees only itself: the output is its value, and the gradients of its query and key are 0.
 TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
   const AttentionShape alone = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
-  const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32}), by_both = within(1, {1, 200, 2, 2, 16, false, 0, DType::f32});
+  const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32}),
+                       by_both = within(1, {1, 200, 2, 2, 16, false, 0, DType::f32});
   Random random(42);
   const Buffer qkv = Buffer::normal(alone.dtype, random, alone.rows * alone.width());
   const Buffer dout = Buffer::normal(alone.dtype, random, alone.rows * alone.out_width());
@@ -206,7 +219,8 @@ struct DocumentOutcome {
 };
 DocumentOutcome rows_of(const Outcome& from, const AttentionShape& s, int64_t first, int64_t count) {
   DocumentOutcome part{slice(from.out, first * s.out_width(), count * s.out_width()),
-                       slice(from.dqkv, first * s.width(), count * s.width()), {}};
+                       slice(from.dqkv, first * s.width(), count * s.width()),
+                       {}};
   for (int64_t head = 0; head < s.query_heads; ++head)
     for (int64_t row = first; row < first + count; ++row)
       part.lse.push_back(from.lse[static_cast<size_t>(head * s.rows + row)]);
@@ -225,11 +239,14 @@ TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
     for (int64_t length : mixed_lengths) {
       AttentionShape alone = s;
       alone.rows = length, alone.position_ids.clear();
-      const Outcome wanted = compute(*tables().back().table, alone, slice(qkv, first * s.width(), length * s.width()),
-                                     slice(dout, first * s.out_width(), length * s.out_width()), 2);
+      const Outcome wanted =
+          compute(*tables().back().table, alone, slice(qkv, first * s.width(), length * s.width()),
+                  slice(dout, first * s.out_width(), length * s.out_width()), 2);
       const DocumentOutcome got = rows_of(packed, s, first, length);
-      EXPECT_LE(relative_error(got.out.floats(), doubles(wanted.out)), tolerance(dtype)) << s << " " << length;
-      EXPECT_LE(relative_error(got.dqkv.floats(), doubles(wanted.dqkv)), tolerance(dtype)) << s << " " << length;
+      EXPECT_LE(relative_error(got.out.floats(), doubles(wanted.out)), tolerance(dtype))
+          << s << " " << length;
+      EXPECT_LE(relative_error(got.dqkv.floats(), doubles(wanted.dqkv)), tolerance(dtype))
+          << s << " " << length;
       EXPECT_LE(relative_error(got.lse, {wanted.lse.begin(), wanted.lse.end()}), 1e-5) << s << " " << length;
       first += length;
     }
@@ -250,7 +267,8 @@ void check_documents_apart(AttentionShape s, const std::vector<int64_t>& lengths
       Buffer other_qkv = qkv, other_dout = dout;
       const auto fill_others = [&](Buffer& values, int64_t width) {
         for (int64_t i = 0; i < values.count(); ++i)
-          if (i < first * width || i >= (first + length) * width) values.set(i, strange[random.between(0, 3)]);
+          if (i < first * width || i >= (first + length) * width)
+            values.set(i, strange[random.between(0, 3)]);
       };
       fill_others(other_qkv, s.width()), fill_others(other_dout, s.out_width());
       const Outcome after = compute(*named.table, s, other_qkv, other_dout, 2);
@@ -266,7 +284,8 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
   const std::vector<int64_t> lengths = {1, 2, 63, 64, 65, 3, 130, 7, 90};
   for (DType dtype : all_dtypes) {
     for (float dropout : {0.0f, 0.2f})
-      if (takes(dtype, dropout > 0 ? 2 : 0)) check_documents_apart({1, 425, 2, 1, 18, true, dropout, dtype}, lengths);
+      if (takes(dtype, dropout > 0 ? 2 : 0))
+        check_documents_apart({1, 425, 2, 1, 18, true, dropout, dtype}, lengths);
     if (takes(dtype, 1)) check_documents_apart({1, 425, 2, 1, 18, false, 0.2f, dtype}, lengths);
     if (takes(dtype, 0)) check_documents_apart(within(40, {1, 425, 2, 1, 18, false, 0, dtype}), lengths);
   }
@@ -277,10 +296,11 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
 TEST(AttentionOfWindows, AgreesWithDoublePrecision) {
   uint64_t seed = 400;
   for (DType dtype : all_dtypes) {
-    const AttentionShape shapes[] = {within(3, {1, 150, 2, 1, 16, true, 0, dtype}),    within(2, {1, 130, 1, 1, 18, true, 0, dtype}),
-                                     within(17, {2, 200, 4, 2, 16, true, 0, dtype}),   within(64, {1, 325, 2, 2, 16, true, 0.2f, dtype}),
-                                     within(65, {1, 257, 2, 1, 32, true, 0, dtype}),   within(100, {2, 230, 3, 1, 20, true, 0.1f, dtype}),
-                                     within(200, {1, 410, 2, 1, 16, true, 0, dtype})};
+    const AttentionShape shapes[] = {
+        within(3, {1, 150, 2, 1, 16, true, 0, dtype}),  within(2, {1, 130, 1, 1, 18, true, 0, dtype}),
+        within(17, {2, 200, 4, 2, 16, true, 0, dtype}), within(64, {1, 325, 2, 2, 16, true, 0.2f, dtype}),
+        within(65, {1, 257, 2, 1, 32, true, 0, dtype}), within(100, {2, 230, 3, 1, 20, true, 0.1f, dtype}),
+        within(200, {1, 410, 2, 1, 16, true, 0, dtype})};
     for (int kind = 0; kind < 7; ++kind, ++seed)
       if (takes(dtype, kind)) check(shapes[kind], seed);
   }
@@ -290,12 +310,19 @@ TEST(AttentionOfWindows, AgreesOnRandomShapesAndDocuments) {
   Random random(79);
   for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    AttentionShape s = {random.between(1, 2), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-                        2 * static_cast<int>(random.between(1, 16)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))};
+    AttentionShape s = {random.between(1, 2),
+                        random.between(2, 420),
+                        kv_heads * static_cast<int>(random.between(1, 3)),
+                        kv_heads,
+                        2 * static_cast<int>(random.between(1, 16)),
+                        true,
+                        random.between(0, 1) == 1 ? 0.2f : 0.0f,
+                        dtype_of(random.between(0, 2))};
     s.window = random.between(2, random.between(0, 1) == 1 ? 70 : s.rows);
     std::vector<int64_t> lengths;
     for (int64_t sample = 0; sample < s.samples; ++sample)
-      for (int64_t left = s.rows; left > 0; left -= lengths.back()) lengths.push_back(std::min(left, random.between(1, s.rows)));
+      for (int64_t left = s.rows; left > 0; left -= lengths.back())
+        lengths.push_back(std::min(left, random.between(1, s.rows)));
     if (random.between(0, 1) == 1) s.position_ids = position_ids_of(lengths);
     check(s, 5000 + static_cast<uint64_t>(round));
   }
@@ -307,7 +334,9 @@ TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
     const AttentionInputs in = inputs(plain, 46);
     for (const NamedTable& named : tables()) {
       const auto whole = compute(*named.table, plain, in.qkv, in.dout, 2);
-      for (int64_t window : {300, 1000}) EXPECT_TRUE(same(whole, compute(*named.table, within(window, plain), in.qkv, in.dout, 2))) << plain << " " << named.name;
+      for (int64_t window : {300, 1000})
+        EXPECT_TRUE(same(whole, compute(*named.table, within(window, plain), in.qkv, in.dout, 2)))
+            << plain << " " << named.name;
     }
   }
 }
@@ -337,12 +366,19 @@ TEST(AttentionOfBothSides, AgreesOnRandomShapesAndDocuments) {
   Random random(80);
   for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    AttentionShape s = {random.between(1, 2), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-                        2 * static_cast<int>(random.between(1, 16)), false, random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))};
+    AttentionShape s = {random.between(1, 2),
+                        random.between(2, 420),
+                        kv_heads * static_cast<int>(random.between(1, 3)),
+                        kv_heads,
+                        2 * static_cast<int>(random.between(1, 16)),
+                        false,
+                        random.between(0, 1) == 1 ? 0.2f : 0.0f,
+                        dtype_of(random.between(0, 2))};
     if (random.between(0, 2) > 0) s.window = random.between(2, random.between(0, 1) == 1 ? 70 : s.rows);
     std::vector<int64_t> lengths;
     for (int64_t sample = 0; sample < s.samples; ++sample)
-      for (int64_t left = s.rows; left > 0; left -= lengths.back()) lengths.push_back(std::min(left, random.between(1, s.rows)));
+      for (int64_t left = s.rows; left > 0; left -= lengths.back())
+        lengths.push_back(std::min(left, random.between(1, s.rows)));
     if (random.between(0, 2) > 0) s.position_ids = position_ids_of(lengths);
     check(s, 6000 + static_cast<uint64_t>(round));
   }
@@ -378,11 +414,13 @@ TEST(Alibi, HasThePublishedSlopes) {
 TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
   for (int heads : {1, 2, 3, 5, 8, 12, 16, 71, 112}) {
     const AttentionShape s = with_alibi({1, 2, heads, heads, 2, true, 0, DType::f32});
-    Buffer qkv(s.dtype, s.rows * s.width()), dout(s.dtype, s.rows * s.out_width());   // All scores are 0.
+    Buffer qkv(s.dtype, s.rows * s.width()), dout(s.dtype, s.rows * s.out_width());  // All scores are 0.
     for (const NamedTable& named : tables()) {
       const Outcome got = compute(*named.table, s, qkv, dout, 1);
       for (int64_t head = 0; head < heads; ++head)
-        EXPECT_NEAR(static_cast<double>(got.lse[static_cast<size_t>(head * 2 + 1)]), std::log1p(std::exp(-s.slope(head))), 3e-7) << heads << " " << head << " " << named.name;
+        EXPECT_NEAR(static_cast<double>(got.lse[static_cast<size_t>(head * 2 + 1)]),
+                    std::log1p(std::exp(-s.slope(head))), 3e-7)
+            << heads << " " << head << " " << named.name;
     }
   }
 }
@@ -390,9 +428,10 @@ TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
 TEST(Alibi, AgreesWithDoublePrecision) {
   uint64_t seed = 650;
   for (DType dtype : all_dtypes) {
-    const AttentionShape shapes[] = {with_alibi({2, 130, 4, 2, 16, true, 0, dtype}),   with_alibi({1, 257, 3, 1, 18, true, 0.2f, dtype}),
-                                     with_alibi({1, 325, 6, 2, 16, true, 0, dtype, position_ids_of(mixed_lengths)}),
-                                     with_alibi(within(33, {1, 200, 5, 1, 8, true, 0.1f, dtype, position_ids_of({70, 130})}))};
+    const AttentionShape shapes[] = {
+        with_alibi({2, 130, 4, 2, 16, true, 0, dtype}), with_alibi({1, 257, 3, 1, 18, true, 0.2f, dtype}),
+        with_alibi({1, 325, 6, 2, 16, true, 0, dtype, position_ids_of(mixed_lengths)}),
+        with_alibi(within(33, {1, 200, 5, 1, 8, true, 0.1f, dtype, position_ids_of({70, 130})}))};
     for (int kind = 0; kind < 4; ++kind, ++seed)
       if (dtype_of(kind) == dtype) check(shapes[kind], seed);
   }
@@ -407,7 +446,8 @@ void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   const Outcome whole = compute(*tables()[0].table, s, qkv, dout, 1);
   for (const NamedTable& named : tables())
     for (int64_t largest : steps)
-      EXPECT_TRUE(same_bits(compute_cached(*named.table, s, qkv, largest), whole.out)) << s << ", steps of " << largest << ", " << named.name;
+      EXPECT_TRUE(same_bits(compute_cached(*named.table, s, qkv, largest), whole.out))
+          << s << ", steps of " << largest << ", " << named.name;
 }
 TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
   check_cached({1, 150, 4, 2, 32, true, 0, DType::f32}, {1, 7, 90, 150});

@@ -23,10 +23,10 @@ void check(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
   const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
   const Outcome got = compute_on_device(s, in);
-  const double limit = tolerance(s.dtype);   // For one rounding to 16 bits; P and dS are rounded too.
+  const double limit = tolerance(s.dtype);  // For one rounding to 16 bits; P and dS are rounded too.
   EXPECT_LE(relative_error(got.out.floats(), wanted.out), limit);
   EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
-  for (int part = 0; part < 3 && s.rows > 1; ++part) {   // dQ, dK, dV.
+  for (int part = 0; part < 3 && s.rows > 1; ++part) {  // dQ, dK, dV.
     std::vector<float> values;
     std::vector<double> want;
     const int64_t begin = part == 0 ? 0 : (s.query_heads + (part - 1) * s.kv_heads) * s.head_dim;
@@ -40,8 +40,11 @@ void check(const AttentionShape& s, uint64_t seed) {
   one.samples = 1;
   for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
     const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
-    if (!s.position_ids.empty()) one.position_ids.assign(s.position_ids.begin() + sample * s.rows, s.position_ids.begin() + (sample + 1) * s.rows);
-    const Outcome single = compute_on_device(one, {slice(in.qkv, sample * a, a), slice(in.dout, sample * b, b)}, sample);
+    if (!s.position_ids.empty())
+      one.position_ids.assign(s.position_ids.begin() + sample * s.rows,
+                              s.position_ids.begin() + (sample + 1) * s.rows);
+    const Outcome single =
+        compute_on_device(one, {slice(in.qkv, sample * a, a), slice(in.dout, sample * b, b)}, sample);
     EXPECT_TRUE(same_bits(single.out, slice(got.out, sample * b, b)));
     EXPECT_TRUE(same_bits(single.dqkv, slice(got.dqkv, sample * a, a)));
   }
@@ -51,7 +54,8 @@ void check(const AttentionShape& s, uint64_t seed) {
 std::vector<AttentionShape> in_all_ways(const AttentionShape& s) {
   std::vector<AttentionShape> ways;
   for (const ProductKernels products : tensor_kernels())
-    if (products != ProductKernels::warpgroup || s.head_dim == 64 || s.head_dim == 128) ways.push_back(on_tensor_cores(s, products));
+    if (products != ProductKernels::warpgroup || s.head_dim == 64 || s.head_dim == 128)
+      ways.push_back(on_tensor_cores(s, products));
   return ways;
 }
 void check_in_all_ways(const AttentionShape& s, uint64_t seed) {
@@ -79,9 +83,15 @@ TEST(LibraryAttention, AgreesWithDoublePrecision) {
 // own kernels.
 TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
-  for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
-                           within(20, {2, 33, 2, 1, 16, true, 0, DType::bf16}), with_alibi({2, 33, 2, 1, 16, true, 0, DType::bf16}),
-                           {1, 40, 2, 2, 16, false, 0, DType::bf16, position_ids_of({7, 33})}, within(20, {2, 33, 2, 1, 16, false, 0, DType::f16}), {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
+  for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16},
+                           {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
+                           within(20, {2, 33, 2, 1, 16, true, 0, DType::bf16}),
+                           with_alibi({2, 33, 2, 1, 16, true, 0, DType::bf16}),
+                           {1, 40, 2, 2, 16, false, 0, DType::bf16, position_ids_of({7, 33})},
+                           within(20, {2, 33, 2, 1, 16, false, 0, DType::f16}),
+                           {2, 33, 2, 1, 20, true, 0, DType::f16},
+                           {1, 9, 1, 1, 136, true, 0, DType::bf16},
+                           {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
     const AttentionInputs in = inputs(s, 950);
     EXPECT_TRUE(same(compute_on_device(by_library(s), in), compute_on_device(on_tensor_cores(s), in))) << s;
   }
@@ -91,9 +101,11 @@ TEST(TensorAttention, AgreesWithDoublePrecision) {
   uint64_t seed = 700;
   for (bool causal : {true, false})
     for (DType dtype : {DType::bf16, DType::f16}) {
-      const AttentionShape shapes[] = {{1, 200, 2, 2, 64, causal, 0, dtype},   {2, 64, 2, 1, 128, causal, 0, dtype}, {2, 65, 4, 2, 80, causal, 0, dtype},
-                              {1, 129, 3, 1, 32, causal, 0.2f, dtype}, {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
-      for (int kind = 0; kind < 6; ++kind, ++seed)   // Each once with either type.
+      const AttentionShape shapes[] = {
+          {1, 200, 2, 2, 64, causal, 0, dtype}, {2, 64, 2, 1, 128, causal, 0, dtype},
+          {2, 65, 4, 2, 80, causal, 0, dtype},  {1, 129, 3, 1, 32, causal, 0.2f, dtype},
+          {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
+      for (int kind = 0; kind < 6; ++kind, ++seed)  // Each once with either type.
         if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check_in_all_ways(shapes[kind], seed);
     }
 }
@@ -114,35 +126,43 @@ TEST(TensorAttention, DropsWhatTheReferenceDrops) {
     for (int64_t rows : {132, 72, 70, 33})
       for (int head_dim : {16, 64}) {
         const bool small = head_dim == 16;
-        check_in_all_ways({small ? 2 : 1, rows, small ? 4 : 2, small ? 2 : 1, head_dim, causal, 0.3f, rows % 8 == 0 ? DType::f16 : DType::bf16}, seed++);
+        check_in_all_ways({small ? 2 : 1, rows, small ? 4 : 2, small ? 2 : 1, head_dim, causal, 0.3f,
+                           rows % 8 == 0 ? DType::f16 : DType::bf16},
+                          seed++);
       }
 }
 
 // Warpgroups leave windows to mma.sync.
 TEST(TensorAttention, AgreesInsideOfWindows) {
   uint64_t seed = 780;
-  for (const AttentionShape& s : {within(2, {1, 70, 1, 1, 16, true, 0, DType::bf16}), within(5, {1, 129, 2, 1, 32, true, 0, DType::f16}),
-                                  within(33, {2, 200, 4, 2, 16, true, 0.2f, DType::bf16}), within(64, {1, 260, 2, 2, 64, true, 0, DType::bf16}),
-                                  within(100, {1, 330, 2, 1, 24, true, 0, DType::f16}), within(97, {1, 200, 1, 1, 128, true, 0, DType::bf16}),
-                                  within(40, {2, 163, 2, 1, 64, true, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})})})
+  for (const AttentionShape& s :
+       {within(2, {1, 70, 1, 1, 16, true, 0, DType::bf16}),
+        within(5, {1, 129, 2, 1, 32, true, 0, DType::f16}),
+        within(33, {2, 200, 4, 2, 16, true, 0.2f, DType::bf16}),
+        within(64, {1, 260, 2, 2, 64, true, 0, DType::bf16}),
+        within(100, {1, 330, 2, 1, 24, true, 0, DType::f16}),
+        within(97, {1, 200, 1, 1, 128, true, 0, DType::bf16}),
+        within(40, {2, 163, 2, 1, 64, true, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})})})
     check(on_tensor_cores(s), seed++);
   const AttentionShape s = within(50, {1, 150, 2, 1, 64, true, 0, DType::bf16});
   const AttentionInputs in = inputs(s, seed);
-  for (const AttentionShape& way : in_all_ways(s)) EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
+  for (const AttentionShape& way : in_all_ways(s))
+    EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
 }
 
 TEST(TensorAttention, AgreesOnRandomShapes) {
   Random random(79);
   for (int round = 0; round < 5; ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    check_in_all_ways({random.between(1, 2), random.between(2, 200), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-                       8 * static_cast<int>(random.between(1, 16)), random.between(0, 1) == 1, random.between(0, 2) == 0 ? 0.2f : 0.0f,
-                       random.between(0, 1) == 1 ? DType::bf16 : DType::f16},
-                      3000 + static_cast<uint64_t>(round));
+    check_in_all_ways(
+        {random.between(1, 2), random.between(2, 200), kv_heads * static_cast<int>(random.between(1, 3)),
+         kv_heads, 8 * static_cast<int>(random.between(1, 16)), random.between(0, 1) == 1,
+         random.between(0, 2) == 0 ? 0.2f : 0.0f, random.between(0, 1) == 1 ? DType::bf16 : DType::f16},
+        3000 + static_cast<uint64_t>(round));
   }
 }
 
-const std::vector<int64_t> lengths = {1, 2, 61, 64, 65, 3, 20};   // 216 rows.
+const std::vector<int64_t> lengths = {1, 2, 61, 64, 65, 3, 20};  // 216 rows.
 
 TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
   std::vector<int64_t> two = lengths;
@@ -162,15 +182,20 @@ TEST(TensorAttention, AgreesOnBothSides) {
   check_in_all_ways({1, 216, 1, 1, 128, false, 0, DType::f16, position_ids_of(lengths)}, 811);
   check_in_all_ways({2, 150, 2, 2, 64, false, 0, DType::bf16, position_ids_of({140, 10, 33, 117})}, 812);
   uint64_t seed = 820;
-  for (const AttentionShape& s : {within(2, {1, 70, 2, 1, 16, false, 0, DType::bf16}), within(5, {1, 129, 2, 1, 32, false, 0, DType::f16}),
-                                  within(33, {2, 200, 4, 2, 16, false, 0.2f, DType::bf16}), within(65, {1, 260, 2, 2, 64, false, 0, DType::bf16}),
-                                  within(100, {1, 330, 2, 1, 24, false, 0, DType::f16}), within(97, {1, 200, 1, 1, 128, false, 0, DType::bf16}),
-                                  within(40, {2, 163, 2, 1, 64, false, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})}),
-                                  within(20, {1, 216, 3, 1, 40, false, 0.1f, DType::bf16, position_ids_of(lengths)})})
+  for (const AttentionShape& s :
+       {within(2, {1, 70, 2, 1, 16, false, 0, DType::bf16}),
+        within(5, {1, 129, 2, 1, 32, false, 0, DType::f16}),
+        within(33, {2, 200, 4, 2, 16, false, 0.2f, DType::bf16}),
+        within(65, {1, 260, 2, 2, 64, false, 0, DType::bf16}),
+        within(100, {1, 330, 2, 1, 24, false, 0, DType::f16}),
+        within(97, {1, 200, 1, 1, 128, false, 0, DType::bf16}),
+        within(40, {2, 163, 2, 1, 64, false, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})}),
+        within(20, {1, 216, 3, 1, 40, false, 0.1f, DType::bf16, position_ids_of(lengths)})})
     check(on_tensor_cores(s), seed++);
   const AttentionShape s = within(50, {1, 150, 2, 1, 64, false, 0, DType::bf16});
   const AttentionInputs in = inputs(s, seed);
-  for (const AttentionShape& way : in_all_ways(s)) EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
+  for (const AttentionShape& way : in_all_ways(s))
+    EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
 }
 
 TEST(TensorAttention, OneDocumentHasTheBitsOfNoneOnBothSides) {
@@ -199,16 +224,20 @@ void expect_documents_apart(const AttentionShape& s) {
   for (int64_t length : lengths) {
     AttentionInputs strange = in;
     for (int64_t i = 0; i < s.rows * s.width(); ++i)
-      if (i < first * s.width() || i >= (first + length) * s.width()) strange.qkv.set(i, i % 3 == 0 ? NAN : INFINITY);
+      if (i < first * s.width() || i >= (first + length) * s.width())
+        strange.qkv.set(i, i % 3 == 0 ? NAN : INFINITY);
     for (int64_t i = 0; i < s.rows * s.out_width(); ++i)
       if (i < first * s.out_width() || i >= (first + length) * s.out_width()) strange.dout.set(i, NAN);
     const Outcome after = compute_on_device(s, strange);
-    const auto part_of = [&](const Buffer& all, int64_t width) { return slice(all, first * width, length * width); };
+    const auto part_of = [&](const Buffer& all, int64_t width) {
+      return slice(all, first * width, length * width);
+    };
     EXPECT_TRUE(same_bits(part_of(before.out, s.out_width()), part_of(after.out, s.out_width()))) << length;
     EXPECT_TRUE(same_bits(part_of(before.dqkv, s.width()), part_of(after.dqkv, s.width()))) << length;
     AttentionShape alone = s;
     alone.rows = length, alone.position_ids.clear();
-    const Outcome got = compute_on_device(alone, {part_of(in.qkv, s.width()), part_of(in.dout, s.out_width())});
+    const Outcome got =
+        compute_on_device(alone, {part_of(in.qkv, s.width()), part_of(in.dout, s.out_width())});
     EXPECT_TRUE(same_bits(part_of(before.out, s.out_width()), got.out)) << length;
     first += length;
   }
@@ -216,32 +245,44 @@ void expect_documents_apart(const AttentionShape& s) {
 TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
   for (int head_dim : {16, 64})
     for (bool causal : {true, false})
-      for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, causal, 0, DType::bf16, position_ids_of(lengths)})) expect_documents_apart(s);
-  expect_documents_apart(on_tensor_cores(within(20, {1, 216, 1, 1, 16, false, 0, DType::bf16, position_ids_of(lengths)})));
+      for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, causal, 0,
+                                                  DType::bf16, position_ids_of(lengths)}))
+        expect_documents_apart(s);
+  expect_documents_apart(
+      on_tensor_cores(within(20, {1, 216, 1, 1, 16, false, 0, DType::bf16, position_ids_of(lengths)})));
 }
 
 // Later rows change no bit of a row's output or of its query's gradient, and queries before a key change none
 // of the key's gradients, wherever blocks of either end.
 TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
   for (const std::vector<int64_t>& documents : {std::vector<int64_t>{2, 141}, {14, 129}})
-    for (const AttentionShape& s : in_all_ways({1, 143, 1, 1, 64, true, 0, DType::bf16, position_ids_of(documents)})) {
+    for (const AttentionShape& s :
+         in_all_ways({1, 143, 1, 1, 64, true, 0, DType::bf16, position_ids_of(documents)})) {
       const AttentionInputs in = inputs(s, 14);
       const Outcome before = compute_on_device(s, in);
       const int64_t width = s.out_width();
-      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {   // Of dQ, dK, dV.
+      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {  // Of dQ, dK, dV.
         std::vector<float> numbers;
         for (int64_t row = first; row < end; ++row)
-          for (int64_t i = 0; i < width; ++i) numbers.push_back(o.dqkv.get(row * s.width() + part * width + i));
+          for (int64_t i = 0; i < width; ++i)
+            numbers.push_back(o.dqkv.get(row * s.width() + part * width + i));
         return numbers;
       };
       for (int64_t row : {15, 65, 81, 129}) {
         AttentionInputs later = in, earlier = in;
         for (int64_t i = row * s.width(); i < s.rows * s.width(); ++i) later.qkv.set(i, 3);
-        for (int64_t i = 0; i < row * width; ++i) earlier.qkv.set(i / width * s.width() + i % width, 3), earlier.dout.set(i, -3);
-        const Outcome after_later = compute_on_device(s, later), after_earlier = compute_on_device(s, earlier);
-        EXPECT_TRUE(same_bits(slice(before.out, 0, row * width), slice(after_later.out, 0, row * width))) << s << ", row " << row;
-        EXPECT_TRUE(same_bits(part_of(before, 0, 0, row), part_of(after_later, 0, 0, row))) << s << ", row " << row;
-        for (int part : {1, 2}) EXPECT_TRUE(same_bits(part_of(before, part, row, s.rows), part_of(after_earlier, part, row, s.rows))) << s << ", row " << row;
+        for (int64_t i = 0; i < row * width; ++i)
+          earlier.qkv.set(i / width * s.width() + i % width, 3), earlier.dout.set(i, -3);
+        const Outcome after_later = compute_on_device(s, later),
+                      after_earlier = compute_on_device(s, earlier);
+        EXPECT_TRUE(same_bits(slice(before.out, 0, row * width), slice(after_later.out, 0, row * width)))
+            << s << ", row " << row;
+        EXPECT_TRUE(same_bits(part_of(before, 0, 0, row), part_of(after_later, 0, 0, row)))
+            << s << ", row " << row;
+        for (int part : {1, 2})
+          EXPECT_TRUE(
+              same_bits(part_of(before, part, row, s.rows), part_of(after_earlier, part, row, s.rows)))
+              << s << ", row " << row;
       }
     }
 }
@@ -285,18 +326,22 @@ TEST(TensorAttention, SurvivesLargeScores) {
 
 TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
   const AttentionShape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},
-                          {1, 70, 2, 1, 18, true, 0, DType::bf16},
-                          {1, 40, 1, 1, 136, false, 0, DType::f16}};
+                                   {1, 70, 2, 1, 18, true, 0, DType::bf16},
+                                   {1, 40, 1, 1, 136, false, 0, DType::f16}};
   for (const AttentionShape& s : shapes) {
     const AttentionInputs in = inputs(s, 11);
     const Outcome wanted = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
-    for (const ProductKernels products : tensor_kernels()) EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), wanted)) << s;
+    for (const ProductKernels products : tensor_kernels())
+      EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), wanted)) << s;
   }
   if (!has_warpgroups()) return;
-  for (int head_dim : {8, 32, 64, 96, 128}) {   // Warpgroups take two of these, with bits of their own.
+  for (int head_dim : {8, 32, 64, 96, 128}) {  // Warpgroups take two of these, with bits of their own.
     const AttentionShape s = {1, 70, 2, 1, head_dim, true, 0, DType::bf16};
     const AttentionInputs in = inputs(s, 13);
-    EXPECT_EQ(same(compute_on_device(on_tensor_cores(s, ProductKernels::warpgroup), in), compute_on_device(on_tensor_cores(s), in)), head_dim != 64 && head_dim != 128) << s;
+    EXPECT_EQ(same(compute_on_device(on_tensor_cores(s, ProductKernels::warpgroup), in),
+                   compute_on_device(on_tensor_cores(s), in)),
+              head_dim != 64 && head_dim != 128)
+        << s;
   }
 }
 

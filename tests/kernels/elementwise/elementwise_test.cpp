@@ -21,7 +21,8 @@ TEST(Add, SumsInPlaceOrNot) {
     const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
       Buffer out(dtype, count), in_place = a;
       run(table.add, AddArgs{count, a.const_matrix(), b.const_matrix(), out.matrix()}, threads, 0);
-      run(table.add, AddArgs{count, in_place.const_matrix(), b.const_matrix(), in_place.matrix()}, threads, 0);
+      run(table.add, AddArgs{count, in_place.const_matrix(), b.const_matrix(), in_place.matrix()}, threads,
+          0);
       return std::vector<Buffer>{out, in_place};
     });
     std::vector<double> expected = doubles(a);
@@ -50,8 +51,10 @@ TEST(Scale, MultipliesInPlaceOrNot) {
         const float product = factor * x.get(i);
         expected.set(i, product), expected_in_place.set(i, product);
       }
-      EXPECT_TRUE(same_bits(y[0], expected)) << name_of(from) << " to " << name_of(to) << ", " << count << " times " << factor;
-      EXPECT_TRUE(same_bits(y[1], expected_in_place)) << name_of(from) << " in place, " << count << " times " << factor;
+      EXPECT_TRUE(same_bits(y[0], expected))
+          << name_of(from) << " to " << name_of(to) << ", " << count << " times " << factor;
+      EXPECT_TRUE(same_bits(y[1], expected_in_place))
+          << name_of(from) << " in place, " << count << " times " << factor;
     }
 }
 
@@ -63,7 +66,7 @@ double gelu_of(Activation activation, double x) {
 }
 double slope(const std::function<double(double)>& f, double x) { return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5; }
 double gelu_slope(Activation activation, double x) {
-  if (activation == Activation::relu) return x > 0;   // It has a kink.
+  if (activation == Activation::relu) return x > 0;  // It has a kink.
   return slope([&](double v) { return gelu_of(activation, v); }, x);
 }
 
@@ -71,7 +74,8 @@ TEST(Gelu, AgreesWithDoubleAndFiniteDifferences) {
   Random random(2);
   int round = 0;
   for (int64_t count : counts)
-    for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
+    for (Activation activation :
+         {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
       const DType dtype = dtype_of(round++);
       const Buffer x = Buffer::normal(dtype, random, count, 3), dy = Buffer::normal(dtype, random, count);
       const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
@@ -105,8 +109,8 @@ TEST(Gelu, StaysFiniteFarOut) {
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer forward(DType::f32, 8), gradient(DType::f32, 8);
       run(table.gelu, GeluArgs{8, activation, x.const_matrix(), {}, forward.matrix()}, threads, 0);
-      run(table.gelu_gradient, GeluArgs{8, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()},
-          threads, 0);
+      run(table.gelu_gradient,
+          GeluArgs{8, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()}, threads, 0);
       return std::vector<Buffer>{forward, gradient};
     });
     for (int64_t i = 0; i < 8; ++i) {
@@ -118,16 +122,19 @@ TEST(Gelu, StaysFiniteFarOut) {
 
 TEST(Activations, OfHeadsFarOutAndAtZero) {
   const float infinity = std::numeric_limits<float>::infinity();
-  const Buffer x(DType::f32, std::vector<float>{-infinity, -3e38f, -0.0f, 0, 3e38f, infinity}), one(DType::f32, std::vector<float>(6, 1.0f));
+  const Buffer x(DType::f32, std::vector<float>{-infinity, -3e38f, -0.0f, 0, 3e38f, infinity}),
+      one(DType::f32, std::vector<float>(6, 1.0f));
   const std::map<Activation, std::array<std::vector<double>, 2>> expected{
       {Activation::tanh, {std::vector<double>{-1, -1, 0, 0, 1, 1}, {0, 0, 1, 1, 0, 0}}},
-      {Activation::relu, {std::vector<double>{0, 0, 0, 0, 3e38f, static_cast<double>(infinity)}, {0, 0, 0, 0, 1, 1}}}};
+      {Activation::relu,
+       {std::vector<double>{0, 0, 0, 0, 3e38f, static_cast<double>(infinity)}, {0, 0, 0, 0, 1, 1}}}};
   for (const auto& entry : expected) {
     const Activation activation = entry.first;
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer forward(DType::f32, 6), gradient(DType::f32, 6);
       run(table.gelu, GeluArgs{6, activation, x.const_matrix(), {}, forward.matrix()}, threads, 0);
-      run(table.gelu_gradient, GeluArgs{6, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()}, threads, 0);
+      run(table.gelu_gradient,
+          GeluArgs{6, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()}, threads, 0);
       return std::vector<Buffer>{forward, gradient};
     });
     for (size_t k = 0; k < 2; ++k) EXPECT_EQ(doubles(out[k]), entry.second[k]);
@@ -144,14 +151,18 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   for (int round = 0; round < 18; ++round) {
     const int64_t rows = random.between(1, 60), n = random.between(1, 500);
     const DType dtype = dtype_of(round);
-    const Gate by = std::array{Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}[static_cast<size_t>(round / 3 % 3)];
-    const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3), dy = Buffer::normal(dtype, random, rows * n);
+    const Gate by =
+        std::array{Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}[static_cast<size_t>(round / 3 % 3)];
+    const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3),
+                 dy = Buffer::normal(dtype, random, rows * n);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * n), dx(dtype, rows * 2 * n), in_place = x;
       run(table.swiglu, SwigluArgs{rows, n, x.const_matrix(), {}, y.matrix(), false, by}, threads, 0);
-      run(table.swiglu_gradient, SwigluArgs{rows, n, x.const_matrix(), dy.const_matrix(), dx.matrix(), false, by}, threads, 0);
       run(table.swiglu_gradient,
-          SwigluArgs{rows, n, in_place.const_matrix(), dy.const_matrix(), in_place.matrix(), false, by}, threads, 0);
+          SwigluArgs{rows, n, x.const_matrix(), dy.const_matrix(), dx.matrix(), false, by}, threads, 0);
+      run(table.swiglu_gradient,
+          SwigluArgs{rows, n, in_place.const_matrix(), dy.const_matrix(), in_place.matrix(), false, by},
+          threads, 0);
       return std::vector<Buffer>{y, dx, in_place};
     });
     std::vector<double> y, dx(static_cast<size_t>(rows * 2 * n));
@@ -159,8 +170,10 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
       for (int64_t i = 0; i < n; ++i) {
         const double gate = x.get(row * 2 * n + i), up = x.get(row * 2 * n + n + i), d = dy.get(row * n + i);
         y.push_back(swiglu_of(by, gate, up));
-        dx[static_cast<size_t>(row * 2 * n + i)] = d * slope([&](double v) { return swiglu_of(by, v, up); }, gate);
-        dx[static_cast<size_t>(row * 2 * n + n + i)] = d * slope([&](double v) { return swiglu_of(by, gate, v); }, up);
+        dx[static_cast<size_t>(row * 2 * n + i)] =
+            d * slope([&](double v) { return swiglu_of(by, v, up); }, gate);
+        dx[static_cast<size_t>(row * 2 * n + n + i)] =
+            d * slope([&](double v) { return swiglu_of(by, gate, v); }, up);
       }
     EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
     EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));
@@ -194,9 +207,11 @@ TEST(Dropout, MaskFollowsTheCounters) {
       const Buffer x = Buffer::normal(dtype, random, count);
       const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
         Buffer out(dtype, count), in_place = x;
-        run(table.dropout, DropoutArgs{samples, per_sample, p, 9, &state, x.const_matrix(), out.matrix()}, threads, 0);
+        run(table.dropout, DropoutArgs{samples, per_sample, p, 9, &state, x.const_matrix(), out.matrix()},
+            threads, 0);
         run(table.dropout,
-            DropoutArgs{samples, per_sample, p, 9, &state, in_place.const_matrix(), in_place.matrix()}, threads, 0);
+            DropoutArgs{samples, per_sample, p, 9, &state, in_place.const_matrix(), in_place.matrix()},
+            threads, 0);
         return std::vector<Buffer>{out, in_place};
       });
       Buffer expected(dtype, count);
@@ -255,15 +270,25 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
         cosine.push_back(static_cast<float>(std::cos(angle)));
         sine.push_back(static_cast<float>(std::sin(angle)));
       }
-    std::vector<int32_t> position_ids;   // In every other round. They apply whatever the state.
+    std::vector<int32_t> position_ids;  // In every other round. They apply whatever the state.
     for (int64_t row = 0; row < rows && round % 2 == 1; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, rows_per_sample + 6)));
     const Buffer x = Buffer::normal(dtype, random, rows * width);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * width), in_place = x, back(dtype, rows * width);
-      RopeArgs args{rows, rows_per_sample, heads, kv, head_dim, turned, false, cosine.data(), sine.data(),
-                    round % 3 == 1 ? nullptr : &state, position_ids.empty() ? nullptr : position_ids.data(),
-                    x.const_matrix(), y.matrix()};
+      RopeArgs args{rows,
+                    rows_per_sample,
+                    heads,
+                    kv,
+                    head_dim,
+                    turned,
+                    false,
+                    cosine.data(),
+                    sine.data(),
+                    round % 3 == 1 ? nullptr : &state,
+                    position_ids.empty() ? nullptr : position_ids.data(),
+                    x.const_matrix(),
+                    y.matrix()};
       run(table.rope, args, threads, 0);
       args.x = in_place.const_matrix(), args.y = in_place.matrix();
       run(table.rope, args, threads, 0);
@@ -281,7 +306,8 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
                                        : position_ids[static_cast<size_t>(row)];
           const double c = cosine[static_cast<size_t>(position * half + i)];
           const double s = sine[static_cast<size_t>(position * half + i)];
-          const auto a = static_cast<size_t>(row * width + head * head_dim + i), b = a + static_cast<size_t>(half);
+          const auto a = static_cast<size_t>(row * width + head * head_dim + i),
+                     b = a + static_cast<size_t>(half);
           y[a] = original[a] * c - original[b] * s;
           y[b] = original[b] * c + original[a] * s;
         }

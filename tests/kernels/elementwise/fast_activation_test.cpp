@@ -27,12 +27,14 @@ Buffer all_numbers(DType dtype, std::span<const float> others = {}) {
 }
 
 // σ(x) and 1 - σ(x), each to full precision.
-struct Sigmoid { double s, rest; };
+struct Sigmoid {
+  double s, rest;
+};
 Sigmoid sigmoid_of(double x) {
   const double e = std::exp(-std::fabs(x)), large = 1 / (1 + e), small = e / (1 + e);
   return x < 0 ? Sigmoid{small, large} : Sigmoid{large, small};
 }
-constexpr double linear = 1.595769121605730711759, cubic = 0.044715 * linear;   // √(8/π).
+constexpr double linear = 1.595769121605730711759, cubic = 0.044715 * linear;  // √(8/π).
 constexpr double gelu_slope_zero = -0.75179, silu_slope_zero = -1.27846, no_zero = NAN;
 double gelu_of(double x) { return x * sigmoid_of(x * (linear + cubic * x * x)).s; }
 double gelu_slope(double x) {
@@ -44,12 +46,16 @@ double silu_slope(double x) { return sigmoid_of(x).s * (1 + x * sigmoid_of(x).re
 
 // The largest error over finite numbers, relative to the exact result. Near a zero of the function, where the
 // result is the difference of two almost equal numbers, it is relative to 2^-8.
-double worst_error(const Buffer& x, const Buffer& y, double zero, const std::function<double(int64_t)>& exact) {
+double worst_error(const Buffer& x, const Buffer& y, double zero,
+                   const std::function<double(int64_t)>& exact) {
   double worst = 0;
   for (int64_t i = 0; i < y.count(); ++i) {
     if (!std::isfinite(x.get(i))) continue;
-    const double wanted = exact(i), found = y.get(i), least = std::fabs(x.get(i) - zero) < 0x1p-5 ? 0x1p-8 : 0x1p-100;
-    worst = std::isfinite(found) ? std::fmax(worst, std::fabs(found - wanted) / std::fmax(std::fabs(wanted), least)) : INFINITY;
+    const double wanted = exact(i), found = y.get(i),
+                 least = std::fabs(x.get(i) - zero) < 0x1p-5 ? 0x1p-8 : 0x1p-100;
+    worst = std::isfinite(found)
+                ? std::fmax(worst, std::fabs(found - wanted) / std::fmax(std::fabs(wanted), least))
+                : INFINITY;
   }
   return worst;
 }
@@ -62,24 +68,33 @@ bool is_rounding_of(const Buffer& rounded, const Buffer& exact) {
   return same;
 }
 
-struct Gelu { Buffer y, dx; };
-Gelu gelu(const Table& table, const Buffer& x, float dy, bool fast, DType result, Activation activation = Activation::gelu_tanh, int threads = 1) {
+struct Gelu {
+  Buffer y, dx;
+};
+Gelu gelu(const Table& table, const Buffer& x, float dy, bool fast, DType result,
+          Activation activation = Activation::gelu_tanh, int threads = 1) {
   Gelu out{Buffer(result, x.count()), Buffer(result, x.count())};
   const Buffer d(x.dtype(), std::vector<float>(static_cast<size_t>(x.count()), dy));
   run(table.gelu, GeluArgs{x.count(), activation, x.const_matrix(), {}, out.y.matrix(), fast}, threads, 0);
-  run(table.gelu_gradient, GeluArgs{x.count(), activation, x.const_matrix(), d.const_matrix(), out.dx.matrix(), fast}, threads, 0);
+  run(table.gelu_gradient,
+      GeluArgs{x.count(), activation, x.const_matrix(), d.const_matrix(), out.dx.matrix(), fast}, threads, 0);
   return out;
 }
 
 const std::vector<float> ups = {1, -0.625f, 0.0078125f};
 constexpr float swiglu_dy = -0.75f;
-struct Swiglu { Buffer y, dx; };
-Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, Gate gate = Gate::silu, int threads = 1) {
+struct Swiglu {
+  Buffer y, dx;
+};
+Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, Gate gate = Gate::silu,
+              int threads = 1) {
   const int64_t rows = x.count() / (2 * patterns);
   Swiglu out{Buffer(result, rows * patterns), Buffer(result, x.count())};
   const Buffer dy(x.dtype(), std::vector<float>(static_cast<size_t>(rows * patterns), swiglu_dy));
   run(table.swiglu, SwigluArgs{rows, patterns, x.const_matrix(), {}, out.y.matrix(), fast, gate}, threads, 0);
-  run(table.swiglu_gradient, SwigluArgs{rows, patterns, x.const_matrix(), dy.const_matrix(), out.dx.matrix(), fast, gate}, threads, 0);
+  run(table.swiglu_gradient,
+      SwigluArgs{rows, patterns, x.const_matrix(), dy.const_matrix(), out.dx.matrix(), fast, gate}, threads,
+      0);
   return out;
 }
 
@@ -92,25 +107,32 @@ Buffer numbers_alone(Buffer x) {
 
 // The device's own forms exist only for 16-bit x, and their bits differ somewhere. In GELU rounded to bf16,
 // not even one bit differs.
-void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::vector<Buffer>& portable, bool has_own) {
+void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::vector<Buffer>& portable,
+           bool has_own) {
   const bool own = has_own && std::string(entry.name) == "CUDA";
   for (size_t i = 0; i < fast.size(); ++i)
-    if (!own || fast[i].dtype() == DType::f32) { EXPECT_NE(same_bits(fast[i], portable[i]), own) << entry.name << ", " << i; }
+    if (!own || fast[i].dtype() == DType::f32) {
+      EXPECT_NE(same_bits(fast[i], portable[i]), own) << entry.name << ", " << i;
+    }
 }
 
 TEST(FastActivation, GeluIsWhatOneAskedFor) {
   for (const DType dtype : all_dtypes)
     for (const DType result : {dtype, DType::f32})
-      for (const Activation activation : {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
+      for (const Activation activation :
+           {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
         SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
-        const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16)).floats()) : numbers_alone(all_numbers(dtype));
+        const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16)).floats())
+                                             : numbers_alone(all_numbers(dtype));
         const auto compute = [&](const Table& table, int threads, bool fast) {
           const Gelu out = gelu(table, x, 0.375f, fast, result, activation, threads);
           return std::vector<Buffer>{out.y, out.dx};
         };
-        const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
+        const std::vector<Buffer> portable =
+            everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
         for (const NamedTable& entry : tables())
-          check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32 && activation == Activation::gelu_tanh);
+          check(entry, compute(*entry.table, 1, true), portable,
+                dtype != DType::f32 && activation == Activation::gelu_tanh);
       }
 }
 
@@ -119,14 +141,18 @@ TEST(FastActivation, SwigluIsWhatOneAskedFor) {
     for (const DType result : {dtype, DType::f32})
       for (const Gate gate : {Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}) {
         SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
-        const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats()) : numbers_alone(all_numbers(dtype, ups));
+        const Buffer x = dtype == DType::f32
+                             ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats())
+                             : numbers_alone(all_numbers(dtype, ups));
         const auto compute = [&](const Table& table, int threads, bool fast) {
           const Swiglu out = swiglu(table, x, fast, result, gate, threads);
           return std::vector<Buffer>{out.y, out.dx};
         };
-        const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
+        const std::vector<Buffer> portable =
+            everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
         for (const NamedTable& entry : tables())
-          check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32 && gate != Gate::gelu_erf);
+          check(entry, compute(*entry.table, 1, true), portable,
+                dtype != DType::f32 && gate != Gate::gelu_erf);
       }
 }
 
@@ -141,9 +167,12 @@ TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
     for (const bool fast : {false, true}) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << (fast ? ", fast" : ""));
       const Buffer x = all_numbers(dtype);
-      const Gelu g = gelu(table, x, -0.375f, fast, DType::f32), rounded = gelu(table, x, -0.375f, fast, dtype);
+      const Gelu g = gelu(table, x, -0.375f, fast, DType::f32),
+                 rounded = gelu(table, x, -0.375f, fast, dtype);
       EXPECT_LE(worst_error(x, g.y, no_zero, [&](int64_t i) { return gelu_of(x.get(i)); }), bound);
-      EXPECT_LE(worst_error(x, g.dx, gelu_slope_zero, [&](int64_t i) { return -0.375 * gelu_slope(x.get(i)); }), bound);
+      EXPECT_LE(
+          worst_error(x, g.dx, gelu_slope_zero, [&](int64_t i) { return -0.375 * gelu_slope(x.get(i)); }),
+          bound);
       EXPECT_TRUE(is_rounding_of(rounded.y, g.y));
       EXPECT_TRUE(is_rounding_of(rounded.dx, g.dx));
     }
@@ -158,18 +187,27 @@ void check_gate(Gate by, double (*form)(double), double (*slope)(double), double
       SCOPED_TRACE(testing::Message() << name_of(dtype) << (fast ? ", fast" : ""));
       const Buffer x = all_numbers(dtype, ups);
       const Swiglu s = swiglu(table, x, fast, DType::f32, by), rounded = swiglu(table, x, fast, dtype, by);
-      const Buffer gate = columns_of(x, 0, patterns, 2 * patterns), up = columns_of(x, patterns, 2 * patterns, 2 * patterns);
-      const Buffer of_gate = columns_of(s.dx, 0, patterns, 2 * patterns), of_up = columns_of(s.dx, patterns, 2 * patterns, 2 * patterns);
+      const Buffer gate = columns_of(x, 0, patterns, 2 * patterns),
+                   up = columns_of(x, patterns, 2 * patterns, 2 * patterns);
+      const Buffer of_gate = columns_of(s.dx, 0, patterns, 2 * patterns),
+                   of_up = columns_of(s.dx, patterns, 2 * patterns, 2 * patterns);
       const double dy = static_cast<double>(swiglu_dy);
-      EXPECT_LE(worst_error(gate, s.y, no_zero, [&](int64_t i) { return form(gate.get(i)) * up.get(i); }), bound);
-      EXPECT_LE(worst_error(gate, of_gate, slope_zero, [&](int64_t i) { return dy * up.get(i) * slope(gate.get(i)); }), bound);
+      EXPECT_LE(worst_error(gate, s.y, no_zero, [&](int64_t i) { return form(gate.get(i)) * up.get(i); }),
+                bound);
+      EXPECT_LE(worst_error(gate, of_gate, slope_zero,
+                            [&](int64_t i) { return dy * up.get(i) * slope(gate.get(i)); }),
+                bound);
       EXPECT_LE(worst_error(gate, of_up, no_zero, [&](int64_t i) { return dy * form(gate.get(i)); }), bound);
       EXPECT_TRUE(is_rounding_of(rounded.y, s.y));
       EXPECT_TRUE(is_rounding_of(rounded.dx, s.dx));
     }
 }
-TEST(FastActivation, SwigluIsFarMoreExactThanSixteenBits) { check_gate(Gate::silu, silu_of, silu_slope, silu_slope_zero); }
-TEST(FastActivation, GegluIsFarMoreExactThanSixteenBits) { check_gate(Gate::gelu_tanh, gelu_of, gelu_slope, gelu_slope_zero); }
+TEST(FastActivation, SwigluIsFarMoreExactThanSixteenBits) {
+  check_gate(Gate::silu, silu_of, silu_slope, silu_slope_zero);
+}
+TEST(FastActivation, GegluIsFarMoreExactThanSixteenBits) {
+  check_gate(Gate::gelu_tanh, gelu_of, gelu_slope, gelu_slope_zero);
+}
 
 // A NaN stays a NaN. A gradient at infinity is a number.
 TEST(FastActivation, HidesNothing) {
@@ -182,7 +220,9 @@ TEST(FastActivation, HidesNothing) {
     for (int64_t i = 0; i < patterns; ++i) {
       if (std::isfinite(x.get(i))) continue;
       ++none;
-      EXPECT_FALSE(std::isfinite(g.y.get(i)) || std::isfinite(s.y.get(i)) || std::isfinite(s.dx.get(patterns + i))) << i;
+      EXPECT_FALSE(std::isfinite(g.y.get(i)) || std::isfinite(s.y.get(i)) ||
+                   std::isfinite(s.dx.get(patterns + i)))
+          << i;
       EXPECT_TRUE(!std::isnan(x.get(i)) || (std::isnan(g.dx.get(i)) && std::isnan(s.dx.get(i)))) << i;
     }
     EXPECT_EQ(none, dtype == DType::bf16 ? 256 : 2048);
@@ -192,9 +232,13 @@ TEST(FastActivation, HidesNothing) {
     const Swiglu of_up = swiglu(table, others, true, dtype);
     Buffer dx(dtype, patterns);
     const Buffer half(dtype, std::vector<float>(patterns, 0.5f));
-    run(table.gelu_gradient, GeluArgs{patterns, Activation::gelu_tanh, half.const_matrix(), x.const_matrix(), dx.matrix(), true}, 1, 0);
+    run(table.gelu_gradient,
+        GeluArgs{patterns, Activation::gelu_tanh, half.const_matrix(), x.const_matrix(), dx.matrix(), true},
+        1, 0);
     for (int64_t i = 0; i < patterns; ++i)
-      EXPECT_TRUE(std::isfinite(x.get(i)) || !(std::isfinite(of_up.y.get(i)) || std::isfinite(of_up.dx.get(i)) || std::isfinite(dx.get(i)))) << i;
+      EXPECT_TRUE(std::isfinite(x.get(i)) || !(std::isfinite(of_up.y.get(i)) ||
+                                               std::isfinite(of_up.dx.get(i)) || std::isfinite(dx.get(i))))
+          << i;
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct Documents {
   int64_t sequence;
   std::vector<int32_t> positions, following;
-  std::vector<int64_t> first, count;   // Of every row's document.
+  std::vector<int64_t> first, count;  // Of every row's document.
   Documents(int64_t samples, int64_t rows, const std::function<int64_t()>& length) : sequence(rows) {
     for (int64_t sample = 0; sample < samples; ++sample)
       for (int64_t row = 0; row < sequence;) {
@@ -25,7 +25,9 @@ struct Documents {
       }
   }
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }
-  DocumentMeanArgs args(int64_t features, const Buffer& x, Buffer& y) const { return {rows(), features, positions.data(), following.data(), x.const_matrix(), y.matrix()}; }
+  DocumentMeanArgs args(int64_t features, const Buffer& x, Buffer& y) const {
+    return {rows(), features, positions.data(), following.data(), x.const_matrix(), y.matrix()};
+  }
 };
 
 // In fp32 from the definition: chains from the document's first row.
@@ -38,7 +40,8 @@ std::vector<float> means_in_order(const Documents& d, int64_t features, const st
       float total = 0;
       for (int64_t begin = 0; begin < d.count[at]; begin += chain_terms) {
         float chain = 0;
-        for (int64_t k = begin; k < std::min(d.count[at], begin + chain_terms); ++k) chain += x[static_cast<size_t>((row + k) * features + i)];
+        for (int64_t k = begin; k < std::min(d.count[at], begin + chain_terms); ++k)
+          chain += x[static_cast<size_t>((row + k) * features + i)];
         total += chain;
       }
       y[static_cast<size_t>(row * features + i)] = total / static_cast<float>(d.count[at]);
@@ -50,9 +53,17 @@ std::vector<float> means_in_order(const Documents& d, int64_t features, const st
 TEST(DocumentMean, IsTheMeanOfADocumentsRowsInItsFirstRow) {
   Random random(11);
   const auto up_to = [&](int64_t most) { return [&random, most] { return random.between(1, most); }; };
-  struct Case { int64_t samples, sequence, features; std::function<int64_t()> length; };
-  const Case cases[] = {{3, 40, 37, up_to(17)}, {2, 300, 64, up_to(290)}, {1, 70, 1, up_to(1)}, {1, 5000, 144, [] { return int64_t{4999}; }},
-                        {4, 33, 260, up_to(33)}, {1, 2100, 20, [] { return int64_t{256}; }}, {1, 600, 16, [] { return int64_t{257}; }}};
+  struct Case {
+    int64_t samples, sequence, features;
+    std::function<int64_t()> length;
+  };
+  const Case cases[] = {{3, 40, 37, up_to(17)},
+                        {2, 300, 64, up_to(290)},
+                        {1, 70, 1, up_to(1)},
+                        {1, 5000, 144, [] { return int64_t{4999}; }},
+                        {4, 33, 260, up_to(33)},
+                        {1, 2100, 20, [] { return int64_t{256}; }},
+                        {1, 600, 16, [] { return int64_t{257}; }}};
   int round = 0;
   for (const Case& c : cases) {
     const Documents documents(c.samples, c.sequence, c.length);
@@ -89,7 +100,8 @@ TEST(DocumentMean, GradientIsThatOfFiniteDifferences) {
   const int64_t features = 3;
   const Documents documents(2, 9, [&] { return random.between(1, 5); });
   const int64_t elements = documents.rows() * features;
-  const Buffer x = Buffer::normal(DType::f32, random, elements), weights = Buffer::normal(DType::f32, random, elements);
+  const Buffer x = Buffer::normal(DType::f32, random, elements),
+               weights = Buffer::normal(DType::f32, random, elements);
   for (const NamedTable& entry : tables()) {
     const auto value = [&](const Buffer& at) {
       Buffer y(DType::f32, elements);
@@ -115,8 +127,9 @@ TEST(DocumentMean, ADocumentIsAlone) {
   const Buffer x = Buffer::normal(DType::f32, random, length * features);
   const std::vector<float> values = x.floats();
   for (const int64_t before : {1, 63, 300}) {
-    int64_t documents_before = before;   // Of one row each.
-    const Documents alone(1, length, [] { return length; }), among(1, before + length, [&] { return documents_before-- > 0 ? 1 : length; });
+    int64_t documents_before = before;  // Of one row each.
+    const Documents alone(1, length, [] { return length; }),
+        among(1, before + length, [&] { return documents_before-- > 0 ? 1 : length; });
     std::vector<float> longer(static_cast<size_t>(before * features), NAN);
     longer.insert(longer.end(), values.begin(), values.end());
     const Buffer x_among(DType::f32, longer);

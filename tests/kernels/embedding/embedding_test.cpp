@@ -11,21 +11,41 @@ struct Problem {
   Buffer table, positions, dy;
   int64_t rows() const { return samples * rows_per_sample; }
   EmbeddingArgs args() {
-    return {.rows = rows(), .rows_per_sample = rows_per_sample, .features = features, .vocabulary = vocabulary,
-            .accumulate = false, .weight_dtype = dtype, .tokens = tokens.data(), .table = table.data(),
-            .positions = positions.data(), .state = nullptr, .position_ids = nullptr, .y = dy.matrix(),
-            .table_gradient = nullptr, .position_gradient = nullptr, .position_rows = position_rows};
+    return {.rows = rows(),
+            .rows_per_sample = rows_per_sample,
+            .features = features,
+            .vocabulary = vocabulary,
+            .accumulate = false,
+            .weight_dtype = dtype,
+            .tokens = tokens.data(),
+            .table = table.data(),
+            .positions = positions.data(),
+            .state = nullptr,
+            .position_ids = nullptr,
+            .y = dy.matrix(),
+            .table_gradient = nullptr,
+            .position_gradient = nullptr,
+            .position_rows = position_rows};
   }
 };
 
 // Long samples have several chains of rows.
 Problem random_problem(Random& random, DType dtype, int64_t vocabulary, bool is_long = false) {
   const int64_t most_features = vocabulary > 1000 ? 20 : is_long ? 40 : 150;
-  Problem p{random.between(1, 5), is_long ? random.between(chain_terms - 1, 3 * chain_terms) : random.between(1, 90), random.between(1, most_features), vocabulary, 0, dtype,
-            {}, {}, {}, {}};
+  Problem p{random.between(1, 5),
+            is_long ? random.between(chain_terms - 1, 3 * chain_terms) : random.between(1, 90),
+            random.between(1, most_features),
+            vocabulary,
+            0,
+            dtype,
+            {},
+            {},
+            {},
+            {}};
   p.position_rows = p.rows_per_sample + random.between(4, 8);
   for (int64_t i = 0; i < p.rows(); ++i)  // The first token is frequent, as in a text.
-    p.tokens.push_back(static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
+    p.tokens.push_back(
+        static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
   p.table = Buffer::normal(dtype, random, vocabulary * p.features);
   p.positions = Buffer::normal(dtype, random, p.position_rows * p.features);
   p.dy = Buffer::normal(dtype, random, p.rows() * p.features);
@@ -39,7 +59,7 @@ TEST(Embedding, AddsTokenAndPosition) {
     const bool learned = round % 4 < 2;
     StepState state{};
     state.position = round % 3 == 0 ? 4 : 0;
-    std::vector<int32_t> position_ids;   // In some rounds. They apply whatever the state.
+    std::vector<int32_t> position_ids;  // In some rounds. They apply whatever the state.
     for (int64_t row = 0; row < p.rows() && round % 8 % 5 == 0; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, p.position_rows - 1)));
     const Buffer y = everywhere([&](const Table& table, int threads) {
@@ -55,10 +75,12 @@ TEST(Embedding, AddsTokenAndPosition) {
     std::vector<double> expected;
     for (int64_t row = 0; row < p.rows(); ++row)
       for (int64_t i = 0; i < p.features; ++i) {
-        const int64_t place = position_ids.empty() ? static_cast<int64_t>(state.position) + row % p.rows_per_sample
-                                                   : position_ids[static_cast<size_t>(row)];
-        expected.push_back(static_cast<double>(p.table.get(p.tokens[static_cast<size_t>(row)] * p.features + i)) +
-                           (learned ? p.positions.get(place * p.features + i) : 0.0f));
+        const int64_t place = position_ids.empty()
+                                  ? static_cast<int64_t>(state.position) + row % p.rows_per_sample
+                                  : position_ids[static_cast<size_t>(row)];
+        expected.push_back(
+            static_cast<double>(p.table.get(p.tokens[static_cast<size_t>(row)] * p.features + i)) +
+            (learned ? p.positions.get(place * p.features + i) : 0.0f));
       }
     EXPECT_LE(relative_error(y.floats(), expected), tolerance(p.dtype));
   }
@@ -80,7 +102,8 @@ TEST(Embedding, OfCodesIsThatOfTheirValues) {
         quantize_weights(WeightCodes::int8, values.data(), count, codes.data(), scales.data());
         p.table = Buffer(dtype, count);
         for (int64_t i = 0; i < count; ++i)
-          p.table.set(i, static_cast<float>(static_cast<int8_t>(codes[static_cast<size_t>(i)])) * scales[static_cast<size_t>(i / weight_block)]);
+          p.table.set(i, static_cast<float>(static_cast<int8_t>(codes[static_cast<size_t>(i)])) *
+                             scales[static_cast<size_t>(i / weight_block)]);
         const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
           Buffer of_values(dtype, p.rows() * features), of_codes(dtype, p.rows() * features);
           EmbeddingArgs args = p.args();
@@ -97,9 +120,11 @@ TEST(Embedding, OfCodesIsThatOfTheirValues) {
 
 // Adds rows of tokens to `start` in the documented order: the rows of a token within each chain_terms rows of
 // a sample, in row order.
-std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& tokens, std::vector<float> start) {
+std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& tokens,
+                                  std::vector<float> start) {
   for (int64_t sample = 0; sample < p.rows(); sample += p.rows_per_sample)
-    for (int64_t begin = sample, sample_end = sample + p.rows_per_sample; begin < sample_end; begin += chain_terms) {
+    for (int64_t begin = sample, sample_end = sample + p.rows_per_sample; begin < sample_end;
+         begin += chain_terms) {
       const int64_t end = std::min(begin + chain_terms, sample_end);
       for (int64_t first = begin; first < end; ++first) {
         const auto token = [&](int64_t row) { return tokens[static_cast<size_t>(row)]; };
@@ -154,7 +179,9 @@ TEST(EmbeddingGradient, SumsTheRowsOfManyTokens) {
   Problem p = random_problem(random, DType::bf16, 300);
   p.samples = 3, p.rows_per_sample = 11300, p.features = 1;
   p.tokens.clear();
-  for (int64_t i = 0; i < p.rows(); ++i) p.tokens.push_back(static_cast<int32_t>(random.between(0, 3) == 0 ? 257 : random.between(0, p.vocabulary - 1)));
+  for (int64_t i = 0; i < p.rows(); ++i)
+    p.tokens.push_back(
+        static_cast<int32_t>(random.between(0, 3) == 0 ? 257 : random.between(0, p.vocabulary - 1)));
   p.dy = Buffer::normal(p.dtype, random, p.rows());
   const Buffer gradient = everywhere([&](const Table& table, int threads) {
     Buffer out(DType::f32, p.vocabulary);
@@ -163,7 +190,8 @@ TEST(EmbeddingGradient, SumsTheRowsOfManyTokens) {
     run(table.embedding_gradient, args, threads, embedding_gradient_workspace(args, threads));
     return std::vector<Buffer>{out};
   })[0];
-  EXPECT_TRUE(same_bits(gradient.floats(), sums_of_chains(p, p.tokens, std::vector<float>(static_cast<size_t>(p.vocabulary)))));
+  EXPECT_TRUE(same_bits(gradient.floats(),
+                        sums_of_chains(p, p.tokens, std::vector<float>(static_cast<size_t>(p.vocabulary)))));
 }
 
 TEST(PositionGradient, SumsTheSamples) {
@@ -212,7 +240,8 @@ TEST(EmbeddingGradient, SumsTheRowsOfEveryPosition) {
           Buffer by_id = start, by_row = start;
           EmbeddingArgs args = p.args();
           args.accumulate = accumulate;
-          args.tokens = position_ids.data(), args.vocabulary = p.position_rows, args.table_gradient = floats_of(by_id);
+          args.tokens = position_ids.data(), args.vocabulary = p.position_rows,
+          args.table_gradient = floats_of(by_id);
           run(table.embedding_gradient, args, threads, embedding_gradient_workspace(args, threads));
           args.position_gradient = floats_of(by_row);
           run(table.position_gradient, args, threads, 0);
@@ -253,7 +282,8 @@ TEST(EmbeddingGradient, CutBetweenSamplesChangesNothing) {
     }
     return std::vector<Buffer>{tokens, places};
   };
-  const std::vector<Buffer> whole = everywhere([&](const Table& t, int threads) { return gradients(t, threads, {6}); });
+  const std::vector<Buffer> whole =
+      everywhere([&](const Table& t, int threads) { return gradients(t, threads, {6}); });
   for (const std::vector<int64_t>& ends : {std::vector<int64_t>{1, 6}, {3, 6}, {1, 2, 3, 4, 5, 6}}) {
     const std::vector<Buffer> parts = gradients(*tables().back().table, 2, ends);
     EXPECT_TRUE(same_bits(whole[0], parts[0]));

@@ -11,7 +11,7 @@ struct Case {
   DType dtype;
   double deviation;
   double smoothing = 0, z_loss = 0, scale = 1;
-  std::vector<float> weights = {};   // Empty: null.
+  std::vector<float> weights = {};  // Empty: null.
 };
 
 // The state of a step with the settings of the case; the scale is a product.
@@ -41,7 +41,8 @@ Outcome compute(const Table& table, const Case& c, const Buffer& logits, const s
   CrossEntropyArgs args = {};
   args.rows = c.rows, args.vocabulary = c.vocabulary, args.targets = targets.data();
   args.logits = outcome.logits.matrix(), args.gradient = gradient, args.token_loss = outcome.loss.data();
-  args.stride = stride > 0 ? stride : c.vocabulary, args.fast = fast, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
+  args.stride = stride > 0 ? stride : c.vocabulary, args.fast = fast,
+  args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
   run(table.cross_entropy, args, threads, cross_entropy_workspace(args, threads));
   return outcome;
 }
@@ -53,7 +54,10 @@ Outcome compute(const Table& table, const Case& c, const Buffer& logits, const s
 
 // A row's loss and gradient from their definitions in kernels.h, without the row's weight; the gradient
 // without the scale.
-struct Row { double loss; std::vector<double> gradient; };
+struct Row {
+  double loss;
+  std::vector<double> gradient;
+};
 Row reference_row(const Case& c, const std::vector<double>& x, int64_t target) {
   const auto vocabulary = static_cast<double>(x.size());
   double largest = -INFINITY, sum = 0, total = 0;
@@ -61,13 +65,16 @@ Row reference_row(const Case& c, const std::vector<double>& x, int64_t target) {
   for (double value : x) sum += std::exp(value - largest);
   const double l = std::log(sum) + largest, smooth = c.smoothing;
   Row row;
-  row.loss = l - (1 - smooth) * x[static_cast<size_t>(target)] - smooth * total / vocabulary + c.z_loss * l * l;
+  row.loss =
+      l - (1 - smooth) * x[static_cast<size_t>(target)] - smooth * total / vocabulary + c.z_loss * l * l;
   for (size_t j = 0; j < x.size(); ++j)
     row.gradient.push_back((1 + 2 * c.z_loss * l) * std::exp(x[j] - largest) / sum - smooth / vocabulary -
                            (static_cast<int64_t>(j) == target ? 1 - smooth : 0));
   return row;
 }
-double weight_of(const Case& c, size_t row) { return c.weights.empty() ? 1 : static_cast<double>(c.weights[row]); }
+double weight_of(const Case& c, size_t row) {
+  return c.weights.empty() ? 1 : static_cast<double>(c.weights[row]);
+}
 std::vector<double> row_of(const Buffer& logits, const Case& c, int64_t row) {
   std::vector<double> x;
   for (int64_t j = 0; j < c.vocabulary; ++j) x.push_back(logits.get(row * c.vocabulary + j));
@@ -75,9 +82,10 @@ std::vector<double> row_of(const Buffer& logits, const Case& c, int64_t row) {
 }
 
 void check(const Case& c, uint64_t seed) {
-  SCOPED_TRACE(testing::Message() << c.rows << " rows, vocabulary " << c.vocabulary << ", deviation " << c.deviation
-                                  << ", " << name_of(c.dtype) << ", smoothing " << c.smoothing << ", z-loss "
-                                  << c.z_loss << ", scale " << c.scale << (c.weights.empty() ? "" : ", weighted"));
+  SCOPED_TRACE(testing::Message() << c.rows << " rows, vocabulary " << c.vocabulary << ", deviation "
+                                  << c.deviation << ", " << name_of(c.dtype) << ", smoothing " << c.smoothing
+                                  << ", z-loss " << c.z_loss << ", scale " << c.scale
+                                  << (c.weights.empty() ? "" : ", weighted"));
   Random random(seed);
   const Buffer logits = Buffer::normal(c.dtype, random, c.rows * c.vocabulary, c.deviation);
   const std::vector<int32_t> targets = random_targets(random, c);
@@ -91,12 +99,14 @@ void check(const Case& c, uint64_t seed) {
     for (double value : wanted.gradient) gradient.push_back(ignored ? 0 : value * c.scale * weight);
   }
   const Outcome first = compute(*tables()[0].table, c, logits, targets, true, 1);
-  if (c.vocabulary > 1) {   // With one entry, every loss and gradient is 0 except for the z-loss.
+  if (c.vocabulary > 1) {  // With one entry, every loss and gradient is 0 except for the z-loss.
     EXPECT_LE(relative_error(first.loss, loss), 1e-5);
     EXPECT_LE(relative_error(first.logits.floats(), gradient), tolerance(c.dtype));
   }
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] == ignored_target || (c.vocabulary == 1 && c.z_loss == 0)) { EXPECT_EQ(first.loss[i], 0.0f); }
+    if (targets[i] == ignored_target || (c.vocabulary == 1 && c.z_loss == 0)) {
+      EXPECT_EQ(first.loss[i], 0.0f);
+    }
   for (const NamedTable& named : tables())
     for (int threads : {1, 2, 3, 5}) {
       SCOPED_TRACE(testing::Message() << named.name << " " << threads);
@@ -112,8 +122,10 @@ void check(const Case& c, uint64_t seed) {
 TEST(CrossEntropy, AgreesWithDoublePrecision) {
   uint64_t seed = 1;
   for (DType dtype : all_dtypes) {
-    for (int64_t vocabulary : {1, 2, 15, 16, 17, 63, 64, 65, 257, 1001}) check({19, vocabulary, dtype, 2.0}, seed++);
-    for (int64_t vocabulary : {loss_columns, loss_columns + 17, 3 * loss_columns + 1105}) check({4, vocabulary, dtype, 3.0}, seed++);
+    for (int64_t vocabulary : {1, 2, 15, 16, 17, 63, 64, 65, 257, 1001})
+      check({19, vocabulary, dtype, 2.0}, seed++);
+    for (int64_t vocabulary : {loss_columns, loss_columns + 17, 3 * loss_columns + 1105})
+      check({4, vocabulary, dtype, 3.0}, seed++);
   }
 }
 
@@ -160,21 +172,26 @@ TEST(CrossEntropy, GradientsAreThoseOfFiniteDifferences) {
 TEST(CrossEntropy, RowsMayLieFurtherApart) {
   Random random(14);
   for (DType dtype : all_dtypes)
-    for (const auto& [vocabulary, stride] : {std::pair<int64_t, int64_t>{61, 64}, {61, 67}, {130, 144}, {1, 16}, {64, 64}, {300, 512}}) {
+    for (const auto& [vocabulary, stride] :
+         {std::pair<int64_t, int64_t>{61, 64}, {61, 67}, {130, 144}, {1, 16}, {64, 64}, {300, 512}}) {
       const Case c{9, vocabulary, dtype, 2, 0.1, 1e-3, 1, {1, 0, 1, 2, 1, 1, 0.5f, 1, 1}};
       const Buffer logits = Buffer::normal(dtype, random, c.rows * vocabulary, c.deviation);
       const std::vector<int32_t> targets = random_targets(random, c);
       const StepState state = state_of(c);
       for (const NamedTable& named : tables())
         for (bool gradient : {false, true}) {
-          SCOPED_TRACE(testing::Message() << named.name << ", vocabulary " << vocabulary << ", stride " << stride << ", " << name_of(dtype));
+          SCOPED_TRACE(testing::Message() << named.name << ", vocabulary " << vocabulary << ", stride "
+                                          << stride << ", " << name_of(dtype));
           const Outcome expected = compute(*named.table, c, logits, targets, gradient, 1, &state);
           const Buffer apart = spread(logits, vocabulary, stride, [](int64_t) { return NAN; });
           const Outcome found = compute(*named.table, c, apart, targets, gradient, 2, &state, stride);
           EXPECT_TRUE(same_bits(found.loss, expected.loss));
           EXPECT_TRUE(same_bits(columns_of(found.logits, 0, vocabulary, stride), expected.logits));
           const Buffer past(dtype, c.rows * (stride - vocabulary));
-          if (stride > vocabulary) { EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride), gradient ? past : columns_of(apart, vocabulary, stride, stride))); }
+          if (stride > vocabulary) {
+            EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride),
+                                  gradient ? past : columns_of(apart, vocabulary, stride, stride)));
+          }
         }
     }
 }
@@ -183,17 +200,21 @@ TEST(CrossEntropy, RowsMayLieFurtherApart) {
 TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
   Random random(15);
   for (DType dtype : {DType::bf16, DType::f16})
-    for (const auto& [vocabulary, stride] : {std::pair<int64_t, int64_t>{61, 64}, {256, 256}, {1001, 1008}, {1, 16}, {8, 8}, {33000, 33008}})
+    for (const auto& [vocabulary, stride] :
+         {std::pair<int64_t, int64_t>{61, 64}, {256, 256}, {1001, 1008}, {1, 16}, {8, 8}, {33000, 33008}})
       for (bool plain : {true, false}) {
-        const Case c = plain ? Case{9, vocabulary, dtype, 3} : Case{9, vocabulary, dtype, 3, 0.1, 1e-3, 1, {1, 0, 1, 2, 1, 1, 0.5f, 1, 1}};
-        SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary << ", stride " << stride << ", " << name_of(dtype) << (plain ? "" : ", with all terms"));
+        const Case c = plain ? Case{9, vocabulary, dtype, 3}
+                             : Case{9, vocabulary, dtype, 3, 0.1, 1e-3, 1, {1, 0, 1, 2, 1, 1, 0.5f, 1, 1}};
+        SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary << ", stride " << stride << ", "
+                                        << name_of(dtype) << (plain ? "" : ", with all terms"));
         const Buffer logits = Buffer::normal(dtype, random, c.rows * vocabulary, c.deviation);
         const std::vector<int32_t> targets = random_targets(random, c);
         const StepState state = state_of(c);
         std::vector<double> loss, gradient;
         for (int64_t row = 0; row < c.rows; ++row) {
           const bool ignored = targets[static_cast<size_t>(row)] == ignored_target;
-          const Row wanted = reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[static_cast<size_t>(row)]);
+          const Row wanted =
+              reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[static_cast<size_t>(row)]);
           const double weight = ignored ? 0 : weight_of(c, static_cast<size_t>(row));
           loss.push_back(wanted.loss * weight);
           for (double value : wanted.gradient) gradient.push_back(value * c.scale * weight);
@@ -206,9 +227,14 @@ TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
           EXPECT_TRUE(same_bits(only_loss.logits, apart)) << named.name;
           if (vocabulary > 1) {
             EXPECT_LE(relative_error(found.loss, loss), 1e-5) << named.name;
-            EXPECT_LE(relative_error(columns_of(found.logits, 0, vocabulary, stride).floats(), gradient), tolerance(dtype)) << named.name;
+            EXPECT_LE(relative_error(columns_of(found.logits, 0, vocabulary, stride).floats(), gradient),
+                      tolerance(dtype))
+                << named.name;
           }
-          if (stride > vocabulary) { EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride), Buffer(dtype, c.rows * (stride - vocabulary)))); }
+          if (stride > vocabulary) {
+            EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride),
+                                  Buffer(dtype, c.rows * (stride - vocabulary))));
+          }
         }
       }
 }
@@ -221,7 +247,8 @@ TEST(CrossEntropy, FastOneHidesNoNumberThatIsNotFinite) {
       Buffer logits(DType::bf16, c.rows * c.vocabulary);
       logits.set(300 + 77, odd);
       const StepState state = state_of(c);
-      const Outcome found = compute(*named.table, c, spread(logits, 300, 304, [](int64_t) { return NAN; }), {5, 6, 7}, true, 1, &state, 304, true);
+      const Outcome found = compute(*named.table, c, spread(logits, 300, 304, [](int64_t) { return NAN; }),
+                                    {5, 6, 7}, true, 1, &state, 304, true);
       EXPECT_EQ(std::isfinite(found.loss[1]), odd == -INFINITY) << named.name << " " << odd;
       EXPECT_NEAR(found.loss[0], std::log(300.0), 1e-5);
       EXPECT_NEAR(found.loss[2], std::log(300.0), 1e-5);
@@ -242,7 +269,8 @@ TEST(CrossEntropy, ScaleIsExact) {
         const Outcome outcome = compute(*named.table, scaled, logits, targets, true, 1);
         EXPECT_TRUE(same_bits(outcome.loss, expected.loss));
         for (int64_t i = 0; i < logits.count(); ++i)
-          ASSERT_EQ(outcome.logits.get(i), std::ldexp(expected.logits.get(i), power)) << named.name << " " << power;
+          ASSERT_EQ(outcome.logits.get(i), std::ldexp(expected.logits.get(i), power))
+              << named.name << " " << power;
       }
     }
   }
@@ -342,7 +370,8 @@ TEST(CrossEntropy, RowsOneAtATimeAreTheSameBits) {
     const Outcome single = compute(*tables().back().table, one, Buffer(DType::f32, part),
                                    {targets[static_cast<size_t>(row)]}, true, 1);
     const std::vector<float> gradient = single.logits.floats();
-    EXPECT_TRUE(same_bits(std::span<const float>(gradient), std::span<const float>(gradients.data() + row * 301, 301)));
+    EXPECT_TRUE(same_bits(std::span<const float>(gradient),
+                          std::span<const float>(gradients.data() + row * 301, 301)));
     EXPECT_EQ(single.loss[0], whole.loss[static_cast<size_t>(row)]);
   }
 }
@@ -357,7 +386,8 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
   for (int64_t sample = 0; sample < samples; ++sample) {
     double sum = 0;
     for (int64_t row = sample * rows; row < (sample + 1) * rows; ++row)
-      sum += losses[static_cast<size_t>(row)], wanted_count += targets[static_cast<size_t>(row)] != ignored_target;
+      sum += losses[static_cast<size_t>(row)],
+          wanted_count += targets[static_cast<size_t>(row)] != ignored_target;
     wanted += sum;
   }
   for (const NamedTable& named : tables())
@@ -365,7 +395,8 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
       StepState state = {};
       for (int64_t first = 0; first < samples; first += micro_batch) {
         const int64_t count = std::min(micro_batch, samples - first);
-        const LossSumArgs args = {count, rows, losses.data() + first * rows, targets.data() + first * rows, &state};
+        const LossSumArgs args = {count, rows, losses.data() + first * rows, targets.data() + first * rows,
+                                  &state};
         run(named.table->loss_sum, args, 2, loss_sum_workspace(args, 2));
       }
       EXPECT_EQ(state.loss_sum, wanted);

@@ -5,7 +5,8 @@
 namespace stw::kernels::test::hit_count_test {
 namespace {
 
-uint32_t reference(const std::vector<float>& logits, int64_t classes, int64_t stride, const std::vector<int32_t>& targets) {
+uint32_t reference(const std::vector<float>& logits, int64_t classes, int64_t stride,
+                   const std::vector<int32_t>& targets) {
   uint32_t hits = 0;
   for (size_t row = 0; row < targets.size(); ++row) {
     if (targets[row] == ignored_target) continue;
@@ -21,7 +22,8 @@ uint32_t reference(const std::vector<float>& logits, int64_t classes, int64_t st
   return hits;
 }
 
-uint32_t count(const Table& table, const Buffer& logits, int64_t classes, int64_t stride, const std::vector<int32_t>& targets, uint32_t before, int threads) {
+uint32_t count(const Table& table, const Buffer& logits, int64_t classes, int64_t stride,
+               const std::vector<int32_t>& targets, uint32_t before, int threads) {
   StepState state{};
   state.hits = before;
   Buffer copy = logits;
@@ -35,23 +37,29 @@ uint32_t count(const Table& table, const Buffer& logits, int64_t classes, int64_
 TEST(HitCount, IsTheNumberOfRowsWhoseTargetIsTheFirstOfTheLargest) {
   Random random(5);
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-    for (const auto& [rows, classes, padding] : {std::tuple{1, 2, 0}, {7, 3, 13}, {300, 5, 11}, {1100, 77, 3}, {33, 1000, 8}}) {
+    for (const auto& [rows, classes, padding] :
+         {std::tuple{1, 2, 0}, {7, 3, 13}, {300, 5, 11}, {1100, 77, 3}, {33, 1000, 8}}) {
       const int64_t stride = classes + padding;
       std::vector<float> values;
       for (int64_t i = 0; i < rows * stride; ++i) {
         // Few different numbers, so that many are equal. After the end of a row come larger ones, which must
         // not be read.
         const bool is_past = i % stride >= classes;
-        values.push_back(is_past ? 100.0f : classes <= 5 ? static_cast<float>(random.between(-1, 2)) : static_cast<float>(random.between(-400, 400)) / 16);
+        values.push_back(is_past        ? 100.0f
+                         : classes <= 5 ? static_cast<float>(random.between(-1, 2))
+                                        : static_cast<float>(random.between(-400, 400)) / 16);
       }
       for (int64_t row = 0; row < rows; row += 9)
-        values[static_cast<size_t>(row * stride + random.between(0, classes - 1))] = row % 2 ? NAN : -INFINITY;
+        values[static_cast<size_t>(row * stride + random.between(0, classes - 1))] =
+            row % 2 ? NAN : -INFINITY;
       std::vector<int32_t> targets;
       for (int64_t row = 0; row < rows; ++row) {
         const float* x = values.data() + row * stride;
         const auto best = static_cast<int32_t>(std::max_element(x, x + classes) - x);
         const int64_t kind = random.between(0, 3);
-        targets.push_back(kind == 0 ? ignored_target : kind == 1 ? best : static_cast<int32_t>(random.between(0, classes - 1)));
+        targets.push_back(kind == 0   ? ignored_target
+                          : kind == 1 ? best
+                                      : static_cast<int32_t>(random.between(0, classes - 1)));
       }
       const Buffer logits(dtype, values);
       const uint32_t wanted = reference(logits.floats(), classes, stride, targets);
@@ -60,7 +68,9 @@ TEST(HitCount, IsTheNumberOfRowsWhoseTargetIsTheFirstOfTheLargest) {
         EXPECT_LT(wanted, static_cast<uint32_t>(rows));
       }
       for (const NamedTable& named : tables())
-        for (const int threads : {1, 3}) EXPECT_EQ(count(*named.table, logits, classes, stride, targets, 40, threads), 40 + wanted) << named.name << " " << rows << " x " << classes;
+        for (const int threads : {1, 3})
+          EXPECT_EQ(count(*named.table, logits, classes, stride, targets, 40, threads), 40 + wanted)
+              << named.name << " " << rows << " x " << classes;
     }
 }
 

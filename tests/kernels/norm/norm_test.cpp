@@ -10,19 +10,42 @@ struct Problem {
   DType dtype;
   Buffer x, dy, weight, bias, addend;
   float weight_offset = 0;
-  double factor(size_t i) const { return static_cast<double>(weight.get(static_cast<int64_t>(i))) + static_cast<double>(weight_offset); }
+  double factor(size_t i) const {
+    return static_cast<double>(weight.get(static_cast<int64_t>(i))) + static_cast<double>(weight_offset);
+  }
   int64_t rows() const { return samples * rows_per_sample; }
   NormArgs args() {
-    return {.rows = rows(), .features = features, .rows_per_sample = rows_per_sample, .epsilon = 1e-5f, .rms = rms,
-            .accumulate = false, .weight_dtype = dtype, .weight_offset = weight_offset, .weight = weight.data(),
-            .bias = has_bias ? bias.data() : nullptr, .x = x.matrix(), .y = {}, .dx = {}, .addend = {},
-            .weight_gradient = nullptr, .bias_gradient = nullptr};
+    return {.rows = rows(),
+            .features = features,
+            .rows_per_sample = rows_per_sample,
+            .epsilon = 1e-5f,
+            .rms = rms,
+            .accumulate = false,
+            .weight_dtype = dtype,
+            .weight_offset = weight_offset,
+            .weight = weight.data(),
+            .bias = has_bias ? bias.data() : nullptr,
+            .x = x.matrix(),
+            .y = {},
+            .dx = {},
+            .addend = {},
+            .weight_gradient = nullptr,
+            .bias_gradient = nullptr};
   }
 };
 
 Problem random_problem(Random& random, DType dtype, bool rms, int64_t features) {
-  Problem p{random.between(1, 3), random.between(1, 150), features, rms, !rms && random.between(0, 1) == 1, dtype,
-            {}, {}, {}, {}, {}};
+  Problem p{random.between(1, 3),
+            random.between(1, 150),
+            features,
+            rms,
+            !rms && random.between(0, 1) == 1,
+            dtype,
+            {},
+            {},
+            {},
+            {},
+            {}};
   p.weight_offset = static_cast<float>(p.rows() % 2);
   const std::vector<float> shift = normals(random, p.rows(), 3);
   std::vector<float> x = normals(random, p.rows() * features);
@@ -82,7 +105,8 @@ TEST(Norm, AgreesWithDoubleOnRandomShapes) {
     for (int64_t row = 0; row < p.rows(); ++row) {
       const std::vector<double> h = normalized(p, &x[static_cast<size_t>(row * p.features)]);
       for (int64_t i = 0; i < p.features; ++i)
-        expected.push_back(h[static_cast<size_t>(i)] * p.factor(static_cast<size_t>(i)) + (p.has_bias ? p.bias.get(i) : 0.0f));
+        expected.push_back(h[static_cast<size_t>(i)] * p.factor(static_cast<size_t>(i)) +
+                           (p.has_bias ? p.bias.get(i) : 0.0f));
     }
     EXPECT_LE(relative_error(y.floats(), expected), tolerance(p.dtype)) << p.rows() << " x " << p.features;
   }
@@ -153,10 +177,12 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
       }
       return std::vector<Buffer>{dx, dw, db};
     };
-    const std::vector<Buffer> whole = everywhere([&](const Table& t, int threads) { return gradients(t, threads, 5); });
+    const std::vector<Buffer> whole =
+        everywhere([&](const Table& t, int threads) { return gradients(t, threads, 5); });
     for (int64_t cut = 1; cut < 5; ++cut) {
       const std::vector<Buffer> parts = gradients(*tables().back().table, 2, cut);
-      for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(whole[i], parts[i])) << rows_per_sample << ", cut " << cut;
+      for (size_t i = 0; i < 3; ++i)
+        EXPECT_TRUE(same_bits(whole[i], parts[i])) << rows_per_sample << ", cut " << cut;
     }
   }
 }
@@ -165,8 +191,10 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
 // the same bits.
 TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   Random random(5);
-  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{3, 703, 24}, {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999},
-                                                                           {5, 65, 1100}, {4, 63, 2048}, {4, 33, 2049}, {2, 130, 768}};
+  const struct {
+    int64_t samples, rows_per_sample, features;
+  } shapes[] = {{3, 703, 24},  {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999},
+                {5, 65, 1100}, {4, 63, 2048}, {4, 33, 2049}, {2, 130, 768}};
   for (int round = 0; round < 16; ++round) {
     const auto& shape = shapes[round % 8];
     Problem p = random_problem(random, dtype_of(round), round < 8, shape.features);
@@ -194,18 +222,22 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
 // in both ways in which a GPU takes rows.
 TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
   Random random(6);
-  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{1, 70, 24}, {5, 65, 300}, {2, 515, 96}, {4, 64, 1100}, {3, 130, 2060}};
+  const struct {
+    int64_t samples, rows_per_sample, features;
+  } shapes[] = {{1, 70, 24}, {5, 65, 300}, {2, 515, 96}, {4, 64, 1100}, {3, 130, 2060}};
   for (int round = 0; round < 15; ++round) {
     const auto& shape = shapes[round % 5];
     Problem p = random_problem(random, dtype_of(round), round % 3 == 0, shape.features);
     p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample;
     const bool in_place = round % 2 == 0, accumulate = round % 4 < 2;
     for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
-    const int64_t parts[] = {40, 17, 100}, width = 160;   // Of another op, whose rows are further apart.
+    const int64_t parts[] = {40, 17, 100}, width = 160;  // Of another op, whose rows are further apart.
     Buffer other_dy = Buffer::normal(p.dtype, random, p.rows() * width);
-    const Buffer start = Buffer::normal(DType::f32, random, p.features), start_of_part = Buffer::normal(DType::f32, random, 100);
+    const Buffer start = Buffer::normal(DType::f32, random, p.features),
+                 start_of_part = Buffer::normal(DType::f32, random, 100);
     const auto gradients = [&](const Table& table, int threads, bool together) {
-      Buffer addend = p.addend, dx = addend, dw = start, db = start, of_addend = start, first = start_of_part, last = start_of_part;
+      Buffer addend = p.addend, dx = addend, dw = start, db = start, of_addend = start, first = start_of_part,
+             last = start_of_part;
       LinearArgs a{};
       a.rows = p.rows(), a.rows_per_sample = p.rows_per_sample, a.parts = 1, a.accumulate = accumulate;
       LinearArgs other = a;
@@ -222,14 +254,18 @@ TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
         other.further = &a;
         args.biases = &other;
       } else {
-        for (const LinearArgs& one : {a, other}) run(table.linear_bias_gradient, one, threads, linear_bias_gradient_workspace(one, threads));
+        for (const LinearArgs& one : {a, other})
+          run(table.linear_bias_gradient, one, threads, linear_bias_gradient_workspace(one, threads));
       }
       run(table.norm_gradient, args, threads, norm_gradient_workspace(args, threads));
       return std::vector<Buffer>{dx, dw, db, of_addend, first, last};
     };
-    const std::vector<Buffer> alone = everywhere([&](const Table& t, int threads) { return gradients(t, threads, false); });
-    const std::vector<Buffer> together = everywhere([&](const Table& t, int threads) { return gradients(t, threads, true); });
-    for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(same_bits(alone[i], together[i])) << round << ", " << i;
+    const std::vector<Buffer> alone =
+        everywhere([&](const Table& t, int threads) { return gradients(t, threads, false); });
+    const std::vector<Buffer> together =
+        everywhere([&](const Table& t, int threads) { return gradients(t, threads, true); });
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(same_bits(alone[i], together[i])) << round << ", " << i;
   }
 }
 

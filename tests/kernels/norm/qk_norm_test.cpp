@@ -24,17 +24,39 @@ struct Problem {
     for (Buffer& w : weight) w = Buffer::normal(dtype, random, head_dim);
   }
   float weight_offset() const { return static_cast<float>(rows() % 2); }
-  double factor(int part, size_t i) const { return static_cast<double>(weight[part].get(static_cast<int64_t>(i))) + static_cast<double>(weight_offset()); }
+  double factor(int part, size_t i) const {
+    return static_cast<double>(weight[part].get(static_cast<int64_t>(i))) +
+           static_cast<double>(weight_offset());
+  }
   QkNormArgs args() {
-    return {.rows = rows(), .rows_per_sample = rows_per_sample, .query_heads = query_heads, .kv_heads = kv_heads, .head_dim = head_dim,
-            .epsilon = 1e-5f, .accumulate = false, .weight_dtype = dtype, .weight_offset = weight_offset(), .weight = {weight[0].data(), weight[1].data()},
-            .x = x.matrix(), .y = {}, .dx = {}, .weight_gradient = {nullptr, nullptr}};
+    return {.rows = rows(),
+            .rows_per_sample = rows_per_sample,
+            .query_heads = query_heads,
+            .kv_heads = kv_heads,
+            .head_dim = head_dim,
+            .epsilon = 1e-5f,
+            .accumulate = false,
+            .weight_dtype = dtype,
+            .weight_offset = weight_offset(),
+            .weight = {weight[0].data(), weight[1].data()},
+            .x = x.matrix(),
+            .y = {},
+            .dx = {},
+            .weight_gradient = {nullptr, nullptr}};
   }
 };
 
 Problem random_problem(Random& random, DType dtype, int head_dim) {
   const int kv_heads = static_cast<int>(random.between(1, 3));
-  Problem p{random.between(1, 3), random.between(1, 90), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads, head_dim, dtype, {}, {}, {}};
+  Problem p{random.between(1, 3),
+            random.between(1, 90),
+            kv_heads * static_cast<int>(random.between(1, 3)),
+            kv_heads,
+            head_dim,
+            dtype,
+            {},
+            {},
+            {}};
   p.fill(random);
   return p;
 }
@@ -49,7 +71,7 @@ std::vector<double> normalized(const Problem& p, const double* x) {
 }
 
 std::vector<double> reference_dx(const Problem& p) {
-  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;   // The values.
+  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;  // The values.
   constexpr double step = 1e-5;
   for (size_t at = 0; at < x.size(); ++at) {
     const int part = p.part(static_cast<int64_t>(at));
@@ -72,7 +94,8 @@ std::vector<double> reference_dx(const Problem& p) {
 TEST(QkNorm, AgreesWithDoubleOnRandomShapes) {
   Random random(1);
   for (int round = 0; round < 18; ++round) {
-    Problem p = random_problem(random, dtype_of(round), static_cast<int>(round < 6 ? 64 * (1 + round / 3) : random.between(1, 150)));
+    Problem p = random_problem(random, dtype_of(round),
+                               static_cast<int>(round < 6 ? 64 * (1 + round / 3) : random.between(1, 150)));
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(p.dtype, p.elements()), in_place = p.x;
       QkNormArgs args = p.args();
@@ -87,9 +110,12 @@ TEST(QkNorm, AgreesWithDoubleOnRandomShapes) {
     for (int64_t head = 0; head < p.elements(); head += p.head_dim) {
       if (p.part(head) == 2) continue;
       const std::vector<double> h = normalized(p, &x[static_cast<size_t>(head)]);
-      for (int i = 0; i < p.head_dim; ++i) expected[static_cast<size_t>(head + i)] = h[static_cast<size_t>(i)] * p.factor(p.part(head), static_cast<size_t>(i));
+      for (int i = 0; i < p.head_dim; ++i)
+        expected[static_cast<size_t>(head + i)] =
+            h[static_cast<size_t>(i)] * p.factor(p.part(head), static_cast<size_t>(i));
     }
-    EXPECT_LE(relative_error(out[0].floats(), expected), tolerance(p.dtype)) << p.rows() << " rows, heads of " << p.head_dim;
+    EXPECT_LE(relative_error(out[0].floats(), expected), tolerance(p.dtype))
+        << p.rows() << " rows, heads of " << p.head_dim;
     EXPECT_TRUE(same_bits(out[0], out[1]));
     for (int64_t i = 0; i < p.elements(); ++i) {
       if (p.part(i) < 2) continue;
@@ -101,11 +127,14 @@ TEST(QkNorm, AgreesWithDoubleOnRandomShapes) {
 TEST(QkNormGradient, AgreesWithFiniteDifferences) {
   Random random(2);
   for (int round = 0; round < 12; ++round) {
-    Problem p = random_problem(random, dtype_of(round / 3), static_cast<int>(round % 3 == 0 ? 64 : random.between(2, 40)));
+    Problem p = random_problem(random, dtype_of(round / 3),
+                               static_cast<int>(round % 3 == 0 ? 64 : random.between(2, 40)));
     const bool accumulate = round % 2 == 1;
-    const Buffer start[] = {Buffer::normal(DType::f32, random, p.head_dim), Buffer::normal(DType::f32, random, p.head_dim)};
+    const Buffer start[] = {Buffer::normal(DType::f32, random, p.head_dim),
+                            Buffer::normal(DType::f32, random, p.head_dim)};
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
-      Buffer dx(p.dtype, p.elements()), in_place = p.dy, dw[] = {start[0], start[1]}, again[] = {start[0], start[1]};
+      Buffer dx(p.dtype, p.elements()), in_place = p.dy, dw[] = {start[0], start[1]},
+                                        again[] = {start[0], start[1]};
       QkNormArgs args = p.args();
       args.accumulate = accumulate;
       args.y = p.dy.matrix();
@@ -126,10 +155,13 @@ TEST(QkNormGradient, AgreesWithFiniteDifferences) {
       if (p.part(head) == 2) continue;
       const std::vector<double> h = normalized(p, &x[static_cast<size_t>(head)]);
       std::vector<double>& sum = dw[p.part(head)];
-      for (int i = 0; i < p.head_dim; ++i) sum[static_cast<size_t>(i)] += h[static_cast<size_t>(i)] * p.dy.get(head + i);
+      for (int i = 0; i < p.head_dim; ++i)
+        sum[static_cast<size_t>(i)] += h[static_cast<size_t>(i)] * p.dy.get(head + i);
     }
-    for (int i = 0; i < 2; ++i) EXPECT_LE(relative_error(out[static_cast<size_t>(1 + i)].floats(), dw[i]), 1e-5) << "round " << round;
-    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(out[i], out[3 + i])) << "output " << i << " where dx takes dy's place";
+    for (int i = 0; i < 2; ++i)
+      EXPECT_LE(relative_error(out[static_cast<size_t>(1 + i)].floats(), dw[i]), 1e-5) << "round " << round;
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(same_bits(out[i], out[3 + i])) << "output " << i << " where dx takes dy's place";
   }
 }
 
@@ -141,7 +173,8 @@ TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
     p.fill(random);
     const int64_t width = p.heads() * p.head_dim;
     auto gradients = [&](const Table& table, int threads, int64_t cut) {
-      Buffer dx(DType::f32, p.elements()), dw[] = {Buffer(DType::f32, p.head_dim), Buffer(DType::f32, p.head_dim)};
+      Buffer dx(DType::f32, p.elements()),
+          dw[] = {Buffer(DType::f32, p.head_dim), Buffer(DType::f32, p.head_dim)};
       for (int part = 0; part < 2; ++part) {
         const int64_t first = part == 0 ? 0 : cut * rows_per_sample;
         QkNormArgs args = p.args();
@@ -156,10 +189,12 @@ TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
       }
       return std::vector<Buffer>{dx, dw[0], dw[1]};
     };
-    const std::vector<Buffer> whole = everywhere([&](const Table& t, int threads) { return gradients(t, threads, 4); });
+    const std::vector<Buffer> whole =
+        everywhere([&](const Table& t, int threads) { return gradients(t, threads, 4); });
     for (int64_t cut = 1; cut < 4; ++cut) {
       const std::vector<Buffer> parts = gradients(*tables().back().table, 2, cut);
-      for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(whole[i], parts[i])) << rows_per_sample << ", cut " << cut;
+      for (size_t i = 0; i < 3; ++i)
+        EXPECT_TRUE(same_bits(whole[i], parts[i])) << rows_per_sample << ", cut " << cut;
     }
   }
 }
@@ -168,15 +203,18 @@ TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
 // addresses: the same bits on every device.
 TEST(QkNormGradient, SameBitsForManyRowsAndForLongHeads) {
   Random random(4);
-  const struct { int64_t samples, rows_per_sample; int queries, keys, head_dim; } shapes[] = {
-      {3, 403, 4, 2, 16}, {1, 66, 2, 1, 600}, {2, 65, 3, 3, 129}, {1, 7, 1, 1, 2048}};
+  const struct {
+    int64_t samples, rows_per_sample;
+    int queries, keys, head_dim;
+  } shapes[] = {{3, 403, 4, 2, 16}, {1, 66, 2, 1, 600}, {2, 65, 3, 3, 129}, {1, 7, 1, 1, 2048}};
   for (int round = 0; round < 8; ++round) {
     const auto& s = shapes[round % 4];
     Problem p{s.samples, s.rows_per_sample, s.queries, s.keys, s.head_dim, dtype_of(round), {}, {}, {}};
     p.fill(random);
     if (round == 6) p.dy = Buffer::normal(DType::f32, random, p.elements());
     everywhere([&](const Table& table, int threads) {
-      Buffer y(p.dtype, p.elements()), dx = y, dw[] = {Buffer(DType::f32, p.head_dim), Buffer(DType::f32, p.head_dim)};
+      Buffer y(p.dtype, p.elements()),
+          dx = y, dw[] = {Buffer(DType::f32, p.head_dim), Buffer(DType::f32, p.head_dim)};
       QkNormArgs args = p.args();
       args.y = y.matrix();
       run(table.qk_norm, args, threads, 0);
@@ -208,7 +246,8 @@ TEST(QkNormGradient, WritesOnlyWhatIsWanted) {
     for (size_t wanted = 0; wanted < 3; ++wanted) {
       const std::vector<Buffer> one = gradients(wanted == 0, wanted == 1, wanted == 2);
       for (size_t i = 0; i < 3; ++i)
-        EXPECT_TRUE(same_bits(one[i], i == wanted ? all[i] : none[i])) << entry.name << ", wanted " << wanted << ", output " << i;
+        EXPECT_TRUE(same_bits(one[i], i == wanted ? all[i] : none[i]))
+            << entry.name << ", wanted " << wanted << ", output " << i;
     }
   }
 }

@@ -14,7 +14,8 @@ TEST(GradientRounding, TheJudgeDrawsPhiloxNumbers) {
   };
   expect({{0, 0, 0, 0}}, 0, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});
   expect({{~0u, ~0u, ~0u, ~0u}}, ~uint64_t{0}, {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}});
-  expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822u, {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
+  expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822u,
+         {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
 std::vector<ProductKernels> ways() {
@@ -28,7 +29,8 @@ void expect_plain_bits(Problem& problem, const std::vector<int>& thread_counts) 
   for (const NamedTable& t : tables())
     for (int threads : thread_counts) {
       if (emulated() && threads != thread_counts[0]) continue;
-      EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), expected)) << t.name << ", threads " << threads << ", " << problem.describe();
+      EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), expected))
+          << t.name << ", threads " << threads << ", " << problem.describe();
     }
 }
 
@@ -36,7 +38,8 @@ TEST(GradientRounding, RandomOddShapesHaveTheBitsOfThePlainRule) {
   Random random(1);
   for (int i = 0; i < 60; ++i) {
     Shape shape = {random.between(1, 4), random.between(1, 40), random.between(1, 70), {}};
-    for (int64_t parts = random.between(1, max_parts); parts > 0; --parts) shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
+    for (int64_t parts = random.between(1, max_parts); parts > 0; --parts)
+      shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
     Problem problem = rounded_problem(random, shape, dtype_of(i), random.bits() & 1, random.bits() & 1);
     expect_plain_bits(problem, {1, 3});
   }
@@ -45,7 +48,8 @@ TEST(GradientRounding, RandomOddShapesHaveTheBitsOfThePlainRule) {
 // More than one block along every dimension, and tiles of either size on a GPU.
 TEST(GradientRounding, SeveralBlocksHaveTheBitsOfThePlainRule) {
   Random random(2);
-  const Shape wide = {2, 35, emulated() ? 80 : 600, {emulated() ? 1100 : 401}}, tall = {3, 19, emulated() ? 140 : 270, {emulated() ? 40 : 900, 33}},
+  const Shape wide = {2, 35, emulated() ? 80 : 600, {emulated() ? 1100 : 401}},
+              tall = {3, 19, emulated() ? 140 : 270, {emulated() ? 40 : 900, 33}},
               deep = {2, emulated() ? 150 : 530, 35, {67, 19}};
   for (const Shape& shape : {wide, tall, deep})
     for (bool transposed : {false, true}) {
@@ -64,7 +68,9 @@ TEST(GradientRounding, PartsWithoutGradientsAreLeftAlone) {
       for (int frozen = 0; frozen < 3; ++frozen) {
         const Problem::Gradients found = problem.parameter_gradients(*t.table, 2, {}, frozen);
         for (size_t part = 0; part < 3; ++part)
-          EXPECT_TRUE(same_bits(found.weight[part], static_cast<int>(part) == frozen ? problem.weight_gradient[part] : all.weight[part]));
+          EXPECT_TRUE(same_bits(found.weight[part], static_cast<int>(part) == frozen
+                                                        ? problem.weight_gradient[part]
+                                                        : all.weight[part]));
       }
     }
   }
@@ -77,12 +83,15 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
     for (bool transposed : {false, true})
       for (const ProductKernels products : ways()) {
-        Problem problem = rounded_problem(random, {6, rows_per_sample, 40, {48, 24}}, bf16, transposed, transposed);
+        Problem problem =
+            rounded_problem(random, {6, rows_per_sample, 40, {48, 24}}, bf16, transposed, transposed);
         problem.products = products;
         for (const NamedTable& t : tables()) {
           const Problem::Gradients whole = problem.parameter_gradients(*t.table, 2);
-          for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
-            EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 2, cuts), whole)) << t.name << " " << rows_per_sample;
+          for (const std::vector<int64_t>& cuts :
+               {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
+            EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 2, cuts), whole))
+                << t.name << " " << rows_per_sample;
         }
       }
 }
@@ -93,7 +102,9 @@ TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   for (const ProductKernels products : ways()) {
     Problem problem = rounded_problem(random, {1, 20, 40, {48, 48}}, bf16, false, false);
     problem.products = products;
-    const auto gradient_on = [&](const NamedTable& t) { return problem.parameter_gradients(*t.table, 1).weight[0]; };
+    const auto gradient_on = [&](const NamedTable& t) {
+      return problem.parameter_gradients(*t.table, 1).weight[0];
+    };
     for (const NamedTable& t : tables()) {
       const StepState before = problem.state;
       const Buffer start = gradient_on(t);
@@ -114,8 +125,10 @@ TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
 TEST(GradientRounding, StaysCloseToDoublePrecision) {
   Random random(6);
   for (int round = 0; round < 16; ++round) {
-    Problem p = rounded_problem(random, {random.between(1, 5), random.between(1, 50), 8 * random.between(1, 12), {8 * random.between(1, 12)}},
-                                round % 4 < 2 ? bf16 : f16, round % 2, round % 3 == 0);
+    Problem p = rounded_problem(
+        random,
+        {random.between(1, 5), random.between(1, 50), 8 * random.between(1, 12), {8 * random.between(1, 12)}},
+        round % 4 < 2 ? bf16 : f16, round % 2, round % 3 == 0);
     p.products = ways()[static_cast<size_t>(round) % tensor_kernels().size()];
     for (const NamedTable& t : tables()) {
       const Buffer found = p.parameter_gradients(*t.table, 1).weight[0];
@@ -124,7 +137,8 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
           const int64_t at = p.dw_at(0, feature, i);
           double sum = p.accumulate ? p.weight_gradient[0].get(at) : 0, limit = 0;
           for (int64_t row = 0; row < p.rows; ++row) {
-            sum += static_cast<double>(p.dy.get(row * p.outputs + feature)) * p.x.get(row * p.shape.inputs + i);
+            sum +=
+                static_cast<double>(p.dy.get(row * p.outputs + feature)) * p.x.get(row * p.shape.inputs + i);
             if ((row + 1) % p.shape.rows_per_sample == 0) limit += (std::fabs(sum) + limit) * 0x1p-7 + 1e-5;
           }
           ASSERT_LE(std::fabs(found.get(at) - sum), limit) << t.name << ", " << p.describe();
@@ -144,7 +158,8 @@ TEST(GradientRounding, IsRightInTheMean) {
     p.products = products;
     const double distance = 0x1p-7, share = 1 / 64.0;
     for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, 1);
-    for (int64_t i = 0; i < p.dy.count(); ++i) p.dy.set(i, i / features % rows_per_sample == 1 ? static_cast<float>(distance * share) : 0.0f);
+    for (int64_t i = 0; i < p.dy.count(); ++i)
+      p.dy.set(i, i / features % rows_per_sample == 1 ? static_cast<float>(distance * share) : 0.0f);
     for (int64_t i = 0; i < p.weight_gradient[0].count(); ++i) p.weight_gradient[0].set(i, 1);
     for (const NamedTable& t : tables()) {
       const Buffer found = p.parameter_gradients(*t.table, 2).weight[0];

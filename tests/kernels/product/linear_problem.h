@@ -10,8 +10,13 @@
 
 namespace stw::kernels::test {
 
-struct Types { DType activation, weight, output, addend; };
-struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
+struct Types {
+  DType activation, weight, output, addend;
+};
+struct Shape {
+  int64_t samples, rows_per_sample, inputs;
+  std::vector<int64_t> features;
+};
 
 // The accumulator of an element of a naive result; `end` is called after every part and every sample. This
 // one has chains of fmaf of at most chain_terms terms, whose results are added in order.
@@ -36,11 +41,11 @@ struct Problem {
   bool transposed = false, bias = false, accumulate = false;
   ProductKernels products = ProductKernels::chain;
   bool exact = true;
-  int64_t y_stride = 0;                // Of y and of dy, which is then `dy` spread out; 0: outputs.
+  int64_t y_stride = 0;  // Of y and of dy, which is then `dy` spread out; 0: outputs.
   int64_t rows = 0, outputs = 0;
-  DType gradient_dtype = DType::f32;   // Of weights.
-  StepState state = {};                // For the rounding, if gradients are bf16.
-  Buffer x, dy, addend, residual;      // residual: empty, or added to y.
+  DType gradient_dtype = DType::f32;  // Of weights.
+  StepState state = {};               // For the rounding, if gradients are bf16.
+  Buffer x, dy, addend, residual;     // residual: empty, or added to y.
   std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
 
   Problem(Random& random, Shape s, Types t, bool transposed_, bool bias_, bool accumulate_)
@@ -79,22 +84,27 @@ struct Problem {
     LinearArgs a = {};
     a.rows = rows, a.inputs = shape.inputs, a.rows_per_sample = shape.rows_per_sample;
     a.parts = static_cast<int>(shape.features.size());
-    a.transposed = transposed, a.accumulate = accumulate, a.products = products, a.exact = exact, a.weight_dtype = types.weight;
+    a.transposed = transposed, a.accumulate = accumulate, a.products = products, a.exact = exact,
+    a.weight_dtype = types.weight;
     a.gradient_dtype = gradient_dtype, a.state = gradient_dtype == DType::f32 ? nullptr : &state;
     for (size_t i = 0; i < shape.features.size(); ++i)
-      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i], stream_of(i)};
-    a.y_stride = y_stride > 0 ? y_stride : outputs, a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
+      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i],
+                   stream_of(i)};
+    a.y_stride = y_stride > 0 ? y_stride : outputs, a.x = x_matrix, a.y = y_matrix,
+    a.addend = {nullptr, DType::f32};
     return a;
   }
 
   std::string describe() const {
-    std::string text = "samples " + std::to_string(shape.samples) + " × " + std::to_string(shape.rows_per_sample) +
-                       ", inputs " + std::to_string(shape.inputs) + ", features";
+    std::string text = "samples " + std::to_string(shape.samples) + " × " +
+                       std::to_string(shape.rows_per_sample) + ", inputs " + std::to_string(shape.inputs) +
+                       ", features";
     for (int64_t features : shape.features) text += " " + std::to_string(features);
     for (DType type : {types.activation, types.weight, types.output, types.addend})
       text += std::string(" ") + name_of(type);
     if (residual.count() > 0) text += " residual";
-    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "") + (gradient_dtype == DType::bf16 ? " bf16" : "");
+    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") +
+           (accumulate ? " accumulate" : "") + (gradient_dtype == DType::bf16 ? " bf16" : "");
   }
 
   Buffer forward(const Table& table, int threads) {
@@ -113,7 +123,9 @@ struct Problem {
     run(table.linear_input_gradient, a, threads, linear_input_gradient_workspace(a, threads));
     return dx;
   }
-  struct Gradients { std::vector<Buffer> weight, bias; };
+  struct Gradients {
+    std::vector<Buffer> weight, bias;
+  };
   // `cut`: sorted sample numbers where a new call begins. Parts in `frozen` have no gradients.
   Gradients parameter_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {},
                                 int frozen = -1) {
@@ -173,7 +185,8 @@ struct Problem {
         for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
           Sum sum{0};
           for (int64_t i = 0; i < shape.inputs; ++i)
-            sum.add(xs[static_cast<size_t>(row * shape.inputs + i)], ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
+            sum.add(xs[static_cast<size_t>(row * shape.inputs + i)],
+                    ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
           sum.end();
           y.set(at, bias ? sum.value + biases[part].get(feature) : sum.value);
           if (residual.count() > 0) y.set(at, residual.get(at) + y.get(at));
@@ -210,12 +223,14 @@ struct Problem {
           const int64_t at = dw_at(part, feature, i);
           Sum sum{accumulate ? weight_gradient[part].get(at) : 0};
           for (int64_t row = 0; row < rows; ++row) {
-            sum.add(dys[static_cast<size_t>(row * outputs + first + feature)], xs[static_cast<size_t>(row * shape.inputs + i)]);
+            sum.add(dys[static_cast<size_t>(row * outputs + first + feature)],
+                    xs[static_cast<size_t>(row * shape.inputs + i)]);
             if ((row + 1) % shape.rows_per_sample != 0) continue;
             sum.end();
             const auto sample = static_cast<uint64_t>(row / shape.rows_per_sample);
             if (gradient_dtype == DType::bf16)
-              sum.value = rounded_gradient_of(sum.value, {state.seed, state.step, state.first_sample + sample, stream_of(part)}, at);
+              sum.value = rounded_gradient_of(
+                  sum.value, {state.seed, state.step, state.first_sample + sample, stream_of(part)}, at);
           }
           result.weight[part].set(at, sum.value);
         }
@@ -245,7 +260,8 @@ inline bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
 
 constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
-inline Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias, bool accumulate) {
+inline Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias,
+                              bool accumulate) {
   Problem problem(random, std::move(shape), types, transposed, bias, accumulate);
   problem.products = ProductKernels::tensor;
   return problem;
@@ -258,14 +274,18 @@ inline int64_t extent(Random& random, int64_t largest) {
 }
 inline Problem random_tensor_problem(Random& random, int round) {
   Shape shape = {random.between(1, 3), random.between(1, 50), extent(random, 90), {}};
-  for (int64_t parts = random.between(1, max_parts); parts > 0; --parts) shape.features.push_back(extent(random, round % 2 ? 30 : 90));
+  for (int64_t parts = random.between(1, max_parts); parts > 0; --parts)
+    shape.features.push_back(extent(random, round % 2 ? 30 : 90));
   const DType half = round % 2 ? f16 : bf16;
-  return tensor_problem(random, shape, {half, half, dtype_of(round / 2), dtype_of(round / 6)}, random.bits() & 1, random.bits() & 1, random.bits() & 1);
+  return tensor_problem(random, shape, {half, half, dtype_of(round / 2), dtype_of(round / 6)},
+                        random.bits() & 1, random.bits() & 1, random.bits() & 1);
 }
 
 // Gradients of weights in bf16.
-inline Problem rounded_problem(Random& random, Shape shape, DType activation, bool transposed, bool accumulate) {
-  Problem problem(random, std::move(shape), {activation, DType::f32, DType::f32, DType::f32}, transposed, false, accumulate);
+inline Problem rounded_problem(Random& random, Shape shape, DType activation, bool transposed,
+                               bool accumulate) {
+  Problem problem(random, std::move(shape), {activation, DType::f32, DType::f32, DType::f32}, transposed,
+                  false, accumulate);
   problem.round_gradients(random.bits());
   return problem;
 }

@@ -13,13 +13,15 @@ void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) 
   const Problem::Gradients gradients = problem.naive_parameter_gradients();
   for (const NamedTable& t : tables())
     for (int threads : thread_counts) {
-      if (emulated() && threads != thread_counts[0]) continue;   // The device does not use these threads.
+      if (emulated() && threads != thread_counts[0]) continue;  // The device does not use these threads.
       SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads) + ", " + problem.describe());
       EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y)) << "y";
       EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::none), dx)) << "dx";
-      EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::other), dx_added)) << "dx + addend";
+      EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::other), dx_added))
+          << "dx + addend";
       if (problem.types.addend == problem.types.output) {
-        EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::in_place), dx_added)) << "dx in place";
+        EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::in_place), dx_added))
+            << "dx in place";
       }
       EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), gradients)) << "parameters";
     }
@@ -31,7 +33,8 @@ TEST(Linear, RandomOddShapesHaveTheBitsOfNaiveChains) {
     Shape shape = {random.between(1, 3), random.between(1, 23), random.between(1, 70), {}};
     for (int64_t parts = random.between(1, max_parts); parts > 0; --parts)
       shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
-    Problem problem(random, shape, {dtype_of(i), dtype_of(i / 3), dtype_of(i / 9), dtype_of(random.between(0, 2))},
+    Problem problem(random, shape,
+                    {dtype_of(i), dtype_of(i / 3), dtype_of(i / 9), dtype_of(random.between(0, 2))},
                     random.bits() & 1, random.bits() & 1, random.bits() & 1);
     if (shape.features.size() == 1) problem.add_residual(random);
     expect_naive_bits(problem, {1, 3});
@@ -56,7 +59,8 @@ TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
 TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
   Random random(3);
   // On the emulated machine: enough for tiles of either size.
-  const Shape wide = {2, 35, emulated() ? 80 : 300, {1100}}, tall = {3, 131, emulated() ? 140 : 270, {40, 33}},
+  const Shape wide = {2, 35, emulated() ? 80 : 300, {1100}},
+              tall = {3, 131, emulated() ? 140 : 270, {40, 33}},
               deep = {2, emulated() ? 60 : 150, 35, {emulated() ? 230 : 530, 19}};
   for (const Shape& shape : {wide, tall, deep})
     for (bool transposed : {false, true}) {
@@ -84,7 +88,8 @@ TEST(Linear, SeveralChainsHaveTheBitsOfNaiveOnes) {
   for (int64_t rows_per_sample : {1, 3, 64, 100, 255, 256, 257, 300, 512, 640}) {
     if (emulated() && round % 3 == 2) continue;
     const int64_t samples = rows_per_sample < 300 ? 5 : 2, features = round % 2 ? 37 : 13;
-    expect({samples, rows_per_sample, 21, {features, 3}}, round % 2, round % 3 == 1 ? Types{bf16, f32, f32, bf16} : Types{f32, f32, f32, f32});
+    expect({samples, rows_per_sample, 21, {features, 3}}, round % 2,
+           round % 3 == 1 ? Types{bf16, f32, f32, bf16} : Types{f32, f32, f32, f32});
     ++round;
   }
   // Few rows of dW, which are read in another order.
@@ -103,12 +108,17 @@ TEST(Linear, CutsBetweenChainsGiveTheSameWeightGradients) {
   for (int64_t rows_per_sample : {300, 512, 700}) {
     if (emulated() && rows_per_sample == 700) continue;
     for (bool transposed : {false, true}) {
-      Problem problem(random, {2, rows_per_sample, 18, {21}}, {f32, f32, f32, f32}, transposed, false, !transposed);
+      Problem problem(random, {2, rows_per_sample, 18, {21}}, {f32, f32, f32, f32}, transposed, false,
+                      !transposed);
       for (const NamedTable& t : tables()) {
         const Buffer whole = problem.weight_gradients_in(*t.table, {});
         EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {chain_terms}), whole)) << t.name;
-        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {chain_terms, rows_per_sample, rows_per_sample + chain_terms}), whole)) << t.name;
-        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {rows_per_sample + chain_terms}), whole)) << t.name;
+        EXPECT_TRUE(same_bits(problem.weight_gradients_in(
+                                  *t.table, {chain_terms, rows_per_sample, rows_per_sample + chain_terms}),
+                              whole))
+            << t.name;
+        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {rows_per_sample + chain_terms}), whole))
+            << t.name;
       }
     }
   }
@@ -137,13 +147,15 @@ TEST(Linear, CutsBetweenSamplesGiveTheSameParameterGradients) {
   Random random(5);
   for (int64_t rows_per_sample : {1, 16, 70, 130})
     for (bool transposed : {false, true}) {
-      Problem problem(random, {6, rows_per_sample, 37, {50, 19}}, {bf16, f32, f32, f32}, transposed, true, false);
+      Problem problem(random, {6, rows_per_sample, 37, {50, 19}}, {bf16, f32, f32, f32}, transposed, true,
+                      false);
       for (const NamedTable& t : tables()) {
         const Problem::Gradients whole = problem.parameter_gradients(*t.table, 2);
         for (const std::vector<int64_t>& cuts :
              {std::vector<int64_t>{1}, std::vector<int64_t>{5}, std::vector<int64_t>{2, 4},
               std::vector<int64_t>{1, 2, 3, 4, 5}})
-          EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 2, cuts), whole)) << t.name << " " << rows_per_sample;
+          EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 2, cuts), whole))
+              << t.name << " " << rows_per_sample;
       }
     }
 }
@@ -157,7 +169,8 @@ TEST(Linear, TheNumberOfRowsDoesNotChangeTheForwardBits) {
       for (int64_t rows : {1, 2, 3, 4, 5, 7, 8, 13, 49})
         for (int64_t first : {int64_t{0}, 50 - rows}) {
           Buffer y(f32, rows * problem.outputs);
-          LinearArgs a = problem.args({static_cast<char*>(problem.x.data()) + first * 300 * 4, f32}, y.matrix());
+          LinearArgs a =
+              problem.args({static_cast<char*>(problem.x.data()) + first * 300 * 4, f32}, y.matrix());
           a.rows = a.rows_per_sample = rows;
           run(t.table->linear, a, 2, linear_workspace(a, 2));
           const auto* expected = whole.bytes().data() + first * problem.outputs * 4;
@@ -176,8 +189,10 @@ TEST(Linear, PartsWithoutGradientsAreLeftAlone) {
       const Problem::Gradients found = problem.parameter_gradients(*t.table, 2, {}, frozen);
       for (int i = 0; i < 3; ++i) {
         const auto part = static_cast<size_t>(i);
-        EXPECT_TRUE(same_bits(found.weight[part], i == frozen ? problem.weight_gradient[part] : expected.weight[part]));
-        EXPECT_TRUE(same_bits(found.bias[part], i == frozen ? problem.bias_gradient[part] : expected.bias[part]));
+        EXPECT_TRUE(same_bits(found.weight[part],
+                              i == frozen ? problem.weight_gradient[part] : expected.weight[part]));
+        EXPECT_TRUE(
+            same_bits(found.bias[part], i == frozen ? problem.bias_gradient[part] : expected.bias[part]));
       }
     }
 }
@@ -226,11 +241,14 @@ TEST(Linear, GradientsAreThoseOfFiniteDifferences) {
     const auto value_of = [&] { return loss(p, x, w, b); };
     const std::vector<double> dx = differences(x, value_of);
     for (const NamedTable& t : tables()) {
-      EXPECT_LT(relative_error(p.input_gradient(*t.table, 1, Problem::Addend::none).floats(), dx), 1e-6) << t.name;
+      EXPECT_LT(relative_error(p.input_gradient(*t.table, 1, Problem::Addend::none).floats(), dx), 1e-6)
+          << t.name;
       const Problem::Gradients gradients = p.parameter_gradients(*t.table, 1);
       for (size_t part = 0; part < 2; ++part) {
-        EXPECT_LT(relative_error(gradients.weight[part].floats(), differences(w[part], value_of)), 1e-6) << t.name;
-        EXPECT_LT(relative_error(gradients.bias[part].floats(), differences(b[part], value_of)), 1e-6) << t.name;
+        EXPECT_LT(relative_error(gradients.weight[part].floats(), differences(w[part], value_of)), 1e-6)
+            << t.name;
+        EXPECT_LT(relative_error(gradients.bias[part].floats(), differences(b[part], value_of)), 1e-6)
+            << t.name;
       }
     }
   }
@@ -244,7 +262,8 @@ TEST(Linear, LongChainsStayCloseToDoublePrecision) {
     for (int64_t f = 0; f < 17; ++f) {
       db[static_cast<size_t>(f)] += p.dy.get(row * 17 + f);
       for (int64_t i = 0; i < 33; ++i)
-        dw[static_cast<size_t>(f * 33 + i)] += static_cast<double>(p.dy.get(row * 17 + f)) * p.x.get(row * 33 + i);
+        dw[static_cast<size_t>(f * 33 + i)] +=
+            static_cast<double>(p.dy.get(row * 17 + f)) * p.x.get(row * 33 + i);
     }
   Problem q(random, {1, 9, 3000, {40}}, {f32, f32, f32, f32}, false, true, false);
   std::vector<double> y(9 * 40);
@@ -266,7 +285,8 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
   Random random(12);
   for (DType dtype : all_dtypes)
     for (bool transposed : {false, true})
-      for (const std::vector<int64_t>& features : {std::vector<int64_t>{61}, std::vector<int64_t>{130}, std::vector<int64_t>{20, 9}}) {
+      for (const std::vector<int64_t>& features :
+           {std::vector<int64_t>{61}, std::vector<int64_t>{130}, std::vector<int64_t>{20, 9}}) {
         Problem p(random, {2, 37, 40, features}, {dtype, dtype, dtype, dtype}, transposed, true, true);
         const int64_t stride = (p.outputs + 15) / 16 * 16, padded = (p.outputs + 7) / 8 * 8;
         const auto gap = [&](int64_t column) { return column < padded ? 0.0f : NAN; };
@@ -282,7 +302,8 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
           const LinearArgs a = apart.args(apart.x.matrix(), y_apart.matrix());
           run(t.table->linear, a, 2, linear_workspace(a, 2));
           EXPECT_TRUE(same_bits(columns_of(y_apart, 0, p.outputs, stride), y));
-          for (float value : columns_of(y_apart, p.outputs, stride, stride).floats()) ASSERT_EQ(value, 7) << "written behind a row";
+          for (float value : columns_of(y_apart, p.outputs, stride, stride).floats())
+            ASSERT_EQ(value, 7) << "written behind a row";
           EXPECT_TRUE(same_bits(apart.input_gradient(*t.table, 2, Problem::Addend::other), dx));
           EXPECT_TRUE(same(apart.parameter_gradients(*t.table, 2), gradients));
         }
@@ -294,7 +315,8 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
 TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
   Random random(13);
   for (const DType dtype : all_dtypes)
-    for (const Problem::Addend kind : {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
+    for (const Problem::Addend kind :
+         {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
       // Features of the second part: pieces of one part begin where a chain does.
       const int64_t late = chain_terms + 48;
       Problem p(random, {2, 37, 96, {48, late}}, {dtype, dtype, dtype, dtype}, false, false, false);
@@ -307,18 +329,22 @@ TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
           std::vector<Buffer> weights;
           for (const Buffer& w : p.weight) weights.push_back(columns_of(w, first, first + width, 96));
           LinearArgs a = p.args({static_cast<char*>(columns.data()) + first * bytes, dtype}, p.dy.matrix());
-          if (kind == Problem::Addend::other) a.addend = {static_cast<char*>(p.addend.data()) + first * bytes, dtype};
+          if (kind == Problem::Addend::other)
+            a.addend = {static_cast<char*>(p.addend.data()) + first * bytes, dtype};
           if (kind == Problem::Addend::in_place) a.addend = {a.x.data, dtype};
           a.inputs = width, a.x_stride = 96;
           for (int i = 0; i < a.parts; ++i) a.part[i].weight = weights[static_cast<size_t>(i)].data();
           run(t.table->linear_input_gradient, a, 2, linear_input_gradient_workspace(a, 2));
         }
         EXPECT_TRUE(same_bits(columns, whole));
-        Buffer sums(DType::f32, p.rows * 96), turns = kind == Problem::Addend::in_place ? p.addend : Buffer(dtype, p.rows * 96);
+        Buffer sums(DType::f32, p.rows * 96),
+            turns = kind == Problem::Addend::in_place ? p.addend : Buffer(dtype, p.rows * 96);
         int64_t at = 0;
-        for (const auto& [part, first, width] : {std::tuple<size_t, int64_t, int64_t>{0, 0, 48}, {1, 0, chain_terms}, {1, chain_terms, 48}}) {
+        for (const auto& [part, first, width] :
+             {std::tuple<size_t, int64_t, int64_t>{0, 0, 48}, {1, 0, chain_terms}, {1, chain_terms, 48}}) {
           const bool last = at + width == p.outputs;
-          LinearArgs a = p.args(last ? turns.matrix() : sums.matrix(), {static_cast<char*>(p.dy.data()) + at * bytes, dtype});
+          LinearArgs a = p.args(last ? turns.matrix() : sums.matrix(),
+                                {static_cast<char*>(p.dy.data()) + at * bytes, dtype});
           a.parts = 1, a.part[0] = a.part[part], a.part[0].features = width;
           a.part[0].weight = static_cast<char*>(p.weight[part].data()) + first * 96 * bytes;
           if (at > 0) a.addend = sums.const_matrix();
@@ -345,7 +371,8 @@ TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
       for (const auto& [first, width] : {std::pair<int64_t, int64_t>{0, 64}, {64, 48}}) {
         LinearArgs a = p.args(p.x.matrix(), {static_cast<char*>(apart.data()) + first * bytes, dtype});
         a.residual = {static_cast<char*>(p.residual.data()) + first * bytes, dtype};
-        a.part[0].weight = static_cast<char*>(p.weight[0].data()) + first * 40 * bytes, a.part[0].bias = static_cast<char*>(p.biases[0].data()) + first * bytes;
+        a.part[0].weight = static_cast<char*>(p.weight[0].data()) + first * 40 * bytes,
+        a.part[0].bias = static_cast<char*>(p.biases[0].data()) + first * bytes;
         a.part[0].features = width;
         run(t.table->linear, a, 2, linear_workspace(a, 2));
       }

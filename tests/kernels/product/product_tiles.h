@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/developer.h"
 #include "kernels/contract/kernels.h"
+#include "kernels/cuda/developer.h"
 
 namespace stw::kernels::test {
 
@@ -20,7 +20,9 @@ class SwitchesOfScope {
   cuda::DeveloperSwitches before_;
 };
 
-struct TilesTried { std::vector<std::string> computed, refused; };
+struct TilesTried {
+  std::vector<std::string> computed, refused;
+};
 
 // Calls begin(name), launch() and end(name) for each tile in turn. begin() poisons the output and end()
 // checks it; end() is omitted if the tile does not support the product. All products of a launch() are of the

@@ -1,8 +1,8 @@
 // Every tile of the tensor-core products, forced. The device decides which tile a product gets, so a test
 // that forces no tile sees only some of them. All tiles of a kind of kernels give the same bits, on which the
 // contracts rely, and numbers close to fp64's.
-#include "tests/kernels/harness.h"
 #include "tests/kernels/product/product_tiles.h"
+#include "tests/kernels/harness.h"
 
 namespace stw::kernels::test::product_tiles_test {
 namespace {
@@ -22,7 +22,8 @@ Buffer uniform(DType dtype, Random& random, int64_t count) {
 }
 
 enum class Output { forward, input_gradient, weight_gradient, rounded_weight_gradient };
-constexpr Output outputs[] = {Output::forward, Output::input_gradient, Output::weight_gradient, Output::rounded_weight_gradient};
+constexpr Output outputs[] = {Output::forward, Output::input_gradient, Output::weight_gradient,
+                              Output::rounded_weight_gradient};
 constexpr const char* names[] = {"y", "dx", "dW", "dW in bf16"};
 
 // A linear op of one part.
@@ -30,21 +31,29 @@ struct Linear {
   int64_t rows, rows_per_sample, inputs, features;
   DType half;
   bool transposed;
-  DType of_rows = half;   // Of x and dy.
+  DType of_rows = half;  // Of x and dy.
   StepState state = {};
-  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};   // start: of dW.
+  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};  // start: of dW.
 
   void fill(Random& random) {
-    x = uniform(half, random, rows * inputs), weight = uniform(half, random, features * inputs), dy = uniform(half, random, rows * features);
+    x = uniform(half, random, rows * inputs), weight = uniform(half, random, features * inputs),
+    dy = uniform(half, random, rows * features);
     bias = uniform(half, random, features), start = uniform(f32, random, features * inputs);
   }
-  DType dtype_of(Output o) const { return o == Output::weight_gradient ? f32 : o == Output::rounded_weight_gradient ? bf16 : of_rows; }
-  int64_t count_of(Output o) const { return o == Output::forward ? rows * features : o == Output::input_gradient ? rows * inputs : features * inputs; }
+  DType dtype_of(Output o) const {
+    return o == Output::weight_gradient ? f32 : o == Output::rounded_weight_gradient ? bf16 : of_rows;
+  }
+  int64_t count_of(Output o) const {
+    return o == Output::forward          ? rows * features
+           : o == Output::input_gradient ? rows * inputs
+                                         : features * inputs;
+  }
 
   void compute(Output o, ProductKernels products, Buffer& to) {
     const Table& table = *cuda_table();
     LinearArgs a = {};
-    a.rows = rows, a.inputs = inputs, a.rows_per_sample = rows_per_sample, a.parts = 1, a.transposed = transposed, a.products = products, a.exact = true;
+    a.rows = rows, a.inputs = inputs, a.rows_per_sample = rows_per_sample, a.parts = 1,
+    a.transposed = transposed, a.products = products, a.exact = true;
     a.weight_dtype = half, a.gradient_dtype = f32, a.y_stride = features, a.addend = {nullptr, f32};
     a.part[0] = {weight.data(), bias.data(), nullptr, nullptr, features};
     a.x = o == Output::input_gradient ? to.matrix() : x.matrix();
@@ -60,11 +69,16 @@ struct Linear {
   }
 
   // An element in fp64, and the sum of the magnitudes of its terms.
-  struct Exact { double sum, size; };
+  struct Exact {
+    double sum, size;
+  };
   Exact exact(Output o, int64_t at) const {
     Exact e = {0, 0};
     const auto add = [&](double term) { e.sum += term, e.size += std::fabs(term); };
-    const auto w = [&](int64_t feature, int64_t input) { return static_cast<double>(weight.get(transposed ? input * features + feature : feature * inputs + input)); };
+    const auto w = [&](int64_t feature, int64_t input) {
+      return static_cast<double>(
+          weight.get(transposed ? input * features + feature : feature * inputs + input));
+    };
     if (o == Output::forward) {
       const int64_t row = at / features, feature = at % features;
       for (int64_t k = 0; k < inputs; ++k) add(x.get(row * inputs + k) * w(feature, k));
@@ -73,8 +87,10 @@ struct Linear {
       const int64_t row = at / inputs, input = at % inputs;
       for (int64_t k = 0; k < features; ++k) add(dy.get(row * features + k) * w(k, input));
     } else {
-      const int64_t feature = transposed ? at % features : at / inputs, input = transposed ? at / features : at % inputs;
-      for (int64_t k = 0; k < rows; ++k) add(static_cast<double>(dy.get(k * features + feature)) * x.get(k * inputs + input));
+      const int64_t feature = transposed ? at % features : at / inputs,
+                    input = transposed ? at / features : at % inputs;
+      for (int64_t k = 0; k < rows; ++k)
+        add(static_cast<double>(dy.get(k * features + feature)) * x.get(k * inputs + input));
       if (o == Output::weight_gradient) add(start.get(at));
     }
     return e;
@@ -83,14 +99,21 @@ struct Linear {
 
 // The tolerance, relative to the sum of magnitudes: some units of fp32, or the rounding to 16 bits (once a
 // sample, up or down).
-double limit_of(Output o, DType dtype) { return o == Output::rounded_weight_gradient ? 0x1p-6 : dtype == f32 ? 0x1p-18 : dtype == bf16 ? 0x1p-8 : 0x1p-11; }
+double limit_of(Output o, DType dtype) {
+  return o == Output::rounded_weight_gradient ? 0x1p-6
+         : dtype == f32                       ? 0x1p-18
+         : dtype == bf16                      ? 0x1p-8
+                                              : 0x1p-11;
+}
 
 void expect_tiles_alike(Linear& p, Random& random) {
   p.fill(random);
   for (const ProductKernels products : tensor_kernels())
     for (const Output o : outputs) {
-      SCOPED_TRACE(std::string(products == ProductKernels::tensor ? "mma " : "wgmma ") + names[static_cast<int>(o)] + ", rows " + std::to_string(p.rows) + ", inputs " +
-                   std::to_string(p.inputs) + ", features " + std::to_string(p.features) + (p.transposed ? ", transposed" : ""));
+      SCOPED_TRACE(std::string(products == ProductKernels::tensor ? "mma " : "wgmma ") +
+                   names[static_cast<int>(o)] + ", rows " + std::to_string(p.rows) + ", inputs " +
+                   std::to_string(p.inputs) + ", features " + std::to_string(p.features) +
+                   (p.transposed ? ", transposed" : ""));
       Buffer first, found;
       const auto try_tiles = [&](int stages) {
         const SwitchesOfScope scope;
@@ -122,9 +145,16 @@ void expect_tiles_alike(Linear& p, Random& random) {
 // that end within a slice.
 TEST(ProductTiles, AllGiveTheSameBits) {
   Random random(21);
-  struct Extents { int64_t rows, rows_per_sample, inputs, features; };
-  const std::vector<Extents> shapes = emulated() ? std::vector<Extents>{{140, 70, 136, 264}, {300, 300, 72, 200}, {128, 128, 256, 384}}
-                                                 : std::vector<Extents>{{4096, 1024, 768, 2304}, {4096, 1024, 768, 768}, {4096, 1024, 768, 3072}, {4096, 1024, 3072, 768}, {700, 350, 392, 1096}};
+  struct Extents {
+    int64_t rows, rows_per_sample, inputs, features;
+  };
+  const std::vector<Extents> shapes =
+      emulated() ? std::vector<Extents>{{140, 70, 136, 264}, {300, 300, 72, 200}, {128, 128, 256, 384}}
+                 : std::vector<Extents>{{4096, 1024, 768, 2304},
+                                        {4096, 1024, 768, 768},
+                                        {4096, 1024, 768, 3072},
+                                        {4096, 1024, 3072, 768},
+                                        {700, 350, 392, 1096}};
   for (const Extents& e : shapes)
     for (bool transposed : {false, true}) {
       Linear p = {e.rows, e.rows_per_sample, e.inputs, e.features, transposed ? f16 : bf16, transposed};

@@ -8,7 +8,10 @@ namespace {
 
 using Addend = Problem::Addend;
 
-struct Doubles { std::vector<double> y, dx, dx_added; std::vector<std::vector<double>> dw, db; };
+struct Doubles {
+  std::vector<double> y, dx, dx_added;
+  std::vector<std::vector<double>> dw, db;
+};
 Doubles in_double(const Problem& p) {
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
   const int64_t inputs = p.shape.inputs;
@@ -17,8 +20,9 @@ Doubles in_double(const Problem& p) {
   r.dx.resize(size(p.rows * inputs));
   int64_t first = 0;
   for (size_t part = 0; part < p.weight.size(); first += p.shape.features[part++]) {
-    std::vector<double>& dw = r.dw.emplace_back(), &db = r.db.emplace_back();
-    for (int64_t i = 0; i < p.weight_gradient[part].count(); ++i) dw.push_back(p.accumulate ? p.weight_gradient[part].get(i) : 0);
+    std::vector<double>&dw = r.dw.emplace_back(), &db = r.db.emplace_back();
+    for (int64_t i = 0; i < p.weight_gradient[part].count(); ++i)
+      dw.push_back(p.accumulate ? p.weight_gradient[part].get(i) : 0);
     for (int64_t feature = 0; feature < p.shape.features[part]; ++feature) {
       db.push_back(p.accumulate ? p.bias_gradient[part].get(feature) : 0);
       for (int64_t row = 0; row < p.rows; ++row) {
@@ -53,9 +57,12 @@ void expect_close(Problem& problem) {
     SCOPED_TRACE(std::string(t.name) + ", " + problem.describe());
     EXPECT_LT(relative_error(problem.forward(*t.table, 1).floats(), expected.y), limit);
     EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx), limit);
-    EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::other).floats(), expected.dx_added), limit);
+    EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::other).floats(), expected.dx_added),
+              limit);
     if (problem.types.addend == problem.types.output) {
-      EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::in_place).floats(), expected.dx_added), limit);
+      EXPECT_LT(
+          relative_error(problem.input_gradient(*t.table, 1, Addend::in_place).floats(), expected.dx_added),
+          limit);
     }
     const Problem::Gradients gradients = problem.parameter_gradients(*t.table, 1);
     for (size_t part = 0; part < problem.weight.size(); ++part) {
@@ -82,7 +89,8 @@ TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
   Random random(12);
   for (int round = 0; round < 4; ++round) {
     const DType half = round % 2 ? f16 : bf16, sum = round == 2 ? f32 : half;
-    Problem problem = tensor_problem(random, {1, 133, 136, {264}}, {half, half, sum, sum}, round < 2, true, true);
+    Problem problem =
+        tensor_problem(random, {1, 133, 136, {264}}, {half, half, sum, sum}, round < 2, true, true);
     if (round != 1) problem.add_residual(random);
     for (const ProductKernels products : tensor_kernels()) {
       problem.products = products;
@@ -96,8 +104,11 @@ TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(5);
   for (int round = 0; product_library() && round < 48; ++round) {
     Problem problem = random_tensor_problem(random, round);
-    const DType factors = dtype_of(round), sum = round % 8 < 3 ? factors : round % 8 < 6 ? f32 : dtype_of(round / 3);
-    problem = Problem(random, problem.shape, {factors, round % 5 ? factors : dtype_of(round / 5), sum, sum}, problem.transposed, problem.bias, problem.accumulate);
+    const DType factors = dtype_of(round), sum = round % 8 < 3   ? factors
+                                                 : round % 8 < 6 ? f32
+                                                                 : dtype_of(round / 3);
+    problem = Problem(random, problem.shape, {factors, round % 5 ? factors : dtype_of(round / 5), sum, sum},
+                      problem.transposed, problem.bias, problem.accumulate);
     problem.products = ProductKernels::library;
     problem.exact = round % 2;
     if (problem.shape.features.size() == 1) problem.add_residual(random);
@@ -110,13 +121,16 @@ TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
   Random random(2);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
     for (bool transposed : {false, true}) {
-      Problem problem = tensor_problem(random, {6, rows_per_sample, 40, {48, 24}}, {bf16, bf16, f32, f32}, transposed, true, transposed);
+      Problem problem = tensor_problem(random, {6, rows_per_sample, 40, {48, 24}}, {bf16, bf16, f32, f32},
+                                       transposed, true, transposed);
       for (const ProductKernels products : ways()) {
         problem.products = products;
         for (const NamedTable& t : tables()) {
           const Problem::Gradients whole = problem.parameter_gradients(*t.table, 1);
-          for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
-            EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 1, cuts), whole)) << t.name << " " << rows_per_sample;
+          for (const std::vector<int64_t>& cuts :
+               {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
+            EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 1, cuts), whole))
+                << t.name << " " << rows_per_sample;
         }
       }
     }
@@ -145,7 +159,8 @@ TEST(TensorProduct, CutsBetweenChainsGiveTheSameWeightGradients) {
   constexpr int64_t samples = 4;
   for (int64_t rows_per_sample : {5, 70, 256, 300, 513, 530})
     for (int round = 0; round < (rows_per_sample < 256 ? 2 : 4); ++round) {
-      Problem problem = tensor_problem(random, {samples, rows_per_sample, 40, {72}}, {bf16, bf16, f32, f32}, round % 2, false, round % 3);
+      Problem problem = tensor_problem(random, {samples, rows_per_sample, 40, {72}}, {bf16, bf16, f32, f32},
+                                       round % 2, false, round % 3);
       for (const ProductKernels products : tensor_kernels()) {
         problem.products = products;
         for (const NamedTable& t : tables()) expect_cuts_between_chains(problem, *t.table, t.name, random);
@@ -163,14 +178,22 @@ void expect_rows_alone(Problem& problem) {
     for (int64_t some : {1, 7, 16, 65, 129})
       for (int64_t first : {int64_t{0}, int64_t{3}, problem.rows - some}) {
         Buffer y_some(sum, some * problem.outputs), dx_some(sum, some * inputs);
-        LinearArgs a = problem.args({static_cast<char*>(problem.x.data()) + first * inputs * size(factors), factors}, y_some.matrix());
+        LinearArgs a =
+            problem.args({static_cast<char*>(problem.x.data()) + first * inputs * size(factors), factors},
+                         y_some.matrix());
         a.rows = a.rows_per_sample = some;
         run(t.table->linear, a, 1, linear_workspace(a, 1));
-        EXPECT_EQ(std::memcmp(y_some.data(), y.bytes().data() + first * problem.outputs * size(sum), y_some.bytes().size()), 0) << t.name << " rows " << some;
+        EXPECT_EQ(std::memcmp(y_some.data(), y.bytes().data() + first * problem.outputs * size(sum),
+                              y_some.bytes().size()),
+                  0)
+            << t.name << " rows " << some;
         a.x = dx_some.matrix();
         a.y = {static_cast<char*>(problem.dy.data()) + first * problem.outputs * size(factors), factors};
         run(t.table->linear_input_gradient, a, 1, linear_input_gradient_workspace(a, 1));
-        EXPECT_EQ(std::memcmp(dx_some.data(), dx.bytes().data() + first * inputs * size(sum), dx_some.bytes().size()), 0) << t.name << " rows " << some;
+        EXPECT_EQ(std::memcmp(dx_some.data(), dx.bytes().data() + first * inputs * size(sum),
+                              dx_some.bytes().size()),
+                  0)
+            << t.name << " rows " << some;
       }
   }
 }
@@ -179,14 +202,16 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   Random random(3);
   constexpr int64_t rows = 150, inputs = 72;
   for (bool transposed : {false, true}) {
-    Problem problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {f16, f16, bf16, bf16}, transposed, true, false);
+    Problem problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {f16, f16, bf16, bf16},
+                                     transposed, true, false);
     for (const ProductKernels products : tensor_kernels()) {
       problem.products = products;
       expect_rows_alone(problem);
     }
     if (!product_library()) continue;
     for (const DType sum : {bf16, f32}) {
-      problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {bf16, bf16, sum, sum}, transposed, sum == bf16, false);
+      problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {bf16, bf16, sum, sum}, transposed,
+                               sum == bf16, false);
       problem.products = ProductKernels::library;
       expect_rows_alone(problem);
     }
@@ -198,7 +223,8 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
 TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
   Random random(8);
   constexpr int64_t inputs = 768, features = 3072, some = 64;
-  Problem problem = tensor_problem(random, {2, 19, inputs, {features}}, {bf16, bf16, f32, f32}, false, false, true);
+  Problem problem =
+      tensor_problem(random, {2, 19, inputs, {features}}, {bf16, bf16, f32, f32}, false, false, true);
   for (const ProductKernels products : tensor_kernels()) {
     problem.products = products;
     for (const NamedTable& t : tables()) {
@@ -207,10 +233,12 @@ TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
         Buffer alone(f32, some * inputs);
         const size_t at = static_cast<size_t>(first * inputs) * sizeof(float);
         std::memcpy(alone.data(), problem.weight_gradient[0].bytes().data() + at, alone.bytes().size());
-        LinearArgs a = problem.args(problem.x.matrix(), {static_cast<uint16_t*>(problem.dy.data()) + first, bf16});
+        LinearArgs a =
+            problem.args(problem.x.matrix(), {static_cast<uint16_t*>(problem.dy.data()) + first, bf16});
         a.part[0].features = some, a.part[0].weight_gradient = alone.data();
         run(t.table->linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
-        EXPECT_EQ(std::memcmp(alone.data(), whole.bytes().data() + at, alone.bytes().size()), 0) << t.name << " from " << first;
+        EXPECT_EQ(std::memcmp(alone.data(), whole.bytes().data() + at, alone.bytes().size()), 0)
+            << t.name << " from " << first;
       }
     }
   }
@@ -221,16 +249,21 @@ TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
   Random random(6);
   for (int64_t features : {61, 131})
     for (bool transposed : {false, true}) {
-      Problem problem = tensor_problem(random, {2, 35, 72, {features}}, {bf16, bf16, bf16, bf16}, transposed, false, true);
+      Problem problem =
+          tensor_problem(random, {2, 35, 72, {features}}, {bf16, bf16, bf16, bf16}, transposed, false, true);
       const Doubles expected = in_double(problem);
       problem.y_stride = (features + 15) / 16 * 16;
-      problem.dy = spread(problem.dy, features, problem.y_stride, [&](int64_t column) { return column < (features + 7) / 8 * 8 ? 0.0f : NAN; });
+      problem.dy = spread(problem.dy, features, problem.y_stride,
+                          [&](int64_t column) { return column < (features + 7) / 8 * 8 ? 0.0f : NAN; });
       for (const ProductKernels products : ways()) {
         problem.products = products;
         for (const NamedTable& t : tables()) {
           SCOPED_TRACE(std::string(t.name) + ", " + problem.describe());
-          EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx), tolerance(bf16));
-          EXPECT_LT(relative_error(problem.parameter_gradients(*t.table, 1).weight[0].floats(), expected.dw[0]), 1e-5);
+          EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx),
+                    tolerance(bf16));
+          EXPECT_LT(
+              relative_error(problem.parameter_gradients(*t.table, 1).weight[0].floats(), expected.dw[0]),
+              1e-5);
         }
       }
     }
@@ -238,13 +271,17 @@ TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
 
 TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
   Random random(4);
-  Problem problem = tensor_problem(random, {2, 19, 24, {16, 40, 8}}, {bf16, bf16, f32, f32}, false, true, true);
+  Problem problem =
+      tensor_problem(random, {2, 19, 24, {16, 40, 8}}, {bf16, bf16, f32, f32}, false, true, true);
   for (const ProductKernels products : ways()) {
     problem.products = products;
     for (const NamedTable& t : tables()) {
-      const Problem::Gradients all = problem.parameter_gradients(*t.table, 1), some = problem.parameter_gradients(*t.table, 1, {}, 1);
+      const Problem::Gradients all = problem.parameter_gradients(*t.table, 1),
+                               some = problem.parameter_gradients(*t.table, 1, {}, 1);
       for (size_t part = 0; part < 3; ++part)
-        EXPECT_TRUE(same_bits(some.weight[part], part == 1 ? problem.weight_gradient[part] : all.weight[part])) << t.name;
+        EXPECT_TRUE(
+            same_bits(some.weight[part], part == 1 ? problem.weight_gradient[part] : all.weight[part]))
+            << t.name;
     }
   }
 }

@@ -5,7 +5,10 @@
 namespace stw::kernels::test::adafactor_test {
 namespace {
 
-struct Expected { std::vector<double> p, first, second; double update_rms; };
+struct Expected {
+  std::vector<double> p, first, second;
+  double update_rms;
+};
 
 double rms(const std::vector<double>& values) {
   double squares = 0;
@@ -44,7 +47,8 @@ Expected expected_of(const Parameter& s, const StepState& state, double decay) {
 }
 
 double state_error(const std::vector<float>& found, const std::vector<double>& expected) {
-  return relative_error(std::vector<float>(found.begin(), found.begin() + static_cast<int64_t>(expected.size())), expected);
+  return relative_error(
+      std::vector<float>(found.begin(), found.begin() + static_cast<int64_t>(expected.size())), expected);
 }
 
 // Sums of up to 4096 positive terms by 16 lanes in fp32, and a few roundings of 2^-24: measured at most
@@ -53,20 +57,17 @@ TEST(Adafactor, AgreesWithDouble) {
   Random random(1);
   for (const Extents& shape : shapes_of(adafactor_rule))
     for (double t : {1.0, 4.0, 1000.0})
-      for (float scale : {1.0f, 30.0f, 1e-6f}) {   // Usual, clipped, below epsilon.
+      for (float scale : {1.0f, 30.0f, 1e-6f}) {  // Usual, clipped, below epsilon.
         Parameter s = Parameter(random, shape).for_rule(adafactor_rule);
         for (float& value : s.gradient) value *= scale;
         if (scale < 1 || t == 1)
-          for (std::vector<float>* state : {&s.first, &s.second}) std::fill(state->begin(), state->end(), 0.0f);
+          for (std::vector<float>* state : {&s.first, &s.second})
+            std::fill(state->begin(), state->end(), 0.0f);
         const StepState state = state_of(t);
         const Expected expected = expected_of(s, state, 0.1);
-        if (scale > 1 && t > 1) {
-          EXPECT_GT(expected.update_rms, 1);
-        }
+        if (scale > 1 && t > 1) { EXPECT_GT(expected.update_rms, 1); }
         update(adafactor_rule, *tables().back().table, s.args(state, 0.1), 2);
-        if (shape.columns > 0) {
-          EXPECT_LE(state_error(s.first, expected.first), 1e-6);
-        }
+        if (shape.columns > 0) { EXPECT_LE(state_error(s.first, expected.first), 1e-6); }
         EXPECT_LE(state_error(s.second, expected.second), 1e-6);
         EXPECT_LE(state_error(s.p, expected.p), 1e-6) << shape.rows << "x" << shape.columns << " at " << t;
       }
@@ -89,7 +90,8 @@ TEST(Adafactor, BoundsTheStep) {
     const Expected expected = expected_of(zeros, state, 0);
     update(adafactor_rule, table, zeros.args(state));
     EXPECT_LE(state_error(zeros.p, expected.p), 1e-6);
-    EXPECT_NEAR(rms({zeros.p.begin(), zeros.p.begin() + zeros.count}), 1e-4 * std::min(1.0, expected.update_rms), 1e-8);
+    EXPECT_NEAR(rms({zeros.p.begin(), zeros.p.begin() + zeros.count}),
+                1e-4 * std::min(1.0, expected.update_rms), 1e-8);
   }
 }
 
@@ -97,7 +99,8 @@ TEST(Adafactor, WithoutAGradientOnlyDecays) {
   Random random(3);
   for (int64_t columns : {0, 30}) {
     Parameter s(random, {20, columns});
-    for (std::vector<float>* zeroed : {&s.gradient, &s.first, &s.second}) std::fill(zeroed->begin(), zeroed->end(), 0.0f);
+    for (std::vector<float>* zeroed : {&s.gradient, &s.first, &s.second})
+      std::fill(zeroed->begin(), zeroed->end(), 0.0f);
     const std::vector<float> before = s.p;
     const StepState state = state_of(1);
     update(adafactor_rule, *tables().back().table, s.args(state, 0.1));
@@ -115,10 +118,12 @@ void train(const Table& table, const golden::AdafactorCase& golden, int count, i
     state.learning_rate = golden.learning_rate, state.coefficient = 1;
     UpdateArgs args{};
     args.count = count, args.columns = columns, args.parameter = p.data(), args.gradient[0] = g.data();
-    args.rate = 1, args.decay = golden.decay, args.state = &state, args.first = first.data(), args.second = second.data();
+    args.rate = 1, args.decay = golden.decay, args.state = &state, args.first = first.data(),
+    args.second = second.data();
     update(adafactor_rule, table, args);
   }
-  EXPECT_LE(relative_error(p, std::vector<double>(expected, expected + count)), 1e-6) << columns << " columns";
+  EXPECT_LE(relative_error(p, std::vector<double>(expected, expected + count)), 1e-6)
+      << columns << " columns";
 }
 
 // Both sides round in fp32, in slightly different places, a hundred times: measured at most 5.6e-7.

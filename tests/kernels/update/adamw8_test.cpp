@@ -51,8 +51,10 @@ struct States {
   std::vector<uint8_t> first_code, second_code;
   std::vector<float> first_absmax, second_absmax, parameter;
   explicit States(int64_t count)
-      : first_code(static_cast<size_t>(count)), second_code(first_code.size()),
-        first_absmax((first_code.size() + 255) / 256), second_absmax(first_absmax.size()),
+      : first_code(static_cast<size_t>(count)),
+        second_code(first_code.size()),
+        first_absmax((first_code.size() + 255) / 256),
+        second_absmax(first_absmax.size()),
         parameter(first_code.size()) {}
   bool operator==(const States& other) const {
     return first_code == other.first_code && second_code == other.second_code &&
@@ -133,8 +135,8 @@ TEST(AdamW8, AgreesWithDoubleOnEveryTail) {
         static_cast<uint8_t*>(codes.data())[2 * i] = end.first_code[i];
         static_cast<uint8_t*>(codes.data())[2 * i + 1] = end.second_code[i];
       }
-      return std::vector<Buffer>{codes, Buffer(DType::f32, end.first_absmax), Buffer(DType::f32, end.second_absmax),
-                                 Buffer(DType::f32, end.parameter)};
+      return std::vector<Buffer>{codes, Buffer(DType::f32, end.first_absmax),
+                                 Buffer(DType::f32, end.second_absmax), Buffer(DType::f32, end.parameter)};
     });
     std::vector<double> p, m, r;
     std::vector<float> absmax_m(start.first_absmax.size()), absmax_r = absmax_m;
@@ -142,7 +144,8 @@ TEST(AdamW8, AgreesWithDoubleOnEveryTail) {
       const double g = gradient[i];
       m.push_back(0.9 * start.first(i) + 0.1 * g);
       r.push_back(std::sqrt(0.999 * start.root(i) * start.root(i) + 0.001 * g * g));
-      p.push_back(start.parameter[i] * (1 - 1e-3) - state.step_size * m[i] / (r[i] / state.correction2 + 1e-12));
+      p.push_back(start.parameter[i] * (1 - 1e-3) -
+                  state.step_size * m[i] / (r[i] / state.correction2 + 1e-12));
       absmax_m[i / 256] = std::max(absmax_m[i / 256], static_cast<float>(std::fabs(m[i])));
       absmax_r[i / 256] = std::max(absmax_r[i / 256], static_cast<float>(r[i]));
     }
@@ -240,7 +243,8 @@ TEST(AdamW8, SplitParametersFollowTheirMaster) {
     for (size_t i = 0; i < half.size(); ++i) {
       uint32_t bits;
       std::memcpy(&bits, &start.parameter[i], 4);
-      half[i] = static_cast<uint16_t>((bits + 0x8000u) >> 16), remainder[i] = static_cast<int16_t>(bits & 0xffffu);
+      half[i] = static_cast<uint16_t>((bits + 0x8000u) >> 16),
+      remainder[i] = static_cast<int16_t>(bits & 0xffffu);
     }
     run(entry.table->adamw8, args_of(whole, gradient, state, 0.1), 1, 0);
     UpdateArgs args = args_of(halves, gradient, state, 0.1);

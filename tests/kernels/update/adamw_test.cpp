@@ -22,7 +22,8 @@ TEST(SquareSum, FoldsChunksInOrder) {
         std::memcpy(out.data(), &sum, 8);
         return std::vector<Buffer>{out};
       });
-      for (size_t i = 0; i < a.size(); ++i) expected += std::pow(static_cast<double>(a[i]) + (tied ? b[i] : 0.0f), 2);
+      for (size_t i = 0; i < a.size(); ++i)
+        expected += std::pow(static_cast<double>(a[i]) + (tied ? b[i] : 0.0f), 2);
       EXPECT_NEAR(sum / expected, 1, 1e-6);
     }
 }
@@ -32,7 +33,8 @@ TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
   Random random(3);
   for (int range : {0, 8, 15, 20, 60}) {
     std::vector<float> gradient = normals(random, 300 * 4096 + 5);
-    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::ldexp(gradient[i], static_cast<int>(i / 4096 * 7919 % 97) * range / 97 - range);
+    for (size_t i = 0; i < gradient.size(); ++i)
+      gradient[i] = std::ldexp(gradient[i], static_cast<int>(i / 4096 * 7919 % 97) * range / 97 - range);
     everywhere([&](const Table& table, int threads) {
       double sum = 0;
       const SquareSumArgs args{static_cast<int64_t>(gradient.size()), {gradient.data(), nullptr}, &sum};
@@ -63,13 +65,17 @@ TEST(SquareSum, TakesGradientsInBf16) {
   for (int64_t count : {1, 15, 4095, 4097, 16385})
     for (int64_t first : {0, 1, 16})
       for (bool tied : {false, true}) {
-        const Buffer a = Buffer::normal(DType::bf16, random, first + count), b = Buffer::normal(DType::bf16, random, first + count);
+        const Buffer a = Buffer::normal(DType::bf16, random, first + count),
+                     b = Buffer::normal(DType::bf16, random, first + count);
         const std::vector<float> wide_a = a.floats(), wide_b = b.floats();
         everywhere([&](const Table& table, int threads) {
           double sum = 0, expected = -1;
-          const auto half_at = [&](const Buffer& from) { return static_cast<const uint16_t*>(from.data()) + first; };
+          const auto half_at = [&](const Buffer& from) {
+            return static_cast<const uint16_t*>(from.data()) + first;
+          };
           const SquareSumArgs halves{count, {half_at(a), tied ? half_at(b) : nullptr}, &sum, DType::bf16};
-          const SquareSumArgs floats{count, {wide_a.data() + first, tied ? wide_b.data() + first : nullptr}, &expected};
+          const SquareSumArgs floats{
+              count, {wide_a.data() + first, tied ? wide_b.data() + first : nullptr}, &expected};
           run(table.square_sum, halves, threads, square_sum_workspace(just(halves), threads));
           run(table.square_sum, floats, threads, square_sum_workspace(just(floats), threads));
           EXPECT_EQ(sum, expected) << count << " from " << first;
@@ -83,7 +89,8 @@ TEST(SquareSum, TakesGradientsInBf16) {
 // A sum that is not finite marks the step as skipped, unless it is already marked.
 TEST(SquareSum, ChecksItself) {
   for (DType dtype : {DType::f32, DType::bf16})
-    for (float value : {1.0f, 3e38f, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    for (float value :
+         {1.0f, 3e38f, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
       for (uint64_t skip : {skip_none, skip_no_target, skip_not_finite, skip_outlier, skip_midway})
         for (const NamedTable& entry : tables()) {
           Buffer gradient(dtype, 5000);
@@ -96,12 +103,14 @@ TEST(SquareSum, ChecksItself) {
           const SquareSumArgs args{5000, {gradient.data(), nullptr}, &sum, dtype, &state};
           run(entry.table->square_sum, args, 2, square_sum_workspace(just(args), 2));
           EXPECT_EQ(std::isfinite(sum), value == 1.0f);
-          EXPECT_EQ(std::memcmp(&state, &expected, sizeof state), 0) << entry.name << ", " << value << ", skip " << skip;
+          EXPECT_EQ(std::memcmp(&state, &expected, sizeof state), 0)
+              << entry.name << ", " << value << ", skip " << skip;
         }
 }
 
 float golden_number(int step, int element) {
-  const uint32_t seed = static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
+  const uint32_t seed =
+      static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
   const uint32_t mixed = seed * 2654435761u;
   return (static_cast<float>(mixed >> 16) - 32768.0f) / 32768.0f;
 }
@@ -122,7 +131,8 @@ TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
         args.first = m.data(), args.second = v.data();
         run(entry.table->adamw, args, 1, 0);
       }
-      for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i] / golden.weight[i], 1, 1e-6) << entry.name << " " << i;
+      for (size_t i = 0; i < p.size(); ++i)
+        EXPECT_NEAR(p[i] / golden.weight[i], 1, 1e-6) << entry.name << " " << i;
     }
 }
 
@@ -132,15 +142,20 @@ struct Update {
   std::vector<float> p, m, v, g0, g1;
   StepState state = unscaled_state();
   Update(Random& random, int64_t n)
-      : count(n), p(normals(random, n)), m(normals(random, n, 0.1)), v(normals(random, n, 0.1)),
-        g0(normals(random, n)), g1(normals(random, n)) {
+      : count(n),
+        p(normals(random, n)),
+        m(normals(random, n, 0.1)),
+        v(normals(random, n, 0.1)),
+        g0(normals(random, n)),
+        g1(normals(random, n)) {
     for (float& value : v) value *= value;
     state.learning_rate = 1e-2, state.beta1 = 0.9, state.beta2 = 0.95, state.epsilon = 1e-8, state.step = 3;
     state.target_count = 7, state.max_norm = 1;
     state = finished(*tables()[0].table, state, {100});
   }
   // From the fp32 parameter p and its first gradient alone.
-  UpdateArgs args(std::vector<float>& parameter, std::vector<float>& first, std::vector<float>& second) const {
+  UpdateArgs args(std::vector<float>& parameter, std::vector<float>& first,
+                  std::vector<float>& second) const {
     UpdateArgs a = update_args(parameter, g0, state, 0.1);
     a.first = first.data(), a.second = second.data();
     return a;
@@ -185,7 +200,8 @@ TEST(AdamW, SplitParametersFollowTheirMasterExactly) {
   Random random(3);
   for (int64_t count : {5, 1000, 20001}) {
     Update u(random, count);
-    for (size_t i = 0; i < u.p.size(); i += 7) u.p[i] = -std::ldexp(1.0f + static_cast<float>(i % 5) * 0x1p-8f, 3);
+    for (size_t i = 0; i < u.p.size(); i += 7)
+      u.p[i] = -std::ldexp(1.0f + static_cast<float>(i % 5) * 0x1p-8f, 3);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       std::vector<float> p = u.p, m = u.m, v = u.v, m2 = m, v2 = v;
       std::vector<uint16_t> half(u.p.size());
@@ -214,7 +230,7 @@ TEST(AdamW, HalfParametersAreTheirMasterRounded) {
   Random random(6);
   for (int64_t count : {5, 1000, 20001}) {
     Update u(random, count);
-    for (size_t i = 0; i < u.p.size(); i += 3) u.p[i] *= i % 2 ? 1e5f : 1e-6f;   // Infinite, subnormal.
+    for (size_t i = 0; i < u.p.size(); i += 3) u.p[i] *= i % 2 ? 1e5f : 1e-6f;  // Infinite, subnormal.
     everywhere([&](const Table& table, int threads) {
       std::vector<float> p = u.p, m = u.m, v = u.v, master = p, m2 = m, v2 = v;
       Buffer half(DType::f16, count);

@@ -9,7 +9,8 @@ namespace {
 
 StepState start_state() {
   StepState state = unscaled_state();
-  state.learning_rate = 1e-3, state.beta1 = 0.9, state.beta2 = 0.999, state.epsilon = 1e-8, state.max_norm = 1;
+  state.learning_rate = 1e-3, state.beta1 = 0.9, state.beta2 = 0.999, state.epsilon = 1e-8,
+  state.max_norm = 1;
   state.loss_sum = 16, state.target_count = 4, state.step = 99;
   return state;
 }
@@ -19,7 +20,7 @@ TEST(FinishStep, NormalisesClipsAndSkips) {
   for (const NamedTable& entry : tables()) {
     StepState s = finished(*entry.table, start, {200, 56});  // Norm 16 / 4 = 4 becomes 1.
     EXPECT_EQ(s.skip, skip_none);
-    EXPECT_EQ(s.loss, 4);                       // Losses {1,2,3} and {10}: 4, where a mean of means is 6.
+    EXPECT_EQ(s.loss, 4);  // Losses {1,2,3} and {10}: 4, where a mean of means is 6.
     EXPECT_EQ(s.grad_norm, 4);
     EXPECT_NEAR(s.coefficient * 16, 1, 1e-6);
     EXPECT_NEAR(s.step_size, 1e-3 / (1 - std::pow(0.9, 100)), 1e-15);
@@ -63,7 +64,11 @@ TEST(FinishStep, UnscalesExactly) {
     }
 }
 
-struct ScaleStep { char kind; double scale; uint64_t good_steps; };  // +: finite, x: overflow, 0: no targets.
+struct ScaleStep {
+  char kind;
+  double scale;
+  uint64_t good_steps;
+};  // +: finite, x: overflow, 0: no targets.
 
 void follow(const Table& table, StepState state, const std::vector<ScaleStep>& trace) {
   for (size_t i = 0; i < trace.size(); ++i) {
@@ -79,9 +84,24 @@ TEST(LossScale, FollowsOverflows) {
   start.loss_scale = 65536, start.growth_interval = 3;
   for (const NamedTable& entry : tables())
     follow(*entry.table, start,
-           {{'+', 65536, 1}, {'+', 65536, 2}, {'+', 131072, 0}, {'x', 65536, 0}, {'x', 32768, 0}, {'+', 32768, 1},
-            {'x', 16384, 0}, {'+', 16384, 1}, {'+', 16384, 2}, {'x', 8192, 0}, {'+', 8192, 1}, {'0', 8192, 1},
-            {'+', 8192, 2}, {'0', 8192, 2}, {'+', 16384, 0}, {'+', 16384, 1}, {'+', 16384, 2}, {'+', 32768, 0},
+           {{'+', 65536, 1},
+            {'+', 65536, 2},
+            {'+', 131072, 0},
+            {'x', 65536, 0},
+            {'x', 32768, 0},
+            {'+', 32768, 1},
+            {'x', 16384, 0},
+            {'+', 16384, 1},
+            {'+', 16384, 2},
+            {'x', 8192, 0},
+            {'+', 8192, 1},
+            {'0', 8192, 1},
+            {'+', 8192, 2},
+            {'0', 8192, 2},
+            {'+', 16384, 0},
+            {'+', 16384, 1},
+            {'+', 16384, 2},
+            {'+', 32768, 0},
             {'x', 16384, 0}});
 }
 
@@ -90,8 +110,15 @@ TEST(LossScale, StopsAtTheLargestPowerOfTwo) {
   start.loss_scale = 0x1p125, start.growth_interval = 2;
   for (const NamedTable& entry : tables())
     follow(*entry.table, start,
-           {{'+', 0x1p125, 1}, {'+', 0x1p126, 0}, {'+', 0x1p126, 1}, {'+', 0x1p127, 0}, {'+', 0x1p127, 1},
-            {'+', 0x1p127, 0}, {'+', 0x1p127, 1}, {'+', 0x1p127, 0}, {'x', 0x1p126, 0}});
+           {{'+', 0x1p125, 1},
+            {'+', 0x1p126, 0},
+            {'+', 0x1p126, 1},
+            {'+', 0x1p127, 0},
+            {'+', 0x1p127, 1},
+            {'+', 0x1p127, 0},
+            {'+', 0x1p127, 1},
+            {'+', 0x1p127, 0},
+            {'x', 0x1p126, 0}});
 }
 
 TEST(LossScale, StaysWithoutAnInterval) {
@@ -113,7 +140,8 @@ TEST(Outliers, StatisticsAreExponentiallyWeightedAfterAnEvenStart) {
   Random random(1);
   std::vector<double> losses, norms;
   std::vector<StepState> first;
-  for (int i = 0; i < 200; ++i) losses.push_back(3 + random.normal()), norms.push_back(std::fabs(random.normal()));
+  for (int i = 0; i < 200; ++i)
+    losses.push_back(3 + random.normal()), norms.push_back(std::fabs(random.normal()));
   for (const NamedTable& entry : tables()) {
     StepState s = start_state();
     for (size_t n = 0; n < losses.size(); ++n) {
@@ -144,7 +172,8 @@ TEST(Outliers, TheFirstLossesOfARunDoNotHideASpike) {
   for (const NamedTable& entry : tables()) {
     StepState s = start_state();
     s.outlier_limit = 6;
-    for (int i = 0; i < 100; ++i) s = observed(*entry.table, s, 6 + 4.8 * std::exp(-i / 10.0) + (i % 2 ? 0.1 : -0.1), 1);
+    for (int i = 0; i < 100; ++i)
+      s = observed(*entry.table, s, 6 + 4.8 * std::exp(-i / 10.0) + (i % 2 ? 0.1 : -0.1), 1);
     ASSERT_EQ(s.skip, skip_none);
     EXPECT_EQ(observed(*entry.table, s, 13, 1).skip, skip_outlier) << entry.name;
   }
@@ -155,13 +184,16 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
     for (bool in_loss : {true, false}) {
       StepState s = start_state();
       s.outlier_limit = 4, s.growth_interval = 1000, s.loss_scale = 256;
-      const auto step = [&](double x) { s = observed(*entry.table, s, in_loss ? x : 1, (in_loss ? 1 : x) * 256); };
-      const double &mean = in_loss ? s.loss_mean : s.norm_mean, &variance = in_loss ? s.loss_variance : s.norm_variance;
+      const auto step = [&](double x) {
+        s = observed(*entry.table, s, in_loss ? x : 1, (in_loss ? 1 : x) * 256);
+      };
+      const double &mean = in_loss ? s.loss_mean : s.norm_mean,
+                   &variance = in_loss ? s.loss_variance : s.norm_variance;
       for (uint64_t i = 0; i + 1 < outlier_history; ++i) {
         step(i % 2 ? 3 : 1);
         ASSERT_EQ(s.skip, skip_none);
       }
-      step(1000);                              // The last step that is not judged.
+      step(1000);  // The last step that is not judged.
       EXPECT_EQ(s.skip, skip_none);
       EXPECT_EQ(s.observed, outlier_history);
       EXPECT_EQ(s.good_steps, outlier_history);
@@ -178,7 +210,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
         EXPECT_NEAR(mean, old_mean + outlier_weight * 4 * deviation, 1e-9);
         EXPECT_NEAR(variance, (1 - outlier_weight) * (1 + outlier_weight * 16) * deviation * deviation, 1e-6);
       }
-      step(-1e6);                              // Far below; for a norm, which has no sign, far above.
+      step(-1e6);  // Far below; for a norm, which has no sign, far above.
       EXPECT_EQ(s.skip, in_loss ? skip_none : skip_outlier);
       s.outlier_limit = 0;
       step(1e12);
@@ -204,7 +236,8 @@ TEST(Outliers, OnlyCountUpward) {
     // A value that stays there does not remain an outlier.
     StepState moved = s;
     int skipped = 0;
-    for (int i = 0; i < 200; ++i) skipped += (moved = observed(*entry.table, moved, 1.01, 1)).skip == skip_outlier;
+    for (int i = 0; i < 200; ++i)
+      skipped += (moved = observed(*entry.table, moved, 1.01, 1)).skip == skip_outlier;
     EXPECT_GT(skipped, 3) << entry.name;
     EXPECT_LT(skipped, 40) << entry.name;
     EXPECT_EQ(observed(*entry.table, s, 1, 1).skip, skip_none);

@@ -13,14 +13,15 @@ TEST(GradientSum, AddsInOrder) {
         if (count > 4096 && terms % 4 != 0) continue;
         std::vector<Buffer> all;
         // So that the order shows.
-        for (int k = 0; k < terms; ++k) all.push_back(Buffer::normal(dtype, random, count, k % 3 == 0 ? 100 : 1));
+        for (int k = 0; k < terms; ++k)
+          all.push_back(Buffer::normal(dtype, random, count, k % 3 == 0 ? 100 : 1));
         Buffer expected(dtype, count);
         for (int64_t i = 0; i < count; ++i) {
           float sum = all[0].get(i);
           for (int k = 1; k < terms; ++k) sum += all[static_cast<size_t>(k)].get(i);
           expected.set(i, sum);
         }
-        const int into = terms / 3;   // A term.
+        const int into = terms / 3;  // A term.
         const std::vector<Buffer> sums = everywhere([&](const Table& table, int threads) {
           std::vector<Buffer> copies = all;
           Buffer apart(dtype, count);
@@ -34,7 +35,8 @@ TEST(GradientSum, AddsInOrder) {
           return std::vector<Buffer>{apart, copies[static_cast<size_t>(into)]};
         });
         EXPECT_TRUE(same_bits(sums[0], expected)) << name_of(dtype) << ", " << count << " of " << terms;
-        EXPECT_TRUE(same_bits(sums[1], expected)) << name_of(dtype) << ", " << count << " of " << terms << " in place";
+        EXPECT_TRUE(same_bits(sums[1], expected))
+            << name_of(dtype) << ", " << count << " of " << terms << " in place";
       }
 }
 

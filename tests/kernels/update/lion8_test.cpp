@@ -26,9 +26,11 @@ TEST(Lion8, AgreesWithDoubleOnEveryTail) {
       wrong_steps += std::fabs(end.p[i] - expected) > 1e-6 && std::fabs(c) > 1e-6 * std::fabs(0.1 * g);
     }
     EXPECT_EQ(wrong_steps, 0u) << count;
-    for (size_t block = 0; block + 1 < absmax.size(); ++block) EXPECT_NEAR(end.absmax[block] / absmax[block], 1, 1e-6);
+    for (size_t block = 0; block + 1 < absmax.size(); ++block)
+      EXPECT_NEAR(end.absmax[block] / absmax[block], 1, 1e-6);
     // Half of the widest gap of the map, relative to the block's maximum.
-    for (size_t i = 0; i < m.size(); ++i) EXPECT_LE(std::fabs(momentum_of(end, i) - m[i]), 0.0071 * absmax[i / 256]);
+    for (size_t i = 0; i < m.size(); ++i)
+      EXPECT_LE(std::fabs(momentum_of(end, i) - m[i]), 0.0071 * absmax[i / 256]);
   }
 }
 
@@ -60,7 +62,7 @@ TEST(Lion8, ZeroBlockStaysZero) {
   std::fill(s.gradient.begin() + 256, s.gradient.begin() + 512, 0.0f);
   const StepState state = state_of();
   for (const NamedTable& entry : tables()) {
-    std::fill(s.code.begin(), s.code.end(), uint8_t{0});   // As `fill` leaves them.
+    std::fill(s.code.begin(), s.code.end(), uint8_t{0});  // As `fill` leaves them.
     std::fill(s.absmax.begin(), s.absmax.end(), 0.0f);
     const std::vector<float> before = s.p;
     for (int step = 0; step < 3; ++step) update(lion8_rule, *entry.table, s.args(state));
@@ -100,7 +102,8 @@ std::vector<double> agreeing_steps(bool resynchronise) {
     for (size_t i = 0; i < count && step >= settled; ++i) agreed[i % scales] += with8.p[i] == with32.p[i];
     for (size_t block = 0; resynchronise && block < count / 256; ++block) {
       float most = 0;
-      for (size_t i = 256 * block; i < 256 * (block + 1); ++i) most = std::max(most, std::fabs(with32.first[i]));
+      for (size_t i = 256 * block; i < 256 * (block + 1); ++i)
+        most = std::max(most, std::fabs(with32.first[i]));
       with8.absmax[block] = most;
       for (size_t i = 256 * block; i < 256 * (block + 1); ++i) {
         const float* map = signed_quantiles.value;

@@ -26,7 +26,7 @@ TEST(ShortRemainder, IsTheFp32ResultRoundedTo24Bits) {
   std::vector<float> plain(start.size());
   std::vector<uint16_t> half(start.size());
   std::vector<int8_t> remainder(start.size());
-  for (size_t i = 0; i < start.size(); ++i) {   // A master of 24 bits.
+  for (size_t i = 0; i < start.size(); ++i) {  // A master of 24 bits.
     plain[i] = std::bit_cast<float>((std::bit_cast<uint32_t>(start[i]) + 0x80u) & 0xffffff00u);
     const uint32_t bits = std::bit_cast<uint32_t>(plain[i]);
     half[i] = static_cast<uint16_t>((bits + 0x8000u) >> 16);
@@ -35,7 +35,14 @@ TEST(ShortRemainder, IsTheFp32ResultRoundedTo24Bits) {
   const StepState state = some_state();
   const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
     std::vector<float> p = plain, m(start.size()), v(start.size()), m2 = m, v2 = v;
-    run(table.adamw, [&] { UpdateArgs a = update_args(p, gradient, state, 0.1); a.first = m.data(), a.second = v.data(); return a; }(), threads, 0);
+    run(
+        table.adamw,
+        [&] {
+          UpdateArgs a = update_args(p, gradient, state, 0.1);
+          a.first = m.data(), a.second = v.data();
+          return a;
+        }(),
+        threads, 0);
     std::vector<uint16_t> h = half;
     std::vector<int8_t> r = remainder;
     UpdateArgs a = update_args(p, gradient, state, 0.1);
@@ -45,7 +52,7 @@ TEST(ShortRemainder, IsTheFp32ResultRoundedTo24Bits) {
     for (size_t i = 0; i < p.size(); ++i) {
       const uint32_t bits = (std::bit_cast<uint32_t>(p[i]) + 0x80u) & 0xffffff00u;
       EXPECT_EQ((static_cast<uint32_t>(h[i]) << 16) + (static_cast<uint32_t>(int32_t{r[i]}) << 8), bits) << i;
-      EXPECT_EQ(h[i], (bits + 0x8000u) >> 16) << i;   // The half that computes is the rounded master.
+      EXPECT_EQ(h[i], (bits + 0x8000u) >> 16) << i;  // The half that computes is the rounded master.
       if (testing::Test::HasFailure()) break;
     }
     Buffer b(DType::bf16, count);
@@ -60,7 +67,7 @@ TEST(StochasticRounding, MovesInTheMean) {
   const float step = 1.0f / 128 / 50;
   std::vector<float> p(1), gradient(static_cast<size_t>(count), 1.0f);
   StepState state = some_state();
-  state.learning_rate = static_cast<double>(-step);   // Upward.
+  state.learning_rate = static_cast<double>(-step);  // Upward.
   const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
     Buffer half(DType::bf16, count);
     auto* h = static_cast<uint16_t*>(half.data());
@@ -76,7 +83,7 @@ TEST(StochasticRounding, MovesInTheMean) {
     EXPECT_TRUE(from_half(h[i]) == 1.0f || from_half(h[i]) == 1.0f + 1.0f / 128);
     moved += from_half(h[i]) > 1;
   }
-  EXPECT_NEAR(moved, count / 50.0, 4 * std::sqrt(count / 50.0));   // 400 of 20,011, four standard deviations.
+  EXPECT_NEAR(moved, count / 50.0, 4 * std::sqrt(count / 50.0));  // 400 of 20,011, four standard deviations.
 }
 
 TEST(StochasticRounding, DependsOnSeedStepStreamAndElementAlone) {
@@ -88,7 +95,8 @@ TEST(StochasticRounding, DependsOnSeedStepStreamAndElementAlone) {
     std::vector<uint16_t> h(static_cast<size_t>(count), 0x3f81);
     UpdateArgs a = update_args(unused, gradient, state, 0);
     a.gradient[0] = gradient.data() + first;
-    a.count = n, a.dtype = DType::bf16, a.parameter = h.data() + first, a.first = nullptr, a.stream = stream, a.first_element = first;
+    a.count = n, a.dtype = DType::bf16, a.parameter = h.data() + first, a.first = nullptr, a.stream = stream,
+    a.first_element = first;
     run(tables().back().table->sgd, a, 1, 0);
     return h;
   };
@@ -96,9 +104,10 @@ TEST(StochasticRounding, DependsOnSeedStepStreamAndElementAlone) {
   EXPECT_EQ(result(3, 5, 0, count), whole);
   EXPECT_NE(result(4, 5, 0, count), whole);
   EXPECT_NE(result(3, 6, 0, count), whole);
-  for (int64_t first : {256, 7 * 256, 40 * 256}) {   // A slice draws the same numbers as the whole.
+  for (int64_t first : {256, 7 * 256, 40 * 256}) {  // A slice draws the same numbers as the whole.
     const std::vector<uint16_t> part = result(3, 5, first, 1000);
-    for (int64_t i = first; i < first + 1000; ++i) ASSERT_EQ(part[static_cast<size_t>(i)], whole[static_cast<size_t>(i)]) << i;
+    for (int64_t i = first; i < first + 1000; ++i)
+      ASSERT_EQ(part[static_cast<size_t>(i)], whole[static_cast<size_t>(i)]) << i;
   }
 }
 

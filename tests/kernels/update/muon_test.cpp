@@ -138,7 +138,8 @@ TEST(Muon, OnTensorCoresAgreesWithDouble) {
   for (const Extents& shape : shapes) {
     Parameter s = first_step(random, shape);
     const Dense expected = expected_of(s);
-    EXPECT_LE(rms_error(update_of(s, state_of(), tensor), expected), 0.03) << shape.rows << "x" << shape.columns;
+    EXPECT_LE(rms_error(update_of(s, state_of(), tensor), expected), 0.03)
+        << shape.rows << "x" << shape.columns;
   }
 }
 
@@ -148,15 +149,18 @@ TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
   Random random(7);
   for (const Extents& shape : {Extents{40, 72}, {72, 40}, {37, 101}}) {
     Parameter s = first_step(random, shape);
-    const std::vector<float> left = normals(random, shape.rows * 4), right = normals(random, shape.columns * 4);
+    const std::vector<float> left = normals(random, shape.rows * 4),
+                             right = normals(random, shape.columns * 4);
     for (int64_t i = 0; i < shape.rows; ++i)
       for (int64_t j = 0; j < shape.columns; ++j) {
         float& g = s.gradient[static_cast<size_t>(i * shape.columns + j)];
         g *= 0.01f;
-        for (int64_t k = 0; k < 4; ++k) g += left[static_cast<size_t>(4 * i + k)] * right[static_cast<size_t>(4 * j + k)];
+        for (int64_t k = 0; k < 4; ++k)
+          g += left[static_cast<size_t>(4 * i + k)] * right[static_cast<size_t>(4 * j + k)];
       }
     const Dense expected = expected_of(s);
-    EXPECT_LE(rms_error(update_of(s, state_of(), tensor), expected), 0.015) << shape.rows << "x" << shape.columns;
+    EXPECT_LE(rms_error(update_of(s, state_of(), tensor), expected), 0.015)
+        << shape.rows << "x" << shape.columns;
   }
 }
 
@@ -174,7 +178,8 @@ TEST(Muon, TakesTensorCoresWhereTheyAreAskedFor) {
     return end.bytes();
   };
   EXPECT_TRUE(same_bits(updated(tensor, DType::f32), updated(ProductKernels::chain, DType::f32)));
-  EXPECT_TRUE(same_bits(updated(ProductKernels::library, DType::f32), updated(ProductKernels::chain, DType::f32)));
+  EXPECT_TRUE(
+      same_bits(updated(ProductKernels::library, DType::f32), updated(ProductKernels::chain, DType::f32)));
   for (const DType dtype : {DType::bf16, DType::f16}) {
     EXPECT_EQ(same_bits(updated(tensor, dtype), updated(ProductKernels::chain, dtype)), !on_cuda());
     EXPECT_TRUE(same_bits(updated(tensor, dtype), updated(ProductKernels::library, dtype)));
@@ -212,7 +217,10 @@ TEST(Muon, DoesNotDependOnTheSizeOfTheGradient) {
         for (float& g : s.gradient) g *= scale;
         const Dense scaled = update_of(s, state_of(), products);
         const bool power_of_two = std::log2(scale) == std::round(std::log2(scale));
-        EXPECT_LE(relative_error(scaled.x, u.x), power_of_two ? 0 : products == tensor ? 0.08 : 1e-5) << scale;
+        EXPECT_LE(relative_error(scaled.x, u.x), power_of_two         ? 0
+                                                 : products == tensor ? 0.08
+                                                                      : 1e-5)
+            << scale;
       }
     }
   }
@@ -225,7 +233,8 @@ TEST(Muon, TransposedMatrixHasTheTransposedUpdate) {
     Parameter s(random, shape), turned(random, {shape.columns, shape.rows});
     for (int64_t i = 0; i < shape.rows; ++i)
       for (int64_t j = 0; j < shape.columns; ++j) {
-        const auto from = static_cast<size_t>(i * shape.columns + j), to = static_cast<size_t>(j * shape.rows + i);
+        const auto from = static_cast<size_t>(i * shape.columns + j),
+                   to = static_cast<size_t>(j * shape.rows + i);
         turned.gradient[to] = s.gradient[from], turned.first[to] = s.first[from];
       }
     EXPECT_LE(relative_error(transposed(update_of(turned, state_of())).x, update_of(s, state_of()).x), 1e-5);
@@ -262,7 +271,8 @@ TEST(Muon, ResemblesTorchAfterTenSteps) {
       UpdateArgs args{};
       args.count = golden::matrix_count, args.columns = golden.columns, args.products = products;
       args.dtype = DType::f16, args.parameter = half.data(), args.master = p.data();
-      args.gradient[0] = g.data(), args.rate = 1, args.decay = golden.decay, args.state = &state, args.first = m.data();
+      args.gradient[0] = g.data(), args.rate = 1, args.decay = golden.decay, args.state = &state,
+      args.first = m.data();
       update(muon_rule, table, args);
     }
     for (int i = 0; i < golden::matrix_count; ++i) {
@@ -273,7 +283,8 @@ TEST(Muon, ResemblesTorchAfterTenSteps) {
   };
   for (const golden::MuonCase& golden : golden::muon_cases)
     for (const NamedTable& entry : tables())
-      for (const ProductKernels products : {ProductKernels::chain, tensor}) EXPECT_LE(error_of(golden, *entry.table, products), 0.03) << entry.name;
+      for (const ProductKernels products : {ProductKernels::chain, tensor})
+        EXPECT_LE(error_of(golden, *entry.table, products), 0.03) << entry.name;
 }
 
 }  // namespace

@@ -11,9 +11,13 @@ struct Member {
   std::vector<uint8_t> second_code;
   std::vector<float> second_absmax;
   std::vector<uint16_t> half_gradient;
-  UpdateArgs args;   // Without addresses.
+  UpdateArgs args;  // Without addresses.
 
-  Member(Random& random, int64_t count) : parameter(random, {count, 0}), second_code(parameter.code.size()), second_absmax(parameter.absmax), args{} {
+  Member(Random& random, int64_t count)
+      : parameter(random, {count, 0}),
+        second_code(parameter.code.size()),
+        second_absmax(parameter.absmax),
+        args{} {
     for (uint8_t& code : second_code) code = static_cast<uint8_t>(random.bits());
     for (float g : parameter.gradient) {
       uint32_t bits;
@@ -22,7 +26,7 @@ struct Member {
     }
     args.dtype = all_dtypes[random.between(0, 2)];
     args.gradient_dtype = random.between(0, 1) == 0 ? DType::f32 : DType::bf16;
-    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;   // Whether it has one.
+    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;  // Whether it has one.
     args.rate = random.between(0, 3) == 0 ? 2 : 1;
     args.decay = random.between(0, 1) == 0 ? 0 : 0.1;
     args.stream = static_cast<uint32_t>(random.bits());
@@ -33,7 +37,9 @@ struct Member {
     UpdateArgs a = parameter.args(state, args.decay, args.dtype);
     a.gradient_dtype = args.gradient_dtype;
     if (a.gradient_dtype == DType::bf16) a.gradient[0] = half_gradient.data();
-    if (args.gradient[1] != nullptr) a.gradient[1] = a.gradient_dtype == DType::bf16 ? static_cast<const void*>(half_gradient.data()) : parameter.tied.data();
+    if (args.gradient[1] != nullptr)
+      a.gradient[1] = a.gradient_dtype == DType::bf16 ? static_cast<const void*>(half_gradient.data())
+                                                      : parameter.tied.data();
     if (args.remainder == nullptr) a.remainder = nullptr;
     a.rate = args.rate, a.stream = args.stream;
     a.second_code = second_code.data(), a.second_absmax = second_absmax.data();
@@ -64,7 +70,8 @@ StepState adamw_state() {
 TEST(Together, UpdatesHaveTheBitsTheyHaveAlone) {
   Random random(1);
   const StepState state = adamw_state();
-  const Rule adamw{"adamw", &Table::adamw, nullptr, false, true}, adamw8{"adamw8", &Table::adamw8, nullptr, false, true};
+  const Rule adamw{"adamw", &Table::adamw, nullptr, false, true},
+      adamw8{"adamw8", &Table::adamw8, nullptr, false, true};
   for (const Rule& rule : {adamw, adamw8, sgd_rule, lion_rule, lion8_rule})
     for (int count : {1, 2, 9, most_together}) {
       const std::vector<Member> start = members(random, count);
@@ -78,7 +85,8 @@ TEST(Together, UpdatesHaveTheBitsTheyHaveAlone) {
           update(rule, table, alone[i].args_of(state), threads);
           const std::vector<Buffer> expected = alone[i].results(), found = together[i].results();
           for (size_t k = 0; k < expected.size(); ++k)
-            EXPECT_TRUE(same_bits(found[k], expected[k])) << rule.name << ", tensor " << i << " of " << count << ", output " << k;
+            EXPECT_TRUE(same_bits(found[k], expected[k]))
+                << rule.name << ", tensor " << i << " of " << count << ", output " << k;
           EXPECT_FALSE(same_bits(found[0], start[i].parameter.bytes())) << rule.name << ", tensor " << i;
           all.insert(all.end(), found.begin(), found.end());
         }
@@ -98,7 +106,8 @@ TEST(Together, ASkippedStepChangesNothing) {
       std::vector<UpdateArgs> list;
       for (Member& member : end) list.push_back(member.args_of(state));
       run(entry.table->*kernel, List<UpdateArgs>{list.data(), 9}, 2, 0);
-      for (size_t i = 0; i < end.size(); ++i) EXPECT_TRUE(same_bits(end[i].parameter.bytes(), start[i].parameter.bytes())) << entry.name;
+      for (size_t i = 0; i < end.size(); ++i)
+        EXPECT_TRUE(same_bits(end[i].parameter.bytes(), start[i].parameter.bytes())) << entry.name;
     }
 }
 
@@ -113,7 +122,11 @@ TEST(Together, SumsOfSquaresHaveTheBitsTheyHaveAlone) {
       std::vector<SquareSumArgs> list;
       for (int i = 0; i < count; ++i) {
         const UpdateArgs a = all[static_cast<size_t>(i)].args_of(checked);
-        list.push_back({a.count, {a.gradient[0], a.gradient[1]}, static_cast<double*>(together.data()) + i, a.gradient_dtype, &checked});
+        list.push_back({a.count,
+                        {a.gradient[0], a.gradient[1]},
+                        static_cast<double*>(together.data()) + i,
+                        a.gradient_dtype,
+                        &checked});
       }
       checked = alone_checked = {};
       const List<SquareSumArgs> args{list.data(), count};

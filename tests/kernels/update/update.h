@@ -16,8 +16,8 @@ inline StepState finished(const Table& table, StepState state, std::vector<doubl
 }
 
 // Without moments, which differ between rules.
-inline UpdateArgs update_args(std::vector<float>& parameter, const std::vector<float>& gradient, const StepState& state,
-                              double decay) {
+inline UpdateArgs update_args(std::vector<float>& parameter, const std::vector<float>& gradient,
+                              const StepState& state, double decay) {
   UpdateArgs args = {};
   args.count = static_cast<int64_t>(parameter.size());
   args.dtype = DType::f32;

@@ -117,7 +117,8 @@ TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
       for (uint8_t& value : second_code) value = static_cast<uint8_t>(random.bits());
       for (bool tied : {false, true})
         for (int64_t first : {0, 1}) {
-          const Buffer halves = Buffer::normal(DType::bf16, random, start.count + 1, 0.3), others = Buffer::normal(DType::bf16, random, start.count + 1, 0.3);
+          const Buffer halves = Buffer::normal(DType::bf16, random, start.count + 1, 0.3),
+                       others = Buffer::normal(DType::bf16, random, start.count + 1, 0.3);
           const std::vector<float> floats = halves.floats(), other_floats = others.floats();
           const auto updated = [&](const Table& table, int threads, DType dtype) {
             Parameter end = start;
@@ -139,9 +140,11 @@ TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
           };
           Buffer bytes;
           everywhere([&](const Table& table, int threads) {
-            const std::vector<Buffer> found = updated(table, threads, DType::bf16), expected = updated(table, threads, DType::f32);
+            const std::vector<Buffer> found = updated(table, threads, DType::bf16),
+                                      expected = updated(table, threads, DType::f32);
             for (size_t i = 0; i < found.size(); ++i)
-              EXPECT_TRUE(same_bits(found[i], expected[i])) << rule.name << " " << shape.rows << "x" << shape.columns << ", output " << i;
+              EXPECT_TRUE(same_bits(found[i], expected[i]))
+                  << rule.name << " " << shape.rows << "x" << shape.columns << ", output " << i;
             bytes = found[0];
             return found;
           });
@@ -179,9 +182,7 @@ TEST(Sgd, AgreesWithDouble) {
           if (!remembers) args.first = nullptr;
           update(sgd_rule, *tables().back().table, args);
           EXPECT_LE(error_of(s.p, p), 3e-7);
-          if (remembers) {
-            EXPECT_LE(error_of(s.first, m), 3e-7);
-          }
+          if (remembers) { EXPECT_LE(error_of(s.first, m), 3e-7); }
         }
 }
 
@@ -190,7 +191,7 @@ TEST(Lion, AgreesWithDouble) {
   Random random(6);
   for (const Extents& shape : shapes_of(lion_rule)) {
     Parameter s(random, shape);
-    for (size_t i = 0; i < s.gradient.size(); i += 5) s.first[i] = s.gradient[i] = 0;   // sign(0) = 0.
+    for (size_t i = 0; i < s.gradient.size(); i += 5) s.first[i] = s.gradient[i] = 0;  // sign(0) = 0.
     const StepState state = state_of();
     std::vector<double> p, m;
     uint64_t unsure = 0;
@@ -218,16 +219,20 @@ TEST(Sgd, AgreesWithTorchAfterAHundredSteps) {
       std::vector<float> p, m(golden::matrix_count), g = m;
       for (int i = 0; i < golden::matrix_count; ++i) p.push_back(number_at(0, i));
       StepState state{};
-      state.learning_rate = golden.learning_rate, state.momentum = golden.momentum, state.nesterov = golden.nesterov;
+      state.learning_rate = golden.learning_rate, state.momentum = golden.momentum,
+      state.nesterov = golden.nesterov;
       state.coefficient = 1;
       for (int step = 1; step <= golden::steps; ++step) {
         for (int i = 0; i < golden::matrix_count; ++i) g[static_cast<size_t>(i)] = number_at(step, i);
         UpdateArgs args{};
-        args.count = golden::matrix_count, args.parameter = p.data(), args.gradient[0] = g.data(), args.rate = 1;
-        args.decay = golden.decay, args.state = &state, args.first = golden.momentum != 0 ? m.data() : nullptr;
+        args.count = golden::matrix_count, args.parameter = p.data(), args.gradient[0] = g.data(),
+        args.rate = 1;
+        args.decay = golden.decay, args.state = &state,
+        args.first = golden.momentum != 0 ? m.data() : nullptr;
         update(sgd_rule, *entry.table, args);
       }
-      EXPECT_LE(relative_error(p, std::vector<double>(golden.matrix, golden.matrix + golden::matrix_count)), 1e-6)
+      EXPECT_LE(relative_error(p, std::vector<double>(golden.matrix, golden.matrix + golden::matrix_count)),
+                1e-6)
           << entry.name << ", momentum " << golden.momentum;
     }
 }

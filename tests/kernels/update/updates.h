@@ -11,17 +11,21 @@ namespace stw::kernels::test {
 
 struct Rule {
   const char* name;
-  void (*Table::*kernel)(const Launch&, const List<UpdateArgs>&);   // One of the two kernels is null.
+  void (*Table::*kernel)(const Launch&, const List<UpdateArgs>&);  // One of the two kernels is null.
   void (*Table::*single)(const Launch&, const UpdateArgs&);
-  bool matrix;   // Supports matrices.
-  bool vector;   // Supports vectors.
+  bool matrix;  // Supports matrices.
+  bool vector;  // Supports vectors.
 };
-inline constexpr Rule sgd_rule{"sgd", &Table::sgd, nullptr, false, true}, lion_rule{"lion", &Table::lion, nullptr, false, true},
-    lion8_rule{"lion8", &Table::lion8, nullptr, false, true}, muon_rule{"muon", nullptr, &Table::muon, true, false},
+inline constexpr Rule sgd_rule{"sgd", &Table::sgd, nullptr, false, true},
+    lion_rule{"lion", &Table::lion, nullptr, false, true},
+    lion8_rule{"lion8", &Table::lion8, nullptr, false, true},
+    muon_rule{"muon", nullptr, &Table::muon, true, false},
     adafactor_rule{"adafactor", nullptr, &Table::adafactor, true, true};
 inline constexpr Rule rules[] = {sgd_rule, lion_rule, lion8_rule, muon_rule, adafactor_rule};
-#define STW_COUNT_UPDATE(name, Args) +(std::is_same_v<Args, UpdateArgs> || std::is_same_v<Args, List<UpdateArgs>>)
-static_assert(std::size(rules) + 2 == 0 STW_KERNELS(STW_COUNT_UPDATE), "every kernel that updates but AdamW's two, which have tests of their own");
+#define STW_COUNT_UPDATE(name, Args) \
+  +(std::is_same_v<Args, UpdateArgs> || std::is_same_v<Args, List<UpdateArgs>>)
+static_assert(std::size(rules) + 2 == 0 STW_KERNELS(STW_COUNT_UPDATE),
+              "every kernel that updates but AdamW's two, which have tests of their own");
 #undef STW_COUNT_UPDATE
 
 inline void update(const Rule& rule, const Table& table, const UpdateArgs& args, int threads = 1) {
@@ -33,16 +37,18 @@ inline void update(const Rule& rule, const Table& table, const UpdateArgs& args,
 }
 
 // rows × columns; vectors have columns 0.
-struct Extents { int64_t rows, columns; };
+struct Extents {
+  int64_t rows, columns;
+};
 inline std::vector<Extents> shapes_of(const Rule& rule) {
   std::vector<Extents> shapes;
   if (rule.vector) shapes = {{1, 0}, {15, 0}, {255, 0}, {257, 0}, {4095, 0}, {5000, 0}, {20001, 0}};
   if (rule.matrix) {
     shapes.insert(shapes.end(), {{1, 1}, {1, 7}, {7, 1}, {17, 5}, {5, 17}, {64, 64}, {33, 129}, {129, 33}});
-    if (emulated())   // For tiles of 64 × 64 and blocks of 64 rows, with few multiplications.
+    if (emulated())  // For tiles of 64 × 64 and blocks of 64 rows, with few multiplications.
       shapes.insert(shapes.end(), {{140, 130}, {130, 140}, {200, 7}, {7, 200}});
     else
-      // For blocks of 384 rows.
+    // For blocks of 384 rows.
 #ifdef STW_SANITIZED
       shapes.insert(shapes.end(), {{386, 390}, {900, 7}, {7, 900}});
 #else
@@ -63,7 +69,7 @@ inline void split_master(float value, uint16_t& half, int16_t& remainder) {
 // A parameter in every storage, its states and its gradients. Guard elements follow each; no kernel may touch
 // them.
 struct Parameter {
-  static constexpr int64_t guard = 300;   // More than a block of 8-bit states.
+  static constexpr int64_t guard = 300;  // More than a block of 8-bit states.
   int64_t count, columns;
   std::vector<float> p, first, second, absmax, gradient, tied;
   std::vector<uint8_t> code;
@@ -71,10 +77,17 @@ struct Parameter {
   std::vector<int16_t> remainder;
 
   Parameter(Random& random, Extents shape)
-      : count(shape.rows * std::max<int64_t>(shape.columns, 1)), columns(shape.columns),
-        p(normals(random, count + guard)), first(normals(random, count + guard, 0.1)), second(first),
-        absmax(normals(random, (count + 255) / 256 + 1)), gradient(normals(random, count, 0.3)),
-        tied(normals(random, count, 0.3)), code(p.size()), half(p.size()), remainder(p.size()) {
+      : count(shape.rows * std::max<int64_t>(shape.columns, 1)),
+        columns(shape.columns),
+        p(normals(random, count + guard)),
+        first(normals(random, count + guard, 0.1)),
+        second(first),
+        absmax(normals(random, (count + 255) / 256 + 1)),
+        gradient(normals(random, count, 0.3)),
+        tied(normals(random, count, 0.3)),
+        code(p.size()),
+        half(p.size()),
+        remainder(p.size()) {
     for (float& value : second) value *= value;
     for (float& value : absmax) value = 0.1f * std::fabs(value);
     for (uint8_t& value : code) value = static_cast<uint8_t>(random.bits());
@@ -119,7 +132,9 @@ struct Parameter {
   }
 };
 
-inline double code_value(const float* map, const Parameter& p, size_t i) { return map[p.code[i]] * p.absmax[i / 256]; }
+inline double code_value(const float* map, const Parameter& p, size_t i) {
+  return map[p.code[i]] * p.absmax[i / 256];
+}
 
 // Gradients are normalised by 0.37; t is adafactor's step.
 inline StepState state_of(double t = 4) {
@@ -131,7 +146,8 @@ inline StepState state_of(double t = 4) {
 
 // In [-1, 1), a multiple of 2^-15; tests/golden/optimizers.py repeats it.
 inline float number_at(int step, int element) {
-  const uint32_t seed = static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
+  const uint32_t seed =
+      static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
   return (static_cast<float>(seed * 2654435761u >> 16) - 32768.0f) / 32768.0f;
 }
 

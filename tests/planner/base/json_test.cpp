@@ -72,7 +72,11 @@ TEST(Json, StringsAndEscapes) {
   EXPECT_EQ(*parsed(R"("\u00e9\u20AC\ud83d\ude00")").as_string(), "é€😀");
   EXPECT_EQ(*parsed(R"("\u0000")").as_string(), std::string(1, '\0'));
   EXPECT_EQ(to_string(Json("a\x01\n\"\\é"), 0), "\"a\\u0001\\n\\\"\\\\é\"");
-  EXPECT_EQ(to_string(Json("\xff" "a\xc3"), 0), "\"\xEF\xBF\xBD" "a\xEF\xBF\xBD\"");
+  EXPECT_EQ(to_string(Json("\xff"
+                           "a\xc3"),
+                      0),
+            "\"\xEF\xBF\xBD"
+            "a\xEF\xBF\xBD\"");
 }
 
 TEST(Json, RefusesWhatTheGrammarDoesNot) {
@@ -126,7 +130,8 @@ TEST(Json, ErrorsSayWhere) {
 }
 
 TEST(Json, ReadsWhatPythonWrites) {
-  const std::string text = "\xEF\xBB\xBF{\"a\": 1, \"b\": [NaN, -Infinity], \"a\": {\"c\": 2, \"c\": 3}, \"d\": Infinity}";
+  const std::string text =
+      "\xEF\xBB\xBF{\"a\": 1, \"b\": [NaN, -Infinity], \"a\": {\"c\": 2, \"c\": 3}, \"d\": Infinity}";
   const auto json = parse_python_json(text);
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->members().size(), 3u);
@@ -135,7 +140,8 @@ TEST(Json, ReadsWhatPythonWrites) {
   ASSERT_FALSE(infinite);
   EXPECT_EQ(infinite.error().message, "\"d\": expected a finite number, found a number (NaN or Infinity)");
   EXPECT_FALSE(get_int(*json, "d"));
-  for (const char* odd : {"nan", "inf", "NaNN", "+Infinity", "-NaN", "{\"a\": 1,}", "[1 2]"}) EXPECT_FALSE(parse_python_json(odd)) << odd;
+  for (const char* odd : {"nan", "inf", "NaNN", "+Infinity", "-NaN", "{\"a\": 1,}", "[1 2]"})
+    EXPECT_FALSE(parse_python_json(odd)) << odd;
   const auto wide = parse_python_json(std::string_view("\xFF\xFE{\0}\0", 6));
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().message.find("UTF-16"), std::string::npos);
@@ -168,7 +174,8 @@ TEST(Json, TypedMembers) {
   EXPECT_EQ(*get_int(object, "missing", 9), 9);
   EXPECT_EQ(*get_int(object, "z", 9), 9);
   EXPECT_EQ(get_int(object, "z").error().message, "\"z\" is missing");
-  EXPECT_EQ(get_int(object, "s").error().message, "\"s\": expected an integer of 64 bits, found a string (\"x\")");
+  EXPECT_EQ(get_int(object, "s").error().message,
+            "\"s\": expected an integer of 64 bits, found a string (\"x\")");
   EXPECT_FALSE(get_int(object, "s", 9));
   EXPECT_FALSE(get_int(object, "d"));
   EXPECT_FALSE(get_int(object, "l"));
@@ -193,7 +200,8 @@ Json random_value(std::mt19937_64& random, int depth) {
   if (choice == 2) return static_cast<int64_t>(random()) >> random() % 64;
   if (choice == 3) return random() >> random() % 64;
   if (choice == 4)
-    return std::ldexp(static_cast<double>(static_cast<int64_t>(random())), static_cast<int>(random() % 1800) - 900);
+    return std::ldexp(static_cast<double>(static_cast<int64_t>(random())),
+                      static_cast<int>(random() % 1800) - 900);
   if (choice == 5) {
     std::string text;
     const std::string pieces[] = {"a", "\"", "\\", "\n", "é", "😀", std::string(1, '\0'), "\x1f", "/", "\x7f"};
@@ -209,10 +217,12 @@ Json random_value(std::mt19937_64& random, int depth) {
 }
 
 TEST(Json, CanonicalIsOneForAllTexts) {
-  for (const char* text : {R"({"b": [1.0, {"y": -0.0, "x": 0.5}], "a": 1e3})", R"({"a": 1000, "b": [1, {"x": 0.5, "y": 0}]})"})
+  for (const char* text :
+       {R"({"b": [1.0, {"y": -0.0, "x": 0.5}], "a": 1e3})", R"({"a": 1000, "b": [1, {"x": 0.5, "y": 0}]})"})
     EXPECT_EQ(to_string(canonical(*parse_json(text)), 0), R"({"a":1000,"b":[1,{"x":0.5,"y":0}]})");
   // Beyond 2^53 a double stays a double.
-  EXPECT_EQ(to_string(canonical(*parse_json("[2, 1, 1e300, 9007199254740994.0]")), 0), "[2,1,1e+300,9007199254740994.0]");
+  EXPECT_EQ(to_string(canonical(*parse_json("[2, 1, 1e300, 9007199254740994.0]")), 0),
+            "[2,1,1e+300,9007199254740994.0]");
 }
 
 TEST(JsonFuzz, WhatWasWrittenReadsBackEqual) {

@@ -28,8 +28,13 @@ TEST(Sizes, Saturate) {
 
 std::string absurd(int64_t vocabulary, int64_t positions, int64_t width, int64_t layers) {
   Json json = Json::object();
-  json.set("model_type", "llama").set("vocab_size", vocabulary).set("max_position_embeddings", positions).set("hidden_size", width);
-  json.set("intermediate_size", 4 * width).set("num_hidden_layers", layers).set("num_attention_heads", width / 64);
+  json.set("model_type", "llama")
+      .set("vocab_size", vocabulary)
+      .set("max_position_embeddings", positions)
+      .set("hidden_size", width);
+  json.set("intermediate_size", 4 * width)
+      .set("num_hidden_layers", layers)
+      .set("num_attention_heads", width / 64);
   return to_string(json, 0);
 }
 
@@ -45,7 +50,8 @@ void expect_refused(const std::string& config, Request r, uint64_t at_least) {
   r.memory_bytes = uint64_t{1} << 40;
   auto planned = Planned::make(**model, r);
   if (!planned) {
-    EXPECT_TRUE(planned.error().code == Code::unsupported_shape || planned.error().code == Code::bad_argument) << planned.error().message;
+    EXPECT_TRUE(planned.error().code == Code::unsupported_shape || planned.error().code == Code::bad_argument)
+        << planned.error().message;
     return;
   }
   EXPECT_FALSE((*planned)->plan.fits) << config;

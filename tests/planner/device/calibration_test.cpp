@@ -26,7 +26,9 @@ std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int t
   auto add = [&](const Program& program, uint64_t count) {
     for (const Instruction& i : program.instructions) {
       const Cost cost = cost_of(graph, i, threads);
-      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.peak_of(graph.op(i.op)), threads, cost)), count, graph.peak_of(graph.op(i.op))});
+      ops.push_back({i.kind, cost,
+                     seconds(op_picoseconds(truth, i.kind, graph.peak_of(graph.op(i.op)), threads, cost)),
+                     count, graph.peak_of(graph.op(i.op))});
     }
   };
   add(build_micro(graph, arena, d, micro_batch, threads, true), 3);
@@ -47,7 +49,7 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
   for (const Graph& graph : small_graphs())
     for (uint32_t seed = 1; seed <= 4; ++seed) {
       DeviceProfile truth = random_profile("cpu", seed);
-      truth.gflops_fp32 = truth.gflops_bf16 = 1;   // slow enough that work is visible next to the launch
+      truth.gflops_fp32 = truth.gflops_bf16 = 1;  // slow enough that work is visible next to the launch
       truth.gbytes_per_second = 1;
       DeviceProfile base = truth;
       base.calibration = {};
@@ -58,16 +60,19 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
       for (const OpKind kind : {OpKind::linear, OpKind::norm, OpKind::attention, OpKind::adamw}) {
         const Calibration::Op& is = found.calibration.ops[static_cast<size_t>(kind)];
         const Calibration::Op& was = truth.calibration.ops[static_cast<size_t>(kind)];
-        if (is.permille == 0) continue;   // 8-bit states
+        if (is.permille == 0) continue;  // 8-bit states
         std::set<uint64_t> sizes;
         for (const TimedOp& op : ops)
           if (op.kind == kind) sizes.insert(op.cost.bytes);
         EXPECT_TRUE(sizes.size() > 1 || kind == OpKind::adamw);
-        if (sizes.size() == 1) continue;   // one time alone cannot separate launch and work
-        const double launch = static_cast<double>(was.permille ? was.launch_nanoseconds : truth.launch_nanoseconds);
-        EXPECT_NEAR(static_cast<double>(is.launch_nanoseconds), launch, 0.05 * launch + 100) << op_row(kind).name << " seed " << seed;
+        if (sizes.size() == 1) continue;  // one time alone cannot separate launch and work
+        const double launch =
+            static_cast<double>(was.permille ? was.launch_nanoseconds : truth.launch_nanoseconds);
+        EXPECT_NEAR(static_cast<double>(is.launch_nanoseconds), launch, 0.05 * launch + 100)
+            << op_row(kind).name << " seed " << seed;
         if (was.permille == 0) continue;
-        EXPECT_NEAR(is.permille, was.permille, 0.02 * was.permille + 1) << op_row(kind).name << " seed " << seed;
+        EXPECT_NEAR(is.permille, was.permille, 0.02 * was.permille + 1)
+            << op_row(kind).name << " seed " << seed;
       }
       EXPECT_EQ(found.calibration.threads, 2);
       EXPECT_EQ(found.calibration.precision, Precision::bf16);
@@ -125,7 +130,8 @@ TEST(Calibration, AttentionAndProductsHaveSharesOfTheirOwn) {
   const Cost cost{3'000'000'000'000, 0};
   for (const OpKind kind : {OpKind::linear_input_gradient, OpKind::attention_gradient}) {
     const double was = seconds(op_picoseconds(truth, kind, Peak::wgmma, 0, cost));
-    EXPECT_NEAR(seconds(op_picoseconds(found, kind, Peak::wgmma, 0, cost)), was, 0.02 * was) << op_row(kind).name;
+    EXPECT_NEAR(seconds(op_picoseconds(found, kind, Peak::wgmma, 0, cost)), was, 0.02 * was)
+        << op_row(kind).name;
   }
 }
 

@@ -45,7 +45,8 @@ TEST(ProfileFile, SurvivesItsText) {
       expect_equal(p, *read);
       EXPECT_EQ(profile_to_json(*read), text);
       EXPECT_STRNE(read->source, device.source);
-      EXPECT_EQ(std::string(read->source).find("the reserve too") != std::string::npos, p.reserve_bytes != device.reserve_bytes);
+      EXPECT_EQ(std::string(read->source).find("the reserve too") != std::string::npos,
+                p.reserve_bytes != device.reserve_bytes);
     }
 }
 
@@ -54,7 +55,7 @@ TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
   DeviceProfile p = *find_device("h100");
   p.calibration.threads = 1, p.calibration.step_nanoseconds = 1;
   ASSERT_GT(p.attention_permille, 0u);
-  p.attention_permille = 0, p.wgmma_permille = 1000;   // not written
+  p.attention_permille = 0, p.wgmma_permille = 1000;  // not written
   const std::string text = profile_to_json(p);
   EXPECT_EQ(text.find("attention_permille"), text.npos);
   EXPECT_EQ(text.find("wgmma_permille"), text.npos);
@@ -62,7 +63,8 @@ TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
   ASSERT_TRUE(read) << read.error().message;
   const Cost cost{1000000000000, 1000000};
   for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient})
-    EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost), op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
+    EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost),
+              op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
 }
 
 // `from` must occur once in the text.
@@ -73,7 +75,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-const std::string good = R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", "reserve_bytes": 1234567,
+const std::string good =
+    R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", "reserve_bytes": 1234567,
  "launch_nanoseconds": 5000, "product_permille": 700, "stream_permille": 800, "step_nanoseconds": 123456,
  "ops": {"linear": {"permille": 650, "launch_nanoseconds": 4000, "nanoseconds": 1000},
   "add": {"permille": 1900, "launch_nanoseconds": 1, "nanoseconds": 10}}})";
@@ -90,35 +93,50 @@ std::string refusal(const std::string& text) {
 TEST(ProfileFile, BadFiguresAreRefusedByName) {
   ASSERT_TRUE(profile_from_json(good));
   const std::pair<const char*, const char*> figures[] = {
-      {"\"threads\": 2", "threads"}, {"\"reserve_bytes\": 1234567", "reserve_bytes"}, {"\"launch_nanoseconds\": 5000", "launch_nanoseconds"},
-      {"\"product_permille\": 700", "product_permille"}, {"\"stream_permille\": 800", "stream_permille"},
-      {"\"step_nanoseconds\": 123456", "step_nanoseconds"}, {"\"permille\": 650", "permille"}, {"\"launch_nanoseconds\": 4000", "launch_nanoseconds"}, {"\"nanoseconds\": 1000", "nanoseconds"}};
+      {"\"threads\": 2", "threads"},
+      {"\"reserve_bytes\": 1234567", "reserve_bytes"},
+      {"\"launch_nanoseconds\": 5000", "launch_nanoseconds"},
+      {"\"product_permille\": 700", "product_permille"},
+      {"\"stream_permille\": 800", "stream_permille"},
+      {"\"step_nanoseconds\": 123456", "step_nanoseconds"},
+      {"\"permille\": 650", "permille"},
+      {"\"launch_nanoseconds\": 4000", "launch_nanoseconds"},
+      {"\"nanoseconds\": 1000", "nanoseconds"}};
   for (const auto& [text, name] : figures) {
     const std::string key = std::string("\"") + name + "\": ";
-    for (const char* bad : {"0", "-1", "1e30", "99999999999999999999", "9223372036854775807", "0.5", "2.0", "\"many\"", "null",
-                            "true", "[1]", "{}", "NaN", "Infinity", "1e999"}) {
+    for (const char* bad : {"0", "-1", "1e30", "99999999999999999999", "9223372036854775807", "0.5", "2.0",
+                            "\"many\"", "null", "true", "[1]", "{}", "NaN", "Infinity", "1e999"}) {
       const std::string message = refusal(with(good, text, key + bad));
       // Text that is not JSON gets a line and a column instead.
-      EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos) << message;
+      EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos)
+          << message;
     }
     const std::string without = with(good, text, "\"other\": 1");
     if (key != "\"reserve_bytes\": ") refusal(without);
     // It was not measured there.
     else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);
   }
-  EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""),
+            std::string::npos);
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));
 }
 
 TEST(ProfileFile, WhatIsNoProfileIsRefused) {
-  EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"), std::string::npos);
-  EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"),
+            std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"),
+            std::string::npos);
   EXPECT_NE(refusal(with(good, "\"h100\"", "\"abacus\"")).find("abacus"), std::string::npos);
-  EXPECT_NE(refusal(with(good, "\"add\"", "\"attention_is_all\"")).find("attention_is_all"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"add\"", "\"attention_is_all\"")).find("attention_is_all"),
+            std::string::npos);
   EXPECT_NE(refusal(with(good, "\"fp32\"", "\"fp8\"")).find("fp8"), std::string::npos);
-  EXPECT_NE(refusal(with(good, "{\"permille\": 650, \"launch_nanoseconds\": 4000, \"nanoseconds\": 1000}", "[[[[{}]]]]")).find("linear"), std::string::npos);
-  refusal(with(good, "\"add\"", "\"linear\""));   // twice
-  for (const char* text : {"", "{}", "[]", "null", "7", "\"stowage-profile\"", "profile", "{\"format\": {\"format\": \"stowage-profile\"}}"})
+  EXPECT_NE(refusal(with(good, "{\"permille\": 650, \"launch_nanoseconds\": 4000, \"nanoseconds\": 1000}",
+                         "[[[[{}]]]]"))
+                .find("linear"),
+            std::string::npos);
+  refusal(with(good, "\"add\"", "\"linear\""));  // twice
+  for (const char* text : {"", "{}", "[]", "null", "7", "\"stowage-profile\"", "profile",
+                           "{\"format\": {\"format\": \"stowage-profile\"}}"})
     refusal(text);
   refusal(with(good, good.substr(good.find("{\"linear\"")), "[]}"));
   refusal(good + good);

@@ -34,7 +34,7 @@ TEST(Adapters, StandBesideTheirMatrices) {
     for (size_t t = 0; t < g.tensors.size(); ++t) {
       const Tensor& p = g.tensors[t];
       if (p.kind != Kind::parameter) continue;
-      EXPECT_EQ(numbers.insert(p.number).second, p.tied_to < 0);   // numbers of random streams
+      EXPECT_EQ(numbers.insert(p.number).second, p.tied_to < 0);  // numbers of random streams
       EXPECT_EQ(p.trainable, p.adapter_of >= 0) << p.name;
       if (p.adapter_of < 0) {
         EXPECT_EQ(p.name, plain.tensors[t].name);
@@ -68,14 +68,18 @@ TEST(Adapters, AreForWhatTheTargetsName) {
     const Status status = add(small_llama(), a);
     ASSERT_FALSE(status) << wrong;
     EXPECT_EQ(status.error().code, Code::bad_argument);
-    EXPECT_NE(status.error().message.find(std::string("\"") + wrong + "\"; there are down_proj, gate_proj, k_proj, "), std::string::npos) << status.error().message;
+    EXPECT_NE(status.error().message.find(std::string("\"") + wrong +
+                                          "\"; there are down_proj, gate_proj, k_proj, "),
+              std::string::npos)
+        << status.error().message;
   }
 }
 
 // In encoders all products below the logits have adapters, but not those of a head that is trained as a
 // whole.
 TEST(Adapters, OfEncodersAreWherePeftHasThem) {
-  const auto named = [&](const std::string& config, std::vector<std::string> targets, std::set<std::string> frozen_head = {}) {
+  const auto named = [&](const std::string& config, std::vector<std::string> targets,
+                         std::set<std::string> frozen_head = {}) {
     ModelConfig c = config_of({classifier_of(config), adapters_of_all()});
     c.adapters.targets = std::move(targets);
     c.frozen_head = std::move(frozen_head);
@@ -83,30 +87,37 @@ TEST(Adapters, OfEncodersAreWherePeftHasThem) {
     for (const Tensor& t : g.tensors)
       if (t.kind == Kind::parameter) {
         EXPECT_EQ(t.trainable, t.of_adapters) << t.name;
-        EXPECT_EQ(t.of_adapters, t.adapter_of >= 0 || (is_of_head(c, t.name) && !c.frozen_head.count(t.name))) << t.name;
+        EXPECT_EQ(t.of_adapters, t.adapter_of >= 0 || (is_of_head(c, t.name) && !c.frozen_head.count(t.name)))
+            << t.name;
       }
     return adapted(g);
   };
   const std::set<std::string> pooler{"bert.pooler.dense.weight", "bert.pooler.dense.bias"};
   EXPECT_EQ(named(small_bert(), {"query", "value"}).size(), 6u);
   EXPECT_EQ(named(small_bert(), {"attention.output.dense"}).size(), 3u);
-  EXPECT_EQ(named(small_bert(), {"output.dense"}).size(), 6u);   // including those of attention
+  EXPECT_EQ(named(small_bert(), {"output.dense"}).size(), 6u);  // including those of attention
   EXPECT_EQ(named(small_bert(), {"dense"}).size(), 9u);
   EXPECT_EQ(named(small_bert(), {"dense"}, pooler).size(), 10u);
   EXPECT_EQ(named(small_bert(), {all_targets}).size(), 18u);
   EXPECT_EQ(named(small_bert(), {all_targets}, pooler).size(), 19u);
   EXPECT_EQ(named(small_bert(), {"pooler.dense"}, pooler), std::set<std::string>{"bert.pooler.dense"});
   EXPECT_EQ(named(small_roberta(), {"dense"}).size(), 9u);
-  EXPECT_EQ(named(small_distilbert(), {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"}), named(small_distilbert(), {all_targets}));
+  EXPECT_EQ(named(small_distilbert(), {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"}),
+            named(small_distilbert(), {all_targets}));
   EXPECT_EQ(named(small_electra(), {all_targets}).size(), 19u);
-  EXPECT_EQ(named(small_electra(), {"embeddings_project"}), std::set<std::string>{"electra.embeddings_project"});
+  EXPECT_EQ(named(small_electra(), {"embeddings_project"}),
+            std::set<std::string>{"electra.embeddings_project"});
   EXPECT_EQ(adapted(graph_of({small_bloom(), {3, 6, false, 0, {"dense"}}})).size(), 3u);
-  EXPECT_EQ(adapted(graph_of({small_bloom(), {3, 6, false, 0, {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}}})), adapted(graph_of({small_bloom(), adapters_of_all()})));
+  EXPECT_EQ(
+      adapted(graph_of(
+          {small_bloom(), {3, 6, false, 0, {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}}})),
+      adapted(graph_of({small_bloom(), adapters_of_all()})));
   Adapters a = adapters_of_all();
   a.targets = {"pre_classifier"};
   const Status refused = add(classifier_of(small_distilbert()), a);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("\"pre_classifier\"; there are k_lin, lin1, "), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("\"pre_classifier\"; there are k_lin, lin1, "), std::string::npos)
+      << refused.error().message;
 }
 
 TEST(Adapters, OfBlocksThatAreNotThereAreRefused) {
@@ -136,7 +147,8 @@ TEST(Adapters, AreScaledByAlphaOverTheRankOrItsRoot) {
   // A scale of 1 multiplies nothing.
   for (const double alpha : {3.0, 6.0}) {
     const Graph g = graph_of({small_llama(), {3, alpha, false, 0, {all_targets}}});
-    const auto count = std::count_if(g.ops.begin(), g.ops.end(), [](const Op& op) { return op.kind == OpKind::scale; });
+    const auto count =
+        std::count_if(g.ops.begin(), g.ops.end(), [](const Op& op) { return op.kind == OpKind::scale; });
     EXPECT_EQ(count, alpha == 3 ? 0 : 3 * 4);
   }
 }
@@ -144,7 +156,8 @@ TEST(Adapters, AreScaledByAlphaOverTheRankOrItsRoot) {
 TEST(Adapters, GroupsNameThemAndNothingElseIsTrained) {
   const ModelConfig config = config_of({small_llama(), adapters_of_all()});
   Numerics n;
-  n.groups = {{"adapters", {}, 0.5, {}, {}}, {"*.lora_B.weight", {}, 8.0, 0.0, {}}, {"blocks.0", true, {}, {}, {}}};
+  n.groups = {
+      {"adapters", {}, 0.5, {}, {}}, {"*.lora_B.weight", {}, 8.0, 0.0, {}}, {"blocks.0", true, {}, {}, {}}};
   ASSERT_TRUE(check_numerics(config, n));
   const Graph g = build_model(config, 33, n);
   for (const Tensor& t : g.tensors) {
@@ -170,7 +183,8 @@ TEST(Adapters, TakeNoWideMemoryOfTheirOwn) {
   Numerics n;
   n.precision = Precision::bf16;
   n.gradients = Gradients::bf16;
-  for (const SmallModel& model : {SmallModel{small_gpt2(), adapters_of_all(0.1)}, SmallModel{small_llama(), adapters_of_some()}}) {
+  for (const SmallModel& model :
+       {SmallModel{small_gpt2(), adapters_of_all(0.1)}, SmallModel{small_llama(), adapters_of_some()}}) {
     const Graph g = build_model(config_of(model), 33, n);
     for (const ParameterGradient& p : g.gradients) EXPECT_EQ(g.at(p.gradient).format, Format::f32);
     for (const uint32_t saved : {0u, ~0u}) {

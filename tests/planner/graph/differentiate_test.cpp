@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/program/inference.h"
 #include "planner/graph/update.h"
+#include "planner/program/inference.h"
 #include "planner/program/verify.h"
 #include "tests/planner/small_graphs.h"
 
@@ -41,7 +41,8 @@ void expect_plannable(const Graph& g) {
 }
 
 bool has_gradient(const Graph& g, const std::string& name) {
-  return std::any_of(g.gradients.begin(), g.gradients.end(), [&](const ParameterGradient& p) { return g.at(p.parameter).name == name; });
+  return std::any_of(g.gradients.begin(), g.gradients.end(),
+                     [&](const ParameterGradient& p) { return g.at(p.parameter).name == name; });
 }
 
 TEST(Differentiate, EveryTrainableParameterHasAGradientOfItsShape) {
@@ -52,9 +53,7 @@ TEST(Differentiate, EveryTrainableParameterHasAGradientOfItsShape) {
       EXPECT_TRUE(g.owns_bytes(p.parameter));
     }
     for (int t = 0; t < static_cast<int>(g.tensors.size()); ++t)
-      if (g.owns_bytes(t)) {
-        EXPECT_EQ(has_gradient(g, g.at(t).name), g.at(t).trainable) << g.at(t).name;
-      }
+      if (g.owns_bytes(t)) { EXPECT_EQ(has_gradient(g, g.at(t).name), g.at(t).trainable) << g.at(t).name; }
   }
 }
 
@@ -65,7 +64,8 @@ TEST(Differentiate, TiedHeadHasTwoBuffersInOpOrder) {
     const Graph g = graph_of(json);
     std::vector<int> buffers;
     for (const ParameterGradient& p : g.gradients)
-      if (g.at(p.parameter).name == "transformer.wte.weight" || g.at(p.parameter).name == "model.embed_tokens.weight")
+      if (g.at(p.parameter).name == "transformer.wte.weight" ||
+          g.at(p.parameter).name == "model.embed_tokens.weight")
         buffers.push_back(p.gradient);
     ASSERT_EQ(buffers.size(), 2u);
     auto writer = [&](int gradient) {
@@ -83,11 +83,16 @@ TEST(Differentiate, TiedHeadHasTwoBuffersInOpOrder) {
   }
   const Graph untied = graph_of(small_llama());
   EXPECT_EQ(std::count_if(untied.gradients.begin(), untied.gradients.end(),
-                          [&](const ParameterGradient& p) { return untied.at(p.parameter).shape[0] == small_vocabulary; }), 2);
+                          [&](const ParameterGradient& p) {
+                            return untied.at(p.parameter).shape[0] == small_vocabulary;
+                          }),
+            2);
 }
 
 TEST(Differentiate, FrozenParametersHaveNeitherGradientNorState) {
-  const Graph g = with_frozen(small_llama(), [](const std::string& name) { return name.find("k_proj") != std::string::npos || name.find("norm") != std::string::npos; });
+  const Graph g = with_frozen(small_llama(), [](const std::string& name) {
+    return name.find("k_proj") != std::string::npos || name.find("norm") != std::string::npos;
+  });
   for (int t = 0; t < static_cast<int>(g.tensors.size()); ++t) {
     if (!g.owns_bytes(t)) continue;
     EXPECT_EQ(has_gradient(g, g.at(t).name), g.at(t).trainable) << g.at(t).name;
@@ -105,7 +110,8 @@ TEST(Differentiate, NothingRunsBelowTheLowestTrainableParameter) {
   for (const std::string& json : {small_llama(), small_gpt2("0.1")}) {
     const Graph g = with_frozen(json, [](const std::string& name) {
       return name.find("embed_tokens") != std::string::npos || name.find("wte") != std::string::npos ||
-             name.find("wpe") != std::string::npos || name.find("layers.0.") != std::string::npos || name.find(".h.0.") != std::string::npos;
+             name.find("wpe") != std::string::npos || name.find("layers.0.") != std::string::npos ||
+             name.find(".h.0.") != std::string::npos;
     });
     for (const Segment& s : g.segments) {
       if (s.kind == SegmentKind::embedding || s.block == 0) {
@@ -121,18 +127,17 @@ TEST(Differentiate, NothingRunsBelowTheLowestTrainableParameter) {
       }
     expect_plannable(g);
   }
-  const Graph head_only = with_frozen(small_llama(), [](const std::string& name) { return name != "lm_head.weight"; });
+  const Graph head_only =
+      with_frozen(small_llama(), [](const std::string& name) { return name != "lm_head.weight"; });
   ASSERT_EQ(head_only.gradients.size(), 1u);
-  EXPECT_EQ(head_only.gradient_ops.size(), 2u);   // the loss, and the weight of the head
+  EXPECT_EQ(head_only.gradient_ops.size(), 2u);  // the loss, and the weight of the head
   expect_plannable(head_only);
 }
 
 TEST(Differentiate, OnlyTheHeadIsChunked) {
   for (const Graph& g : small_graphs())
     for (const Tensor& t : g.tensors)
-      if (t.chunked) {
-        EXPECT_TRUE(t.name == "logits" || t.name == "dlogits") << t.name;
-      }
+      if (t.chunked) { EXPECT_TRUE(t.name == "logits" || t.name == "dlogits") << t.name; }
 }
 
 // Tensor cores take products of 16-bit values that begin at multiples of 16 bytes. All products of a 16-bit
@@ -153,7 +158,8 @@ TEST(Differentiate, ProductsAreOfTheComputeFormat) {
       for (const Op& op : g.ops)
         if (op.kind == OpKind::linear) check(op, 2);
       for (const Op& op : g.gradient_ops) {
-        if (op.kind == OpKind::linear_input_gradient) check({op.kind, {}, {op.inputs[0], op.inputs[2]}, {}, -1}, 2);
+        if (op.kind == OpKind::linear_input_gradient)
+          check({op.kind, {}, {op.inputs[0], op.inputs[2]}, {}, -1}, 2);
         if (op.kind == OpKind::linear_weight_gradient) check(op, 2);
       }
     }

@@ -53,12 +53,16 @@ TEST(FeedForward, IsFoundInEveryModel) {
     for (const Segment& s : g.segments) {
       const FeedForward& part = s.feed_forward;
       // The dropout of an adapter's input, or of ModernBERT's last product's input.
-      const bool drops = (g.has_adapters() || g.architecture == "modernbert") && std::any_of(g.ops.begin(), g.ops.end(), is_dropped);
+      const bool drops = (g.has_adapters() || g.architecture == "modernbert") &&
+                         std::any_of(g.ops.begin(), g.ops.end(), is_dropped);
       ASSERT_EQ(part.exists(), s.kind == SegmentKind::block && !drops);
       if (!part.exists()) continue;
-      const auto is_beside = [](const Op& op) { return op.kind == OpKind::scale || op.kind == OpKind::adapter; };
+      const auto is_beside = [](const Op& op) {
+        return op.kind == OpKind::scale || op.kind == OpKind::adapter;
+      };
       const auto first = g.ops.begin() + part.first_op;
-      const auto adapters = std::count_if(first, first + part.op_count, [](const Op& op) { return op.kind == OpKind::adapter; });
+      const auto adapters = std::count_if(first, first + part.op_count,
+                                          [](const Op& op) { return op.kind == OpKind::adapter; });
       // Each has a product of its own.
       EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_beside));
       EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
@@ -67,7 +71,8 @@ TEST(FeedForward, IsFoundInEveryModel) {
       const int last = part.first_op + part.op_count - 1;
       const bool is_read_again = std::find(s.saveable.begin(), s.saveable.end(), last) != s.saveable.end();
       // The norm after an encoder's block reads it too, or reads the result of dropout and the residual.
-      const bool is_encoder = !g.generates && g.architecture != "modernbert", is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
+      const bool is_encoder = !g.generates && g.architecture != "modernbert",
+                 is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
       EXPECT_EQ(is_read_again, g.architecture == "gemma3_text" || (is_encoder && !is_sum));
       EXPECT_EQ(may_tile(g, s, 0), !is_read_again && !is_encoder);
       if (s.gradient_op_count == 0) continue;
@@ -75,7 +80,8 @@ TEST(FeedForward, IsFoundInEveryModel) {
       for (int t : part.inner_gradients) EXPECT_TRUE(is_inner(part, t));
       // All gradient ops that touch inner tensors stand next to each other.
       for (int i = 0; i < static_cast<int>(g.gradient_ops.size()); ++i) {
-        const bool is_part = i >= part.first_gradient_op && i < part.first_gradient_op + part.gradient_op_count;
+        const bool is_part =
+            i >= part.first_gradient_op && i < part.first_gradient_op + part.gradient_op_count;
         const Op& op = g.gradient_ops[static_cast<size_t>(i)];
         for (const auto* list : {&op.inputs, &op.outputs})
           for (int t : *list) EXPECT_TRUE(t < 0 || is_part || !is_inner(part, t)) << g.at(t).name;
@@ -105,11 +111,13 @@ TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   Numerics numerics;
   numerics.precision = Precision::bf16;
   numerics.gradients = Gradients::bf16;
-  for (const Segment& s : build_model(config_of(small_llama()), 33, numerics).segments) EXPECT_FALSE(s.feed_forward.exists());
+  for (const Segment& s : build_model(config_of(small_llama()), 33, numerics).segments)
+    EXPECT_FALSE(s.feed_forward.exists());
 
   GraphBuilder b("dropout between the products", 8, 16, Format::f32);
   auto matrix = [&](const char* name, int64_t features, int64_t inputs) {
-    return std::vector<LinearWeights>{{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f), -1}};
+    return std::vector<LinearWeights>{
+        {b.parameter(name, {features, inputs}, Initializer::normal, 0.02f), -1}};
   };
   b.begin(SegmentKind::embedding, -1, -1);
   int x = b.embedding(b.parameter("table", {16, 8}, Initializer::normal, 0.02f), -1, "embedding");

@@ -37,8 +37,8 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
       graphs.push_back(build_model(config_of(small_llama()), 33, n));
     }
   for (const Graph& g : graphs)
-    for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops,
-                                        &g.transfer_ops})
+    for (const std::vector<Op>* list :
+         {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops, &g.transfer_ops})
       for (const Op& op : *list) {
         seen.insert(op.kind);
         const OpRow& row = op_row(op.kind);
@@ -47,7 +47,8 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
         EXPECT_GE(three.bytes, one.bytes) << row.name;
         EXPECT_GE(three.flops, one.flops) << row.name;
         EXPECT_EQ(three.flops == one.flops, list == &g.update_ops || one.flops == 0) << row.name;
-        EXPECT_GE(row.workspace(g, op, {3, 3 * g.sequence, 2}), row.workspace(g, op, {1, g.sequence, 1})) << row.name;
+        EXPECT_GE(row.workspace(g, op, {3, 3 * g.sequence, 2}), row.workspace(g, op, {1, g.sequence, 1}))
+            << row.name;
       }
   EXPECT_EQ(seen.size(), static_cast<size_t>(op_kind_count));
 }
@@ -60,7 +61,8 @@ TEST(OpTable, FlopsAreThoseOfTheFormula) {
   for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops})
     for (const Op& op : *list) {
       const uint64_t flops = op_row(op.kind).cost(g, op, {2, 66, 1}).flops;
-      if (op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient)
+      if (op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient ||
+          op.kind == OpKind::linear_weight_gradient)
         products += flops;
       if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) attention += flops;
     }
@@ -76,7 +78,8 @@ TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
     uint64_t flops = 0;
     for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops})
       for (const Op& op : *list)
-        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) flops += op_row(op.kind).cost(graph, op, {2, 2 * rows, 1}).flops;
+        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient)
+          flops += op_row(op.kind).cost(graph, op, {2, 2 * rows, 1}).flops;
     return flops;
   };
   EXPECT_EQ(attention_of(g, 33), uint64_t{3} * 7 * 2 * (33 * 33 - 26 * 26) * 48);
@@ -106,15 +109,17 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
   int x = b.embedding(b.parameter("table", {16, 24}, Initializer::normal, 0.02f), -1, "embedding");
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
-  constexpr int following = 1;   // the targets take its place: int32 (sequence)
+  constexpr int following = 1;  // the targets take its place: int32 (sequence)
   const int qkv = b.linear(x, {{b.parameter("qkv", {24, 24}, Initializer::normal, 0.02f), -1}}, false, "qkv");
   x = b.attention(qkv, 1, 1, 8, 0.3f, 0, "attention", {.window = 5, .causal = false, .following = following});
   const int both = x;
-  const int again = b.linear(x, {{b.parameter("again", {24, 8}, Initializer::normal, 0.02f), -1}}, false, "again");
+  const int again =
+      b.linear(x, {{b.parameter("again", {24, 8}, Initializer::normal, 0.02f), -1}}, false, "again");
   x = b.attention(again, 1, 1, 8, 0.3f, 0, "biased", {.alibi = true});
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
-  b.cross_entropy(b.linear(x, {{b.parameter("head", {16, 8}, Initializer::normal, 0.02f), -1}}, false, "logits", Format::f32));
+  b.cross_entropy(b.linear(x, {{b.parameter("head", {16, 8}, Initializer::normal, 0.02f), -1}}, false,
+                           "logits", Format::f32));
   Graph g = b.finish();
   differentiate(g);
   g.attention = Attention::cudnn;
@@ -124,7 +129,8 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
       if (!is_attention(op.kind)) continue;
       ++found;
       std::vector<int> wanted{op.inputs[0]};
-      if (op.kind == OpKind::attention_gradient) wanted.insert(wanted.end(), op.inputs.begin() + 1, op.inputs.begin() + 4);
+      if (op.kind == OpKind::attention_gradient)
+        wanted.insert(wanted.end(), op.inputs.begin() + 1, op.inputs.begin() + 4);
       wanted.push_back(g.inputs[Input::positions]);
       const bool is_both = op.inputs[0] == qkv;
       if (is_both) wanted.push_back(following);
@@ -135,7 +141,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
     }
   EXPECT_EQ(found, 4);
   EXPECT_EQ(g.features(both), 8);
-  g.inputs[Input::positions] = -1;   // as in samples of one document
+  g.inputs[Input::positions] = -1;  // as in samples of one document
   for (Op& op : g.ops) {
     if (op.kind != OpKind::attention) continue;
     EXPECT_FALSE(g.is_library_attention(op)) << "a window, or a bias";
@@ -155,7 +161,9 @@ TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
     if (op.kind != OpKind::muon) continue;
     const Shape& shape = g.at(op.outputs[0]).shape;
     const auto [a, b] = std::minmax({static_cast<uint64_t>(shape[0]), static_cast<uint64_t>(shape[1])});
-    EXPECT_EQ(op_row(op.kind).cost(g, op, {1, 33, 1}).flops, 12 * a * b + 5 * (2 * a * a * b + 2 * a * a * a + 2 * a * a * b)) << g.at(op.outputs[0]).name;
+    EXPECT_EQ(op_row(op.kind).cost(g, op, {1, 33, 1}).flops,
+              12 * a * b + 5 * (2 * a * a * b + 2 * a * a * a + 2 * a * a * b))
+        << g.at(op.outputs[0]).name;
     ++matrices;
   }
   EXPECT_EQ(matrices, 3 * 7);
@@ -166,7 +174,9 @@ TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
 TEST(OpTable, MuonIsPricedByItsKernels) {
   const auto* const device = find_device("h100");
   ASSERT_NE(device, nullptr);
-  struct Found { uint64_t picoseconds, scratch; };
+  struct Found {
+    uint64_t picoseconds, scratch;
+  };
   const auto found = [&](Precision precision, Kernels kernels) {
     Numerics n;
     n.optimizer = Optimizer::muon, n.precision = precision, n.kernels = kernels;
@@ -176,7 +186,7 @@ TEST(OpTable, MuonIsPricedByItsKernels) {
       if (op.kind != OpKind::muon) continue;
       const OpRow& row = op_row(op.kind);
       Cost cost = row.cost(g, op, {1, 33, 0});
-      cost.flops *= 1 << 20, cost.bytes = 0;   // as for large matrices
+      cost.flops *= 1 << 20, cost.bytes = 0;  // as for large matrices
       f.picoseconds += op_picoseconds(*device, op.kind, g.peak_of(op), 0, cost);
       f.scratch += row.workspace(g, op, {1, 33, 0});
     }
@@ -184,7 +194,8 @@ TEST(OpTable, MuonIsPricedByItsKernels) {
   };
   const Found chains = found(Precision::fp32, Kernels::portable);
   ASSERT_GT(chains.scratch, 0u);
-  for (const auto& [precision, kernels] : {std::pair{Precision::bf16, Kernels::portable}, {Precision::fp32, Kernels::cublaslt}}) {
+  for (const auto& [precision, kernels] :
+       {std::pair{Precision::bf16, Kernels::portable}, {Precision::fp32, Kernels::cublaslt}}) {
     const Found same = found(precision, kernels);
     EXPECT_EQ(same.picoseconds, chains.picoseconds);
     EXPECT_EQ(same.scratch, chains.scratch);

@@ -24,15 +24,23 @@ std::set<std::string> named_by(const Graph& g, const std::string& pattern) {
 }
 
 TEST(Pattern, NamesParametersByTheirUse) {
-  const Graph gpt2 = graph_of(small_gpt2()), llama = graph_of(small_llama()), qwen = graph_of(small_qwen2()), qwen3 = graph_of(small_qwen3());
-  EXPECT_EQ(named_by(gpt2, "embeddings"), (std::set<std::string>{"transformer.wte.weight", "transformer.wpe.weight"}));
-  EXPECT_EQ(named_by(gpt2, "head"), std::set<std::string>{"transformer.wte.weight"});   // tied
+  const Graph gpt2 = graph_of(small_gpt2()), llama = graph_of(small_llama()), qwen = graph_of(small_qwen2()),
+              qwen3 = graph_of(small_qwen3());
+  EXPECT_EQ(named_by(gpt2, "embeddings"),
+            (std::set<std::string>{"transformer.wte.weight", "transformer.wpe.weight"}));
+  EXPECT_EQ(named_by(gpt2, "head"), std::set<std::string>{"transformer.wte.weight"});  // tied
   EXPECT_EQ(named_by(llama, "head"), std::set<std::string>{"lm_head.weight"});
-  const Graph bert = graph_of(classifier_of(small_bert())), electra = graph_of(classifier_of(small_electra())), bloom = graph_of(small_bloom());
-  EXPECT_EQ(named_by(bert, "embeddings").size(), 3u + 2);   // a norm after the tables
-  EXPECT_EQ(named_by(electra, "embeddings").size(), 3u + 2 + 2);   // and a projection
-  EXPECT_EQ(named_by(bloom, "embeddings"), (std::set<std::string>{"transformer.word_embeddings.weight", "transformer.word_embeddings_layernorm.weight", "transformer.word_embeddings_layernorm.bias"}));
-  EXPECT_EQ(named_by(bert, "head"), (std::set<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}));
+  const Graph bert = graph_of(classifier_of(small_bert())),
+              electra = graph_of(classifier_of(small_electra())), bloom = graph_of(small_bloom());
+  EXPECT_EQ(named_by(bert, "embeddings").size(), 3u + 2);         // a norm after the tables
+  EXPECT_EQ(named_by(electra, "embeddings").size(), 3u + 2 + 2);  // and a projection
+  EXPECT_EQ(named_by(bloom, "embeddings"),
+            (std::set<std::string>{"transformer.word_embeddings.weight",
+                                   "transformer.word_embeddings_layernorm.weight",
+                                   "transformer.word_embeddings_layernorm.bias"}));
+  EXPECT_EQ(named_by(bert, "head"),
+            (std::set<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight",
+                                   "classifier.bias"}));
   EXPECT_EQ(named_by(llama, "norms").size(), 7u);
   EXPECT_EQ(named_by(gpt2, "norms").size(), 14u);
   EXPECT_EQ(named_by(qwen3, "norms").size(), 3u * 4 + 1);
@@ -43,7 +51,8 @@ TEST(Pattern, NamesParametersByTheirUse) {
   EXPECT_EQ(named_by(llama, "blocks").size(), 3u * 9);
   EXPECT_EQ(named_by(llama, "blocks.1").size(), 9u);
   EXPECT_EQ(named_by(llama, "blocks.1-2").size(), 18u);
-  for (const std::string& name : named_by(llama, "blocks.1")) EXPECT_NE(name.find("layers.1."), std::string::npos) << name;
+  for (const std::string& name : named_by(llama, "blocks.1"))
+    EXPECT_NE(name.find("layers.1."), std::string::npos) << name;
 }
 
 TEST(Pattern, NamesTensorsWithWildcards) {
@@ -54,18 +63,21 @@ TEST(Pattern, NamesTensorsWithWildcards) {
   EXPECT_EQ(named_by(g, "*.layers.*.mlp.*_proj.weight").size(), 9u);
   EXPECT_EQ(named_by(g, "*").size(), 3u * 9 + 3);
   EXPECT_EQ(named_by(g, "m*l.norm.weight*").size(), 1u);
-  EXPECT_EQ(named_by(graph_of(small_gpt2()), "lm_head.weight"), std::set<std::string>{"transformer.wte.weight"});
+  EXPECT_EQ(named_by(graph_of(small_gpt2()), "lm_head.weight"),
+            std::set<std::string>{"transformer.wte.weight"});
 }
 
 TEST(Pattern, WhatNamesNothingIsRefused) {
   const Graph g = graph_of(small_llama());
-  for (const char* pattern : {"", "embedding", "blocks.3", "blocks.1-3", "blocks.2-1", "blocks.", "blocks.-1", "blocks.0-", "blocks.x",
-                              "blocks.0-1-2", "biases", "model.norm", "?", "q_proj"}) {
+  for (const char* pattern :
+       {"", "embedding", "blocks.3", "blocks.1-3", "blocks.2-1", "blocks.", "blocks.-1", "blocks.0-",
+        "blocks.x", "blocks.0-1-2", "biases", "model.norm", "?", "q_proj"}) {
     auto named = matches(g, parameter_uses(g), pattern);
     ASSERT_FALSE(named) << pattern;
     EXPECT_EQ(named.error().code, Code::bad_argument);
     EXPECT_NE(named.error().message.find("blocks.0-2"), std::string::npos) << named.error().message;
-    EXPECT_EQ(named.error().message.find("biases, "), std::string::npos) << "it has none: " << named.error().message;
+    EXPECT_EQ(named.error().message.find("biases, "), std::string::npos)
+        << "it has none: " << named.error().message;
   }
   EXPECT_NE(named_by(graph_of(small_gpt2()), "bias").begin()->find("biases, "), std::string::npos);
 }
@@ -83,7 +95,9 @@ bool has(const Graph& g, const std::string& name) {
 }
 
 TEST(Groups, LaterOnesWin) {
-  const Graph g = grouped(small_llama(), {}, {{"*", true, {}, {}, {}}, {"blocks.2", false, 0.5, {}, {}}, {"*layers.2*norm*", {}, 0.25, 0.01, {}}});
+  const Graph g = grouped(
+      small_llama(), {},
+      {{"*", true, {}, {}, {}}, {"blocks.2", false, 0.5, {}, {}}, {"*layers.2*norm*", {}, 0.25, 0.01, {}}});
   const std::string block = "model.layers.2.";
   EXPECT_FALSE(tensor(g, "lm_head.weight").trainable);
   EXPECT_FALSE(tensor(g, "model.layers.1.mlp.up_proj.weight").trainable);
@@ -92,25 +106,28 @@ TEST(Groups, LaterOnesWin) {
   EXPECT_FALSE(tensor(g, block + "mlp.up_proj.weight").decay);
   EXPECT_EQ(tensor(g, block + "input_layernorm.weight").rate, 0.25);
   EXPECT_EQ(tensor(g, block + "input_layernorm.weight").decay, 0.01);
-  EXPECT_EQ(tensor(g, "model.norm.weight").decay, 0);   // norms have none
+  EXPECT_EQ(tensor(g, "model.norm.weight").decay, 0);  // norms have none
 }
 
 TEST(Groups, AFrozenParameterHasNeitherGradientNorStateNorMaster) {
   Numerics n;
   n.precision = Precision::bf16;
-  const Graph g = grouped(small_llama(), n, {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}});
+  const Graph g =
+      grouped(small_llama(), n, {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}});
   const Graph whole = grouped(small_llama(), n, {});
   uint64_t saved = 0;
   for (const Tensor& t : whole.tensors) {
     if (t.kind != Kind::gradient && t.kind != Kind::master && t.kind != Kind::optimizer) continue;
-    const bool is_frozen = t.name.find("embed_tokens") != std::string::npos || t.name.find("layers.0") != std::string::npos ||
+    const bool is_frozen = t.name.find("embed_tokens") != std::string::npos ||
+                           t.name.find("layers.0") != std::string::npos ||
                            t.name.find("layers.1") != std::string::npos;
     EXPECT_EQ(has(g, t.name), !is_frozen) << t.name;
     if (is_frozen) saved += t.bytes(1);
   }
   EXPECT_EQ(frozen_savings(g, n), saved);
   EXPECT_EQ(frozen_savings(whole, n), 0u);
-  for (const Segment& s : g.segments) EXPECT_EQ(s.gradient_op_count == 0, s.block == 0 || s.block == 1 || s.kind == SegmentKind::embedding);
+  for (const Segment& s : g.segments)
+    EXPECT_EQ(s.gradient_op_count == 0, s.block == 0 || s.block == 1 || s.kind == SegmentKind::embedding);
   EXPECT_LT(g.gradient_ops.size(), whole.gradient_ops.size() / 2);
 }
 
@@ -162,13 +179,21 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
   }
 }
 
-// ---- optimizers --------------------------------------------------------------------------------------------------
+// ---- optimizers
+// --------------------------------------------------------------------------------------------------
 
 TEST(OptimizerRow, StatesTakeTheBytesTheyShould) {
-  struct Expected { Optimizer optimizer; int bits; double matrix_bytes; };
-  for (const auto& [optimizer, bits, matrix_bytes] :
-       {Expected{Optimizer::adamw, 32, 8}, {Optimizer::adamw, 8, 2 + 8.0 / 256}, {Optimizer::sgd, 32, 4}, {Optimizer::lion, 32, 4},
-        {Optimizer::lion, 8, 1 + 4.0 / 256}, {Optimizer::muon, 32, 4}}) {
+  struct Expected {
+    Optimizer optimizer;
+    int bits;
+    double matrix_bytes;
+  };
+  for (const auto& [optimizer, bits, matrix_bytes] : {Expected{Optimizer::adamw, 32, 8},
+                                                      {Optimizer::adamw, 8, 2 + 8.0 / 256},
+                                                      {Optimizer::sgd, 32, 4},
+                                                      {Optimizer::lion, 32, 4},
+                                                      {Optimizer::lion, 8, 1 + 4.0 / 256},
+                                                      {Optimizer::muon, 32, 4}}) {
     Numerics n;
     n.optimizer = optimizer;
     n.state_bits = bits;
@@ -178,21 +203,27 @@ TEST(OptimizerRow, StatesTakeTheBytesTheyShould) {
       const Tensor& p = g.at(op.outputs[0]);
       if (p.name.find("layers.0.mlp.up_proj") == std::string::npos) continue;
       double bytes = 0;
-      for (size_t k = 2; k < op.outputs.size(); ++k) bytes += static_cast<double>(g.at(op.outputs[k]).bytes(1));
-      EXPECT_NEAR(bytes / static_cast<double>(p.shape.elements()), matrix_bytes, bits == 8 ? 0.01 : 0) << name_of(optimizer);
+      for (size_t k = 2; k < op.outputs.size(); ++k)
+        bytes += static_cast<double>(g.at(op.outputs[k]).bytes(1));
+      EXPECT_NEAR(bytes / static_cast<double>(p.shape.elements()), matrix_bytes, bits == 8 ? 0.01 : 0)
+          << name_of(optimizer);
     }
   }
 }
 
 // In any rank and use but one.
 TEST(OptimizerRow, EightBitStatesAreForLargeTensorsThatAreNoEmbeddings) {
-  const Graph g = graph_of(R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, "n_head": 4,
-                               "n_inner": 4096, "tie_word_embeddings": false})", 33, Precision::fp32, 8);
+  const Graph g = graph_of(
+      R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, "n_head": 4,
+                               "n_inner": 4096, "tie_word_embeddings": false})",
+      33, Precision::fp32, 8);
   std::set<std::string> in_8_bits;
   for (const Op& op : g.update_ops)
     if (op.kind == OpKind::adamw8) in_8_bits.insert(g.at(op.outputs[0]).name);
-  EXPECT_EQ(in_8_bits, (std::set<std::string>{"transformer.h.0.attn.c_attn.weight", "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_fc.bias",
-                                              "transformer.h.0.mlp.c_proj.weight", "lm_head.weight"}));
+  EXPECT_EQ(in_8_bits,
+            (std::set<std::string>{"transformer.h.0.attn.c_attn.weight", "transformer.h.0.mlp.c_fc.weight",
+                                   "transformer.h.0.mlp.c_fc.bias", "transformer.h.0.mlp.c_proj.weight",
+                                   "lm_head.weight"}));
 }
 
 TEST(OptimizerRow, MuonIsForHiddenMatricesAndAdafactorFactorsMatrices) {

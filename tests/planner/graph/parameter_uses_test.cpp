@@ -6,8 +6,8 @@
 
 #include "planner/graph/optimizer.h"
 #include "planner/plan/plan_file.h"
-#include "planner/search/segment_class.h"
 #include "planner/program/verify.h"
+#include "planner/search/segment_class.h"
 #include "tests/planner/shared_graphs.h"
 #include "tests/planner/small_graphs.h"
 
@@ -32,7 +32,7 @@ std::vector<int> gradients_of(const Graph& g, int parameter) {
   return list;
 }
 
-std::vector<int> sums_in(const Graph& g) {   // indices in update_ops
+std::vector<int> sums_in(const Graph& g) {  // indices in update_ops
   std::vector<int> list;
   for (int k = 0; k < static_cast<int>(g.update_ops.size()); ++k)
     if (g.update_ops[static_cast<size_t>(k)].kind == OpKind::gradient_sum) list.push_back(k);
@@ -63,14 +63,19 @@ TEST(ParameterUses, OneAndTwoNeedNoSum) {
   for (const char* name : {"table", "matrix", "bias", "norm"}) {
     const std::vector<int> gradients = gradients_of(g, parameter_of(g, name));
     ASSERT_EQ(gradients.size(), 2u) << name;
-    EXPECT_EQ(std::count_if(g.update_ops.begin(), g.update_ops.end(), [&](const Op& op) { return op.inputs == gradients; }), 2) << name;
+    EXPECT_EQ(std::count_if(g.update_ops.begin(), g.update_ops.end(),
+                            [&](const Op& op) { return op.inputs == gradients; }),
+              2)
+        << name;
   }
   expect_good(g);
 }
 
 TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
-  for (const SharedStack& s : {SharedStack{.blocks = 3}, SharedStack{.blocks = 12}, SharedStack{.blocks = 1, .products = 3}, SharedStack{.blocks = 4, .products = 3}, SharedStack{.blocks = 40},
-                               SharedStack{.blocks = 32}, SharedStack{.blocks = 33}, SharedStack{.blocks = 63}}) {
+  for (const SharedStack& s :
+       {SharedStack{.blocks = 3}, SharedStack{.blocks = 12}, SharedStack{.blocks = 1, .products = 3},
+        SharedStack{.blocks = 4, .products = 3}, SharedStack{.blocks = 40}, SharedStack{.blocks = 32},
+        SharedStack{.blocks = 33}, SharedStack{.blocks = 63}}) {
     const Graph g = shared_graph(s);
     const int matrix = parameter_of(g, "matrix");
     const std::vector<int> gradients = gradients_of(g, matrix);
@@ -93,15 +98,19 @@ TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
     }
     EXPECT_EQ(added, gradients);
     const std::vector<int> alone{gradients[0], -1};
-    EXPECT_EQ(std::count_if(g.update_ops.begin(), g.update_ops.end(), [&](const Op& op) { return op.inputs == alone; }), 2);
+    EXPECT_EQ(std::count_if(g.update_ops.begin(), g.update_ops.end(),
+                            [&](const Op& op) { return op.inputs == alone; }),
+              2);
     expect_good(g);
   }
 }
 
 TEST(ParameterUses, EveryNumericsAndOffloadHasAProgram) {
-  const std::vector<SharedStack> stacks{{.blocks = 3}, {.blocks = 3, .products = 3, .apart = 1}, {.blocks = 12, .width = 64}};
+  const std::vector<SharedStack> stacks{
+      {.blocks = 3}, {.blocks = 3, .products = 3, .apart = 1}, {.blocks = 12, .width = 64}};
   for (const SharedStack& s : stacks)
-    for (const Optimizer optimizer : {Optimizer::adamw, Optimizer::sgd, Optimizer::lion, Optimizer::muon, Optimizer::adafactor})
+    for (const Optimizer optimizer :
+         {Optimizer::adamw, Optimizer::sgd, Optimizer::lion, Optimizer::muon, Optimizer::adafactor})
       for (const bool fused : {false, true})
         for (const int bits : {8, 32}) {
           Numerics n;
@@ -111,16 +120,20 @@ TEST(ParameterUses, EveryNumericsAndOffloadHasAProgram) {
           n.fused_update = fused;
           if (bits == 8 && !fused) n.gradients = Gradients::bf16;
           const Graph g = shared_graph(s, n);
-          EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[2]).format, n.gradients == Gradients::bf16 ? Format::bf16 : Format::f32);
+          EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[2]).format,
+                    n.gradients == Gradients::bf16 ? Format::bf16 : Format::f32);
           expect_good(g);
-          if (fused) {   // a parameter of one op is updated early, the sums at the end
-            EXPECT_TRUE(std::any_of(g.updates_after.begin(), g.updates_after.end(), [](const auto& list) { return !list.empty(); }) || s.apart < 0);
+          if (fused) {  // a parameter of one op is updated early, the sums at the end
+            EXPECT_TRUE(std::any_of(g.updates_after.begin(), g.updates_after.end(),
+                                    [](const auto& list) { return !list.empty(); }) ||
+                        s.apart < 0);
             EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[0]).kind, Kind::gradient);
             continue;
           }
           for (const bool overlap : {false, true}) {
             Offload offload;
-            offload.parts = {g.blocks() + 1, bits == 8 ? g.blocks() + 1 : 0, g.blocks(), g.blocks(), g.blocks()};
+            offload.parts = {g.blocks() + 1, bits == 8 ? g.blocks() + 1 : 0, g.blocks(), g.blocks(),
+                             g.blocks()};
             offload.overlap = overlap;
             offload.slice = 256;
             expect_good(g, offload);
@@ -143,7 +156,8 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
     for (const int k : sums_in(good)) {
       Graph g = good;
       std::vector<int>& terms = g.update_ops[static_cast<size_t>(k)].inputs;
-      const std::string wanted = "the gradients of its " + std::to_string(blocks) + " uses are not added up once";
+      const std::string wanted =
+          "the gradients of its " + std::to_string(blocks) + " uses are not added up once";
       terms.pop_back();
       EXPECT_NE(message_of(g).find(wanted), std::string::npos) << message_of(g);
       terms = good.update_ops[static_cast<size_t>(k)].inputs;
@@ -153,17 +167,22 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
       terms.push_back(terms[1]);
       EXPECT_NE(message_of(g).find(wanted), std::string::npos);
     }
-    Graph two = good;   // as if the update could add two of them itself
+    Graph two = good;  // as if the update could add two of them itself
     std::erase_if(two.update_ops, [](const Op& op) { return op.kind == OpKind::gradient_sum; });
     EXPECT_NE(message_of(two).find("are not added up once"), std::string::npos);
     const Program update = build_update(good, arena, 1);
     for (size_t n = 0; n < update.instructions.size(); ++n) {
       if (update.instructions[n].kind != OpKind::gradient_sum) continue;
       const auto at = [&](Program& p) { return p.instructions.begin() + static_cast<std::ptrdiff_t>(n); };
-      EXPECT_NE(message_of(good, [&](Program& p) { p.instructions.erase(at(p)); }).find("is read before"), std::string::npos);
-      EXPECT_NE(message_of(good, [&](Program& p) { std::rotate(at(p), at(p) + 1, p.instructions.end()); }), "");
-      EXPECT_NE(message_of(good, [&](Program& p) { p.instructions.insert(at(p), update.instructions[n]); }).find("is not added up once"), std::string::npos);
-      EXPECT_NE(message_of(good, [&](Program& p) { at(p)->elements = 16; }).find("is not added up once"), std::string::npos);
+      EXPECT_NE(message_of(good, [&](Program& p) { p.instructions.erase(at(p)); }).find("is read before"),
+                std::string::npos);
+      EXPECT_NE(message_of(good, [&](Program& p) { std::rotate(at(p), at(p) + 1, p.instructions.end()); }),
+                "");
+      EXPECT_NE(message_of(good, [&](Program& p) { p.instructions.insert(at(p), update.instructions[n]); })
+                    .find("is not added up once"),
+                std::string::npos);
+      EXPECT_NE(message_of(good, [&](Program& p) { at(p)->elements = 16; }).find("is not added up once"),
+                std::string::npos);
     }
   }
 }
@@ -188,7 +207,11 @@ TEST(ParameterUses, BlocksThatShareAreAlike) {
   // All uses are in one block, and there are more than the update adds up. Their sum is computed in the
   // arena.
   const Graph within = shared_graph({.blocks = 1, .products = 3});
-  const Arena of_one = make_arena(within, 64, [] { Offload o; o.parts = {1, 1, 1, 1, 0}; return o; }());
+  const Arena of_one = make_arena(within, 64, [] {
+    Offload o;
+    o.parts = {1, 1, 1, 1, 0};
+    return o;
+  }());
   EXPECT_TRUE(of_one.on_host(parameter_of(within, "matrix")));
   for (const int t : gradients_of(within, parameter_of(within, "matrix"))) EXPECT_FALSE(of_one.on_host(t));
 }
@@ -204,7 +227,8 @@ TEST(ParameterUses, PatternsNameWhatABlockUses) {
       if ((*all)[t]) names.insert(g.tensors[t].name);
     return names;
   };
-  const std::set<std::string> shared{"bias", "matrix", "norm", "norm_behind"}, own{"bias#2", "matrix#2", "norm#2", "norm_behind#2"};
+  const std::set<std::string> shared{"bias", "matrix", "norm", "norm_behind"},
+      own{"bias#2", "matrix#2", "norm#2", "norm_behind#2"};
   EXPECT_EQ(named("blocks.2"), own);
   EXPECT_EQ(named("blocks.1"), shared);
   EXPECT_EQ(named("blocks.3"), shared);
@@ -254,18 +278,21 @@ TEST(ParameterUses, TheHashOfAModelTellsWhichUseIsWhose) {
     b.begin(SegmentKind::embedding, -1, -1);
     int x = b.embedding(b.parameter("table", {24, 16}, Initializer::normal, 0.02f), -1, "embedding");
     b.end(x);
-    const int first = b.parameter("first", {16, 16}, Initializer::normal, 0.02f), second = b.parameter("second", {16, 16}, Initializer::normal, 0.02f);
+    const int first = b.parameter("first", {16, 16}, Initializer::normal, 0.02f),
+              second = b.parameter("second", {16, 16}, Initializer::normal, 0.02f);
     for (int block = 0; block < 4; ++block) {
       b.begin(SegmentKind::block, block, x);
       x = b.linear(x, {{block == 0 || block == 2 + swapped ? first : second, -1}}, false, "out");
       b.end(x);
     }
     b.begin(SegmentKind::head, -1, x);
-    b.cross_entropy(b.linear(x, {{b.parameter("head", {24, 16}, Initializer::normal, 0.02f), -1}}, false, "logits"));
+    b.cross_entropy(
+        b.linear(x, {{b.parameter("head", {24, 16}, Initializer::normal, 0.02f), -1}}, false, "logits"));
     texts.insert(describe(b.finish()));
   }
   EXPECT_EQ(texts.size(), 2u);
-  for (const std::string& config : small_models()) EXPECT_EQ(describe(graph_of(config)).find(" again "), std::string::npos);
+  for (const std::string& config : small_models())
+    EXPECT_EQ(describe(graph_of(config)).find(" again "), std::string::npos);
 }
 
 // Plans of shared blocks: their programs have the bytes that the search counted, at every budget. A step
@@ -275,11 +302,15 @@ TEST(ParameterUses, PlansHaveTheBytesThatTheSearchCounts) {
     Request r;
     r.global_batch = 6, r.sequence = 40, r.threads = 2, r.memory_bytes = uint64_t{1} << 30;
     if (offloads) r.host_bytes = uint64_t{1} << 30;
-    const GraphSource source = [](const Numerics& n) { return build_model(config_of(classifier_of(small_albert("0.1", 12))), 40, n); };
+    const GraphSource source = [](const Numerics& n) {
+      return build_model(config_of(classifier_of(small_albert("0.1", 12))), 40, n);
+    };
     const auto loose = search(source, r);
     ASSERT_TRUE(loose) << loose.error().message;
     for (int part = 0; part <= 3; ++part) {
-      r.memory_bytes = loose->minimum_bytes + (loose->bytes.peak - std::min(loose->bytes.peak, loose->minimum_bytes)) * static_cast<uint64_t>(part) / 3;
+      r.memory_bytes =
+          loose->minimum_bytes + (loose->bytes.peak - std::min(loose->bytes.peak, loose->minimum_bytes)) *
+                                     static_cast<uint64_t>(part) / 3;
       const auto plan = search(source, r);
       ASSERT_TRUE(plan) << plan.error().message;
       EXPECT_TRUE(plan->fits);

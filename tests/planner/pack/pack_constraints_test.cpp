@@ -35,7 +35,9 @@ bool overlap(const Buffers& buffers, const Rules& rules, size_t a, uint64_t at, 
   const Interval &x = buffers[a], &y = buffers[b];
   for (int64_t moment = std::max(x.lower, y.lower); moment < std::min(x.upper, y.upper); ++moment)
     for (uint64_t byte = 0; byte < x.size; ++byte)
-      if (takes(x, rules[a], moment, byte) && at + byte >= bt && takes(y, rules[b], moment, at + byte - bt) && at + byte - bt < y.size) return true;
+      if (takes(x, rules[a], moment, byte) && at + byte >= bt && takes(y, rules[b], moment, at + byte - bt) &&
+          at + byte - bt < y.size)
+        return true;
   return false;
 }
 
@@ -44,18 +46,21 @@ std::string complaint(const Buffers& buffers, const Rules& rules, const Packing&
   if (p.offsets.size() != buffers.size()) return "number of offsets";
   uint64_t height = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (rules[i].offset && p.offsets[i] != *rules[i].offset) return std::to_string(i) + " is not where it was given";
+    if (rules[i].offset && p.offsets[i] != *rules[i].offset)
+      return std::to_string(i) + " is not where it was given";
     if (!takes_any(buffers[i], rules[i])) continue;
     height = std::max(height, p.offsets[i] + buffers[i].size);
     if (p.offsets[i] % rules[i].alignment != 0) return std::to_string(i) + " is not aligned";
     for (size_t k = 0; k < i; ++k)
-      if (overlap(buffers, rules, i, p.offsets[i], k, p.offsets[k])) return std::to_string(i) + " and " + std::to_string(k) + " overlap";
+      if (overlap(buffers, rules, i, p.offsets[i], k, p.offsets[k]))
+        return std::to_string(i) + " and " + std::to_string(k) + " overlap";
   }
   if (p.height != height) return "the height is " + std::to_string(height);
   return wrong_status(p, height, capacity);
 }
 
-bool is_reachable(const Buffers& buffers, const Rules& rules, uint64_t capacity, std::vector<uint64_t>& offsets) {
+bool is_reachable(const Buffers& buffers, const Rules& rules, uint64_t capacity,
+                  std::vector<uint64_t>& offsets) {
   const size_t i = offsets.size();
   if (i == buffers.size()) return true;
   if (!takes_any(buffers[i], rules[i])) {
@@ -67,7 +72,8 @@ bool is_reachable(const Buffers& buffers, const Rules& rules, uint64_t capacity,
   for (uint64_t at = 0; at + buffers[i].size <= capacity; ++at) {
     if (at % rules[i].alignment != 0 || (rules[i].offset && at != *rules[i].offset)) continue;
     bool is_free = true;
-    for (size_t k = 0; k < i && is_free; ++k) is_free = !takes_any(buffers[k], rules[k]) || !overlap(buffers, rules, i, at, k, offsets[k]);
+    for (size_t k = 0; k < i && is_free; ++k)
+      is_free = !takes_any(buffers[k], rules[k]) || !overlap(buffers, rules, i, at, k, offsets[k]);
     if (!is_free) continue;
     offsets.push_back(at);
     const bool found = is_reachable(buffers, rules, capacity, offsets);
@@ -84,7 +90,10 @@ uint64_t exhaustive_height(const Buffers& buffers, const Rules& rules) {
   return height;
 }
 
-struct Instance { Buffers buffers; Rules rules; };
+struct Instance {
+  Buffers buffers;
+  Rules rules;
+};
 
 Instance random_instance(std::mt19937_64& random, bool aligned, bool gaps, bool windows, bool given) {
   Instance made;
@@ -98,7 +107,8 @@ Instance random_instance(std::mt19937_64& random, bool aligned, bool gaps, bool 
     for (int64_t at = b.lower; gaps && at < b.upper; ++at) {
       if (random() % 3 != 0) continue;
       Gap gap{at, std::min(b.upper, at + 1 + static_cast<int64_t>(random() % 2)), 0, 0};
-      if (windows && b.size > 0) gap.first = random() % b.size, gap.end = gap.first + random() % (b.size - gap.first + 1);
+      if (windows && b.size > 0)
+        gap.first = random() % b.size, gap.end = gap.first + random() % (b.size - gap.first + 1);
       c.gaps.push_back(gap);
       at = gap.upper;
     }
@@ -189,17 +199,28 @@ TEST(PackConstraints, OfManyBuffers) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     EXPECT_EQ(p.offsets[i] % rules[i].alignment, 0u);
     for (size_t k = 0; k < i; ++k) {
-      const bool together = std::max(buffers[i].lower + (rules[i].gaps.empty() ? 0 : 1), buffers[k].lower + (rules[k].gaps.empty() ? 0 : 1)) < std::min(buffers[i].upper, buffers[k].upper);
-      EXPECT_TRUE(!together || p.offsets[i] + buffers[i].size <= p.offsets[k] || p.offsets[k] + buffers[k].size <= p.offsets[i]);
+      const bool together = std::max(buffers[i].lower + (rules[i].gaps.empty() ? 0 : 1),
+                                     buffers[k].lower + (rules[k].gaps.empty() ? 0 : 1)) <
+                            std::min(buffers[i].upper, buffers[k].upper);
+      EXPECT_TRUE(!together || p.offsets[i] + buffers[i].size <= p.offsets[k] ||
+                  p.offsets[k] + buffers[k].size <= p.offsets[i]);
     }
   }
 }
 
 TEST(PackConstraints, OfSizesWithoutEnd) {
-  EXPECT_GE(pack_constrained({{0, 1, UINT64_MAX}, {0, 1, 1}}, {{2, {}, {}}, {}}, {0, 100}).height, size_limit);
-  EXPECT_GE(pack_constrained({{0, 1, size_limit / 2}, {0, 1, size_limit / 2}, {0, 1, 1}}, {{2, {}, {}}, {}, {}}, {0, 100}).height, size_limit);
-  EXPECT_GE(pack_constrained({{0, 1, 1}, {0, 1, 1}, {0, 1, 1}}, {{UINT64_MAX, {}, {}}, {UINT64_MAX, {}, {}}, {}}, {0, 100}).height, size_limit);
-  const Packing p = pack_constrained({{0, 1, size_limit / 4}, {0, 1, 7}}, {{size_limit / 2, {}, {}}, {3, size_limit / 4 / 3 * 3, {}}}, {0, 100});
+  EXPECT_GE(pack_constrained({{0, 1, UINT64_MAX}, {0, 1, 1}}, {{2, {}, {}}, {}}, {0, 100}).height,
+            size_limit);
+  EXPECT_GE(pack_constrained({{0, 1, size_limit / 2}, {0, 1, size_limit / 2}, {0, 1, 1}},
+                             {{2, {}, {}}, {}, {}}, {0, 100})
+                .height,
+            size_limit);
+  EXPECT_GE(pack_constrained({{0, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+                             {{UINT64_MAX, {}, {}}, {UINT64_MAX, {}, {}}, {}}, {0, 100})
+                .height,
+            size_limit);
+  const Packing p = pack_constrained({{0, 1, size_limit / 4}, {0, 1, 7}},
+                                     {{size_limit / 2, {}, {}}, {3, size_limit / 4 / 3 * 3, {}}}, {0, 100});
   EXPECT_EQ(p.height, size_limit / 2 + size_limit / 4);
   EXPECT_EQ(p.status, PackStatus::optimal);
 }

@@ -13,7 +13,8 @@ inline std::string wrong_status(const Packing& p, uint64_t height, uint64_t capa
   switch (p.status) {
     case PackStatus::optimal: return within && p.bound == height ? "" : "not optimal";
     case PackStatus::fits: return within && p.bound < height ? "" : "does not fit";
-    case PackStatus::infeasible: return capacity && p.bound > capacity && height > capacity ? "" : "not infeasible";
+    case PackStatus::infeasible:
+      return capacity && p.bound > capacity && height > capacity ? "" : "not infeasible";
     case PackStatus::unknown: return capacity && !within && p.bound <= capacity ? "" : "not unknown";
   }
   return "no status";

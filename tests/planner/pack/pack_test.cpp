@@ -54,7 +54,8 @@ Packing packed(const Intervals& intervals, uint64_t capacity, uint64_t node_limi
   return p;
 }
 
-Intervals random_intervals(std::mt19937_64& random, size_t count, uint64_t times, uint64_t longest, uint64_t largest) {
+Intervals random_intervals(std::mt19937_64& random, size_t count, uint64_t times, uint64_t longest,
+                           uint64_t largest) {
   Intervals intervals(count);
   for (Interval& i : intervals) {
     i.lower = static_cast<int64_t>(random() % times) - static_cast<int64_t>(times / 2);
@@ -100,7 +101,8 @@ uint64_t exhaustive_height(const Intervals& intervals) {
     for (size_t k = 0; k < order.size() && height < least; ++k) {
       uint64_t offset = 0;
       for (size_t j = 0; j < k; ++j)
-        if (together(intervals[order[j]], intervals[order[k]])) offset = std::max(offset, offsets[order[j]] + intervals[order[j]].size);
+        if (together(intervals[order[j]], intervals[order[k]]))
+          offset = std::max(offset, offsets[order[j]] + intervals[order[j]].size);
       offsets[order[k]] = offset;
       height = std::max(height, offset + intervals[order[k]].size);
     }
@@ -157,7 +159,8 @@ TEST(Pack, LivesAreHalfOpen) {
 TEST(Pack, ProofsAreTrue) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 600; ++round) {
-    const Intervals intervals = random_intervals(random, random() % 8, 1 + random() % 8, 1 + random() % 5, 1 + random() % 7);
+    const Intervals intervals =
+        random_intervals(random, random() % 8, 1 + random() % 8, 1 + random() % 5, 1 + random() % 7);
     const uint64_t least = exhaustive_height(intervals);
     const Packing p = packed(intervals, 0, 20000);
     EXPECT_EQ(p.height, least);
@@ -165,10 +168,8 @@ TEST(Pack, ProofsAreTrue) {
     for (uint64_t capacity = least - std::min<uint64_t>(least, 3); capacity <= least + 1; ++capacity) {
       if (capacity == 0) continue;
       const Packing within = packed(intervals, capacity, 20000);
-      if (capacity < least)
-        EXPECT_EQ(within.status, PackStatus::infeasible);
-      else
-        EXPECT_LE(within.height, capacity);
+      if (capacity < least) EXPECT_EQ(within.status, PackStatus::infeasible);
+      else EXPECT_LE(within.height, capacity);
     }
   }
 }
@@ -187,7 +188,9 @@ Intervals out_of_reach(std::mt19937_64& random) {
 }
 
 TEST(Pack, ProofsAreTrueWhereTheBoundIsOutOfReach) {
-  EXPECT_EQ(packed({{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}}, 0, 100).height, 8u);
+  EXPECT_EQ(
+      packed({{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}}, 0, 100).height,
+      8u);
   std::mt19937_64 random(2);
   int proofs = 0;
   for (int round = 0; round < 400; ++round) {
@@ -210,10 +213,12 @@ TEST(Pack, WhatFitsIsNeverRuledOut) {
   const int rounds = 1500;
   for (int round = 0; round < rounds; ++round) {
     const uint64_t capacity = 1 + random() % 200;
-    Intervals intervals = guillotine(random(), 5 + random() % 40, 5 + static_cast<int64_t>(random() % 60), capacity);
+    Intervals intervals =
+        guillotine(random(), 5 + random() % 40, 5 + static_cast<int64_t>(random() % 60), capacity);
     for (Interval& i : intervals) {
       if (random() % 8 == 0) i.size -= random() % i.size;
-      if (random() % 8 == 0) i.upper -= static_cast<int64_t>(random() % static_cast<uint64_t>(i.upper - i.lower + 1));
+      if (random() % 8 == 0)
+        i.upper -= static_cast<int64_t>(random() % static_cast<uint64_t>(i.upper - i.lower + 1));
     }
     const Packing p = packed(intervals, capacity, 3000);
     EXPECT_NE(p.status, PackStatus::infeasible);
@@ -225,7 +230,8 @@ TEST(Pack, WhatFitsIsNeverRuledOut) {
 TEST(Pack, RandomProblemsOfAllShapes) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 400; ++round) {
-    const uint64_t times = 1 + random() % 60, longest = 1 + random() % 30, largest = uint64_t{1} << random() % 40;
+    const uint64_t times = 1 + random() % 60, longest = 1 + random() % 30,
+                   largest = uint64_t{1} << random() % 40;
     const Intervals intervals = random_intervals(random, random() % 80, times, longest, largest);
     const Packing p = packed(intervals, 0, 300);
     const Packing greedy = packed(intervals, 0, 0);
@@ -338,8 +344,10 @@ TEST(Pack, PartsThatShareNoTimeBoundTheWhole) {
     const uint64_t least = exhaustive_height(hard), bound = live_maximum(hard);
     raised += least > bound;
     Intervals both = hard;
-    for (const Interval& i : guillotine(random(), 10, 1000, bound)) both.push_back({i.lower + 20, i.upper + 20, i.size});
-    EXPECT_EQ(packed(both, bound, 20000).status, least > bound ? PackStatus::infeasible : PackStatus::optimal);
+    for (const Interval& i : guillotine(random(), 10, 1000, bound))
+      both.push_back({i.lower + 20, i.upper + 20, i.size});
+    EXPECT_EQ(packed(both, bound, 20000).status,
+              least > bound ? PackStatus::infeasible : PackStatus::optimal);
     const Packing p = packed(both, 0, 20000);
     EXPECT_EQ(p.height, least);
     EXPECT_EQ(p.status, PackStatus::optimal);
@@ -371,7 +379,9 @@ TEST(Pack, FortyThousandBuffers) {
   const int64_t blocks = 1000, steps = 30, end = 2 * blocks * steps;
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t forward = b * steps, backward = end - forward - steps;
-    auto add = [&](int64_t lower, int64_t upper) { intervals.push_back({lower, upper, 256 * (1 + random() % 4000)}); };
+    auto add = [&](int64_t lower, int64_t upper) {
+      intervals.push_back({lower, upper, 256 * (1 + random() % 4000)});
+    };
     for (int64_t i = 0; i < 12; ++i) add(forward + 2 * i, backward + steps - 2 * i);
     for (int64_t i = 0; i < 8; ++i) add(forward + 3 * i, forward + 3 * i + 3);
     for (int64_t i = 0; i < 20; ++i) add(backward + i, backward + i + 3);
@@ -381,13 +391,16 @@ TEST(Pack, FortyThousandBuffers) {
   // Comparing every pair would take 800 million comparisons. So sweeps over time, with the live buffers.
   std::vector<size_t> order(intervals.size()), alive;
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return intervals[a].lower < intervals[b].lower; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return intervals[a].lower < intervals[b].lower; });
   size_t overlaps = 0;
   for (size_t i : order) {
     // Kept ones are compared below: all pairs of them nest.
     if (intervals[i].upper - intervals[i].lower > 3) continue;
     std::erase_if(alive, [&](size_t k) { return intervals[k].upper <= intervals[i].lower; });
-    for (size_t k : alive) overlaps += p.offsets[i] < p.offsets[k] + intervals[k].size && p.offsets[k] < p.offsets[i] + intervals[i].size;
+    for (size_t k : alive)
+      overlaps +=
+          p.offsets[i] < p.offsets[k] + intervals[k].size && p.offsets[k] < p.offsets[i] + intervals[i].size;
     alive.push_back(i);
   }
   EXPECT_EQ(overlaps, 0u);
@@ -397,7 +410,8 @@ TEST(Pack, FortyThousandBuffers) {
   for (size_t i = 0; i < kept.size(); i += 7)  // compares a sample of the kept ones with all
     for (size_t k = 0; k < intervals.size(); ++k)
       if (k != kept[i] && together(intervals[k], intervals[kept[i]]))
-        overlaps += p.offsets[kept[i]] < p.offsets[k] + intervals[k].size && p.offsets[k] < p.offsets[kept[i]] + intervals[kept[i]].size;
+        overlaps += p.offsets[kept[i]] < p.offsets[k] + intervals[k].size &&
+                    p.offsets[k] < p.offsets[kept[i]] + intervals[kept[i]].size;
   EXPECT_EQ(overlaps, 0u);
 }
 

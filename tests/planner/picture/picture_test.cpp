@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/picture/axis.h"
 #include "planner/base/json.h"
+#include "planner/picture/axis.h"
 #include "src/trainer/planned.h"
 #include "tests/planner/small_graphs.h"
 
@@ -53,7 +53,8 @@ std::string markup_error(std::string_view text) {
   auto entities_are_good = [](std::string_view part) {
     for (size_t i = part.find('&'); i != part.npos; i = part.find('&', i + 1)) {
       const std::string_view name = part.substr(i + 1, part.find(';', i) - i - 1);
-      if (name != "lt" && name != "gt" && name != "amp" && name != "quot" && !name.starts_with('#')) return false;
+      if (name != "lt" && name != "gt" && name != "amp" && name != "quot" && !name.starts_with('#'))
+        return false;
     }
     return true;
   };
@@ -85,7 +86,8 @@ std::string markup_error(std::string_view text) {
       if (end == text.npos || text[equals + 1] != '"') return "no attribute: " + near();
       const std::string_view key = text.substr(i + 1, equals - i - 1),
                              value = text.substr(equals + 2, end - equals - 2);
-      if (key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != key.npos)
+      if (key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
+          key.npos)
         return "bad key: " + near();
       if (std::count(attributes.begin(), attributes.end(), key)) return "twice: " + near();
       if (value.find('<') != value.npos || !entities_are_good(value)) return "bad value: " + near();
@@ -106,8 +108,8 @@ std::string markup_error(std::string_view text) {
 
 TEST(MarkupError, IsFound) {
   EXPECT_EQ(markup_error("<a b=\"1\" c=\"&lt;\">x &amp; y<d/></a>\n"), "");
-  for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1></a>", "<a b=\"1\" b=\"2\"/>", "<a b=\"<\"/>", "a & b",
-                          "a > b", "< a", "<a b/>", "a\x01"})
+  for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1></a>", "<a b=\"1\" b=\"2\"/>", "<a b=\"<\"/>",
+                          "a & b", "a > b", "< a", "<a b/>", "a\x01"})
     EXPECT_NE(markup_error(bad), "") << bad;
 }
 
@@ -170,10 +172,8 @@ void check(const Planned& p) {
   uint64_t most = 0, live = 0;
   const Json::Array& columns = data.find("columns")->elements();
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (i % 10 < 3)
-      live = 0;
-    else
-      most = std::max(most, live += static_cast<uint64_t>(*columns[i].as_int()));
+    if (i % 10 < 3) live = 0;
+    else most = std::max(most, live += static_cast<uint64_t>(*columns[i].as_int()));
   }
   EXPECT_EQ(most, p.plan.bytes.arena - p.plan.bytes.padding);
   EXPECT_EQ(html, picture_html(p.graph, p.plan, p.programs, some_points));
@@ -240,8 +240,8 @@ TEST(Picture, MarksCoverWhatTheyStandFor) {
   for (const picture::Section& s : timeline.sections())
     for (const Buffer& b : s.program->buffers) {
       const auto inside = std::find_if(marks.all.begin(), marks.all.end(), [&](const picture::Mark& m) {
-        return m.owner == b.owner && !m.persistent && m.first <= s.first + b.first && m.last >= s.first + b.last &&
-               m.offset <= b.offset && m.end >= b.offset + b.bytes;
+        return m.owner == b.owner && !m.persistent && m.first <= s.first + b.first &&
+               m.last >= s.first + b.last && m.offset <= b.offset && m.end >= b.offset + b.bytes;
       });
       ASSERT_NE(inside, marks.all.end());
     }
@@ -262,7 +262,8 @@ TEST(Picture, LeavesTheFrontierOutWhereThereIsNone) {
   EXPECT_NE(with.find("&lt;b&gt;micro-batch&lt;/b&gt; 4 &amp; more"), with.npos);
   EXPECT_EQ(with.find("<b>micro-batch"), with.npos);
   EXPECT_EQ(data_of(with).find("frontier")->elements().size(), some_points.size());
-  const std::vector<FrontierPoint> odd = {{0, 0, "", true}, {uint64_t{1} << 61, 1e300, "", true}, {1, -1, "", false}};
+  const std::vector<FrontierPoint> odd = {
+      {0, 0, "", true}, {uint64_t{1} << 61, 1e300, "", true}, {1, -1, "", false}};
   EXPECT_EQ(markup_error(picture_html(p->graph, p->plan, p->programs, odd)), "");
 }
 
@@ -276,7 +277,8 @@ TEST(Picture, NamesAreInert) {
   plan.fits = false;
   plan.relaxations = {{evil, 1, 0.5, true}};
   const std::vector<FrontierPoint> points = {{1 << 20, 10, evil, true}};
-  const std::string html = picture_html(graph, plan, p->programs, points), svg = picture_svg(graph, plan, p->programs);
+  const std::string html = picture_html(graph, plan, p->programs, points),
+                    svg = picture_svg(graph, plan, p->programs);
   for (const std::string& text : {html, svg}) {
     EXPECT_EQ(markup_error(text), "");
     EXPECT_EQ(text.find("<script>alert"), text.npos);
@@ -313,8 +315,8 @@ TEST(Picture, CsvIsThePackingProblem) {
     for (size_t i = 1; i < rows.size(); ++i) {
       ASSERT_EQ(rows[i].size(), 7u);
       EXPECT_EQ(rows[i][0], std::to_string(i - 1));
-      const uint64_t lower = std::stoull(rows[i][1]), upper = std::stoull(rows[i][2]), size = std::stoull(rows[i][3]),
-                     offset = std::stoull(rows[i][4]);
+      const uint64_t lower = std::stoull(rows[i][1]), upper = std::stoull(rows[i][2]),
+                     size = std::stoull(rows[i][3]), offset = std::stoull(rows[i][4]);
       EXPECT_LT(lower, upper);
       EXPECT_LE(upper, top.instructions.size());
       EXPECT_EQ(size % p->programs.arena.alignment, 0u);
@@ -344,7 +346,8 @@ TEST(Axis, TicksAreBinary) {
   };
   EXPECT_EQ(texts(0, uint64_t{5} << 29, 6), "0|0.5 GiB|1 GiB|1.5 GiB|2 GiB|2.5 GiB|");
   EXPECT_EQ(texts(0, 40 << 20, 8), "0|8 MiB|16 MiB|24 MiB|32 MiB|40 MiB|");
-  EXPECT_EQ(texts(uint64_t{2} << 30, (uint64_t{2} << 30) + (100 << 20), 4), "2,048 MiB|2,080 MiB|2,112 MiB|2,144 MiB|");
+  EXPECT_EQ(texts(uint64_t{2} << 30, (uint64_t{2} << 30) + (100 << 20), 4),
+            "2,048 MiB|2,080 MiB|2,112 MiB|2,144 MiB|");
   EXPECT_EQ(texts(0, 3, 8), "0|1 B|2 B|3 B|");
   EXPECT_FALSE(byte_ticks(0, size_limit, 8).empty());
   std::string all;
@@ -376,8 +379,10 @@ TEST(Picture, WhatIsOffloaded) {
   EXPECT_EQ(blocks(*offloaded), blocks(*plain));
   const std::string page = picture_html(offloaded->graph, offloaded->plan, offloaded->programs, {});
   EXPECT_EQ(markup_error(page), "");
-  for (const char* text : {"Optimizer states of blocks 0 to 3 and of all else lie in host memory", "Inputs of blocks 0 to 1 lie in host memory",
-                           "fetched for backward from host memory", "which lies in host memory", "on its way to host memory"})
+  for (const char* text :
+       {"Optimizer states of blocks 0 to 3 and of all else lie in host memory",
+        "Inputs of blocks 0 to 1 lie in host memory", "fetched for backward from host memory",
+        "which lies in host memory", "on its way to host memory"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 

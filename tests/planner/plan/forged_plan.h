@@ -14,7 +14,8 @@ inline Json with_value(const Json& plan, const std::vector<std::string>& keys, c
   const auto replaced = [&](const auto& self, const Json& object, size_t depth) -> Json {
     if (depth == keys.size()) return value;
     Json out = Json::object();
-    for (const auto& [name, old] : object.members()) out.set(name, name == keys[depth] ? self(self, old, depth + 1) : old);
+    for (const auto& [name, old] : object.members())
+      out.set(name, name == keys[depth] ? self(self, old, depth + 1) : old);
     return out;
   };
   return replaced(replaced, plan, 0);
@@ -27,7 +28,8 @@ inline std::string with_fingerprint(const Json& plan) {
     if (name != "fingerprint") body.set(name, value);
   const std::string canonical = to_string(body, 0);
   char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
   return to_string(body.set("fingerprint", digits), 1);
 }
 

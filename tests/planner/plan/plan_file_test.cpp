@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "planner/base/json.h"
-#include "planner/plan/numerics_file.h"
 #include "planner/device/profile_file.h"
+#include "planner/plan/numerics_file.h"
 #include "src/base/hash.h"
 #include "tests/planner/device/calibrated_profiles.h"
 #include "tests/planner/plan/forged_plan.h"
@@ -17,26 +17,64 @@ namespace {
 
 using namespace testing_tools;
 
-struct Field { const char* object; const char* key; Json::Kind kind; };
+struct Field {
+  const char* object;
+  const char* key;
+  Json::Kind kind;
+};
 constexpr auto integer = Json::Kind::integer, number = Json::Kind::number, string = Json::Kind::string,
                boolean = Json::Kind::boolean, array = Json::Kind::array;
-const Field fields[] = {
-    {"", "format", string}, {"", "version", integer}, {"", "fingerprint", string}, {"", "fits", boolean},
-    {"model", "architecture", string}, {"model", "parameters", integer}, {"model", "trainable", integer}, {"model", "layers", integer},
-    {"device", "name", string}, {"device", "memory_bytes", integer}, {"device", "source", string},
-    {"request", "vram_bytes", integer}, {"request", "host_bytes", integer}, {"request", "global_batch", integer},
-    {"request", "sequence", integer}, {"request", "threads", integer},
-    {"numerics", "precision", string}, {"numerics", "optimizer", string}, {"numerics", "state_bits", integer},
-    {"numerics", "master", string}, {"numerics", "gradients", string}, {"numerics", "exact", boolean},
-    {"", "micro_batch", integer}, {"", "accumulation_steps", integer}, {"", "last_micro_batch", integer},
-    {"", "loss_chunks", integer}, {"", "recompute", array}, {"", "tiles", array}, {"", "offload", array},
-    {"bytes", "parameters", integer}, {"bytes", "gradients", integer}, {"bytes", "optimizer", integer},
-    {"bytes", "saved_activations", integer}, {"bytes", "transient", integer}, {"bytes", "workspace", integer},
-    {"bytes", "inputs", integer}, {"bytes", "padding", integer}, {"bytes", "arena", integer}, {"bytes", "reserve", integer},
-    {"bytes", "peak", integer}, {"bytes", "budget", integer}, {"bytes", "host", integer},
-    {"predicted", "step_seconds", number}, {"predicted", "tokens_per_second", number}, {"predicted", "recompute_fraction", number},
-    {"search", "bound_seconds", number}, {"search", "gap", number}, {"search", "proven", boolean},
-    {"layout", "arena_bytes", integer}, {"layout", "lower_bound_bytes", integer}, {"layout", "gap", number}};
+const Field fields[] = {{"", "format", string},
+                        {"", "version", integer},
+                        {"", "fingerprint", string},
+                        {"", "fits", boolean},
+                        {"model", "architecture", string},
+                        {"model", "parameters", integer},
+                        {"model", "trainable", integer},
+                        {"model", "layers", integer},
+                        {"device", "name", string},
+                        {"device", "memory_bytes", integer},
+                        {"device", "source", string},
+                        {"request", "vram_bytes", integer},
+                        {"request", "host_bytes", integer},
+                        {"request", "global_batch", integer},
+                        {"request", "sequence", integer},
+                        {"request", "threads", integer},
+                        {"numerics", "precision", string},
+                        {"numerics", "optimizer", string},
+                        {"numerics", "state_bits", integer},
+                        {"numerics", "master", string},
+                        {"numerics", "gradients", string},
+                        {"numerics", "exact", boolean},
+                        {"", "micro_batch", integer},
+                        {"", "accumulation_steps", integer},
+                        {"", "last_micro_batch", integer},
+                        {"", "loss_chunks", integer},
+                        {"", "recompute", array},
+                        {"", "tiles", array},
+                        {"", "offload", array},
+                        {"bytes", "parameters", integer},
+                        {"bytes", "gradients", integer},
+                        {"bytes", "optimizer", integer},
+                        {"bytes", "saved_activations", integer},
+                        {"bytes", "transient", integer},
+                        {"bytes", "workspace", integer},
+                        {"bytes", "inputs", integer},
+                        {"bytes", "padding", integer},
+                        {"bytes", "arena", integer},
+                        {"bytes", "reserve", integer},
+                        {"bytes", "peak", integer},
+                        {"bytes", "budget", integer},
+                        {"bytes", "host", integer},
+                        {"predicted", "step_seconds", number},
+                        {"predicted", "tokens_per_second", number},
+                        {"predicted", "recompute_fraction", number},
+                        {"search", "bound_seconds", number},
+                        {"search", "gap", number},
+                        {"search", "proven", boolean},
+                        {"layout", "arena_bytes", integer},
+                        {"layout", "lower_bound_bytes", integer},
+                        {"layout", "gap", number}};
 
 void expect_fields(const Json& json) {
   for (const Field& f : fields) {
@@ -72,7 +110,8 @@ TEST(PlanFile, HasEveryField) {
 }
 
 TEST(PlanFile, ReadsBackAsTheSamePlan) {
-  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), small_qwen3(), with_positions(small_qwen2(), 1100)})
+  for (const std::string& config :
+       {small_gpt2("0.1"), small_llama(), small_qwen2(), small_qwen3(), with_positions(small_qwen2(), 1100)})
     for (Precision precision : {Precision::fp32, Precision::bf16}) {
       const auto model = open(config);
       const bool is_long = config.find("1100") != std::string::npos;
@@ -102,12 +141,13 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     if (key != "fingerprint") body.set(key, value);
   const auto print_of = [](const std::string& text) {
     char print[17];
-    std::snprintf(print, sizeof print, "%016llx", static_cast<unsigned long long>(hash64(text.data(), text.size())));
+    std::snprintf(print, sizeof print, "%016llx",
+                  static_cast<unsigned long long>(hash64(text.data(), text.size())));
     return std::string(print);
   };
   EXPECT_EQ(plan_fingerprint(good), print_of(to_string(canonical(body), 0)));
   EXPECT_NE(to_string(canonical(body), 0), to_string(body, 0));
-  for (const bool whole : {true, false}) {   // both forms of the text, and the form of older versions
+  for (const bool whole : {true, false}) {  // both forms of the text, and the form of older versions
     Json same = whole ? canonical(body) : body;
     same.set("fingerprint", print_of(to_string(whole ? canonical(body) : body, 0)));
     const auto loaded = Planned::load(*model, to_string(same, 0));
@@ -116,12 +156,20 @@ TEST(PlanFile, RefusesWhatWasChanged) {
 
   // A correct fingerprint does not make the values valid.
   const auto tiles = [](int64_t first, Json rows) {
-    return Json(Json::Array{Json::object().set("blocks", Json::Array{first, 1}).set("rows", std::move(rows))});
+    return Json(
+        Json::Array{Json::object().set("blocks", Json::Array{first, 1}).set("rows", std::move(rows))});
   };
-  const std::pair<const char*, Json> forged[] = {
-      {"loss_chunks", INT64_MAX}, {"loss_chunks", 1025}, {"micro_batch", INT64_MAX}, {"tiles", 7}, {"tiles", tiles(0, 100)},
-      // The last one: its blocks keep inner tensors.
-      {"tiles", tiles(0, -256)}, {"tiles", tiles(0, 64)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};
+  const std::pair<const char*, Json> forged[] = {{"loss_chunks", INT64_MAX},
+                                                 {"loss_chunks", 1025},
+                                                 {"micro_batch", INT64_MAX},
+                                                 {"tiles", 7},
+                                                 {"tiles", tiles(0, 100)},
+                                                 // The last one: its blocks keep inner tensors.
+                                                 {"tiles", tiles(0, -256)},
+                                                 {"tiles", tiles(0, 64)},
+                                                 {"tiles", tiles(5, 256)},
+                                                 {"tiles", tiles(0, Json())},
+                                                 {"tiles", tiles(0, 256)}};
   const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(plan, {key}, value)));
     ASSERT_FALSE(loaded) << key;
@@ -129,16 +177,19 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
   };
   for (const auto& [key, value] : forged) refuse(body, key, value);
-  const auto unequal = Planned::load(*model, with_fingerprint(with_value(body, {"bytes", "optimizer"}, uint64_t{1} << 63)));
+  const auto unequal =
+      Planned::load(*model, with_fingerprint(with_value(body, {"bytes", "optimizer"}, uint64_t{1} << 63)));
   ASSERT_FALSE(unequal);
-  EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos) << unequal.error().message;
+  EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos)
+      << unequal.error().message;
   // Tiles that a block may have, but too many of them.
   Request many = request(1200, 33);
   many.micro_batch = 1200;
   many.recompute = Recompute::full;
   refuse(*parse_json(make(*model, many)->json), "tiles", tiles(0, 256));
   many.global_batch = many.micro_batch = 300;
-  EXPECT_TRUE(Planned::load(*model, with_fingerprint(with_value(*parse_json(make(*model, many)->json), {"tiles"}, tiles(0, 256)))));
+  EXPECT_TRUE(Planned::load(
+      *model, with_fingerprint(with_value(*parse_json(make(*model, many)->json), {"tiles"}, tiles(0, 256)))));
 
   EXPECT_FALSE(Planned::load(*model, ""));
   EXPECT_FALSE(Planned::load(*model, "{}"));
@@ -148,7 +199,7 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     std::string bad = good;
     bad[at] = good[at] == '9' ? '1' : static_cast<char>(good[at] + 1);
     auto parsed = parse_json(bad);
-    if (parsed && *parsed == *json) continue;   // the last digit of a double may not matter
+    if (parsed && *parsed == *json) continue;  // the last digit of a double may not matter
     auto status = Planned::load(*model, bad);
     ASSERT_FALSE(status) << good.substr(at < 40 ? 0 : at - 40, 60);
     EXPECT_EQ(status.error().code, Code::corrupt);
@@ -163,8 +214,9 @@ TEST(PlanFile, RefusesWhatWasChanged) {
 // A group contains its own settings and no others. Groups before it decide the missing ones.
 TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
   Numerics n;
-  n.groups = {{"*", {}, {}, {}, {}},         {"embeddings", true, {}, {}, {}}, {"blocks.1", false, {}, {}, {}}, {"norms", {}, 0.5, {}, {}},
-              {"head", {}, {}, 0.25, {}},    {"blocks.0", {}, {}, {}, 8},      {"blocks.2", {}, {}, {}, 32},    {"matrices", false, 0.0, 0.0, 8}};
+  n.groups = {{"*", {}, {}, {}, {}},        {"embeddings", true, {}, {}, {}}, {"blocks.1", false, {}, {}, {}},
+              {"norms", {}, 0.5, {}, {}},   {"head", {}, {}, 0.25, {}},       {"blocks.0", {}, {}, {}, 8},
+              {"blocks.2", {}, {}, {}, 32}, {"matrices", false, 0.0, 0.0, 8}};
   const Json json = numerics_json(n, "");
   const auto read = numerics_from(json);
   ASSERT_TRUE(read) << read.error().message;
@@ -185,11 +237,21 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
     return Json::object().set("blocks", Json::Array{first, last}).set("tensors", Json::Array{"ffn_norm"});
   };
   const std::pair<std::vector<std::string>, Json> values[] = {
-      {{"numerics", "fused_update"}, true}, {{"numerics", "kernels"}, "tensor"}, {{"numerics", "kernels"}, "cublaslt"},
-      {{"numerics", "attention"}, "cudnn"}, {{"request", "micro_batch"}, 7}, {{"request", "micro_batch"}, -1},
-      {{"request", "state_bits"}, 16}, {{"request", "recompute"}, "some"}, {{"bytes", "budget"}, 1}, {{"predicted", "step_seconds"}, 1e-13},
-      {{"recompute"}, Json::Array{run(0, 3)}}, {{"recompute"}, Json::Array{run(-1, 1)}}, {{"recompute"}, Json::Array{run(2, 1)}},
-      {{"recompute"}, Json::Array{run(0, 1), run(1, 2)}}, {{"recompute"}, Json::Array{run(1, 2), run(0, 0)}}};
+      {{"numerics", "fused_update"}, true},
+      {{"numerics", "kernels"}, "tensor"},
+      {{"numerics", "kernels"}, "cublaslt"},
+      {{"numerics", "attention"}, "cudnn"},
+      {{"request", "micro_batch"}, 7},
+      {{"request", "micro_batch"}, -1},
+      {{"request", "state_bits"}, 16},
+      {{"request", "recompute"}, "some"},
+      {{"bytes", "budget"}, 1},
+      {{"predicted", "step_seconds"}, 1e-13},
+      {{"recompute"}, Json::Array{run(0, 3)}},
+      {{"recompute"}, Json::Array{run(-1, 1)}},
+      {{"recompute"}, Json::Array{run(2, 1)}},
+      {{"recompute"}, Json::Array{run(0, 1), run(1, 2)}},
+      {{"recompute"}, Json::Array{run(1, 2), run(0, 0)}}};
   for (const auto& [keys, value] : values) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(body, keys, value)));
     ASSERT_FALSE(loaded) << keys.back() << ' ' << to_string(value, 0);
@@ -198,7 +260,8 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   // A fused update has one micro-step. With two, the second would do nothing.
   r.micro_batch = 0;
   r.fused_update = true;
-  const auto loaded = Planned::load(*model, with_fingerprint(with_value(*parse_json(make(*model, r)->json), {"micro_batch"}, 3)));
+  const auto loaded = Planned::load(
+      *model, with_fingerprint(with_value(*parse_json(make(*model, r)->json), {"micro_batch"}, 3)));
   ASSERT_FALSE(loaded);
   EXPECT_NE(loaded.error().message.find("micro-step"), std::string::npos) << loaded.error().message;
 }
@@ -238,12 +301,14 @@ TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
     for (const auto& [key, value] : json->members())
       if (key != "fingerprint") body.set(key, value);
     Json device = *body.find("device");
-    for (const Json& calibration : {Json(), Json("fast"), profile_json(random_profile("h100", seed)), Json::object()}) {
+    for (const Json& calibration :
+         {Json(), Json("fast"), profile_json(random_profile("h100", seed)), Json::object()}) {
       device.set("calibration", calibration);
       body.set("device", device);
       const std::string canon = to_string(body, 0);
       char fingerprint[17];
-      std::snprintf(fingerprint, sizeof fingerprint, "%016llx", static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
+      std::snprintf(fingerprint, sizeof fingerprint, "%016llx",
+                    static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
       Json forged = body;
       forged.set("fingerprint", fingerprint);
       const auto loaded = Planned::load(*model, to_string(forged, 1));

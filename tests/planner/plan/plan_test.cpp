@@ -195,10 +195,11 @@ TEST(Search, RefusesNonsense) {
   r = request(int64_t{1} << 31, 33);
   EXPECT_EQ(code(r), Code::bad_argument);
   r = request(4, 33, 0);
-  EXPECT_EQ(code(r), Code::bad_argument);   // the processor's memory is unknown here
+  EXPECT_EQ(code(r), Code::bad_argument);  // the processor's memory is unknown here
 }
 
-// ---- presets on devices -----------------------------------------------------------------------------------------
+// ---- presets on devices
+// -----------------------------------------------------------------------------------------
 
 TEST(Search, EveryPresetHasACorrectPlan) {
   const char* devices[] = {"rtx4060", "rtx4090", "a100-80gb", "h200"};

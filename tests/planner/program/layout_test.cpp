@@ -67,8 +67,8 @@ TEST(Layout, NestedLivesReachTheBound) {
     const int64_t depth = 2 + static_cast<int64_t>(random() % 30);
     std::vector<Interval> intervals;
     for (int64_t i = 0; i < depth; ++i) {
-      intervals.push_back({i, 4 * depth - i, 64 * (1 + random() % 50)});   // kept until backward
-      intervals.push_back({i, i + 1, 64 * (1 + random() % 50)});   // free at once
+      intervals.push_back({i, 4 * depth - i, 64 * (1 + random() % 50)});  // kept until backward
+      intervals.push_back({i, i + 1, 64 * (1 + random() % 50)});          // free at once
       intervals.push_back({4 * depth - i - 1, 4 * depth - i, 64 * (1 + random() % 50)});
     }
     std::shuffle(intervals.begin(), intervals.end(), random);

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "kernels/contract/cuda_workspace.h"
-#include "planner/search/pricing.h"
 #include "planner/program/verify.h"
+#include "planner/search/pricing.h"
 #include "tests/planner/device/calibrated_profiles.h"
 #include "tests/planner/small_graphs.h"
 
@@ -19,7 +19,8 @@ using namespace testing_tools;
 
 TEST(Program, PricesAreTheSumsOfTheInstructions) {
   std::mt19937 random(4);
-  for (const DeviceProfile& device : {*find_device("cpu"), *find_device("rtx4090"), random_profile("cpu", 1), random_profile("h100", 2)})
+  for (const DeviceProfile& device :
+       {*find_device("cpu"), *find_device("rtx4090"), random_profile("cpu", 1), random_profile("h100", 2)})
     for (const Graph& g : small_graphs()) {
       const Pricing pricing(g, device, 2);
       for (int round = 0; round < 40; ++round) {
@@ -56,8 +57,12 @@ TEST(Program, UpdatesAreJoined) {
       instructions[i.kind] += 1;
     }
     for (const auto& [kind, count] : ops)
-      EXPECT_EQ(instructions[kind], op_row(kind).joins ? (count + kernels::most_together - 1) / kernels::most_together : count) << op_row(kind).name;
-    EXPECT_EQ(std::accumulate(ops.begin(), ops.end(), 0, [](int sum, const auto& o) { return sum + o.second; }), static_cast<int>(g.update_ops.size()));
+      EXPECT_EQ(instructions[kind],
+                op_row(kind).joins ? (count + kernels::most_together - 1) / kernels::most_together : count)
+          << op_row(kind).name;
+    EXPECT_EQ(
+        std::accumulate(ops.begin(), ops.end(), 0, [](int sum, const auto& o) { return sum + o.second; }),
+        static_cast<int>(g.update_ops.size()));
   }
 }
 
@@ -113,19 +118,21 @@ TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {
     const Programs p = make_programs(g, uniform_decisions(g, saved), 2, 0, 64);
-    std::map<std::pair<OpKind, int>, int> count;   // key: the first op, and the number of ops
+    std::map<std::pair<OpKind, int>, int> count;  // key: the first op, and the number of ops
     int kept = 0;
     for (const Instruction& i : p.micro_next.instructions) {
       count[{i.kind, i.ops}] += 1;
-      if (i.kind == OpKind::linear && i.ops > 1) kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
+      if (i.kind == OpKind::linear && i.ops > 1)
+        kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
     }
     const int blocks = g.blocks();
-    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);   // recompute computes both again
+    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);  // recompute computes both again
     EXPECT_EQ(kept, blocks);
     EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
     EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), 2 * blocks);
     for (int ops : {2, 3}) EXPECT_EQ((count[{OpKind::norm_gradient, ops}]), blocks) << ops;
-    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient, OpKind::linear_bias_gradient}) EXPECT_EQ((count[{kind, 1}]), 0);
+    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient, OpKind::linear_bias_gradient})
+      EXPECT_EQ((count[{kind, 1}]), 0);
   }
 }
 
@@ -134,7 +141,8 @@ TEST(Program, FusedOpsAreOneInstruction) {
 TEST(Program, FusedOpsTakeNoMoreMemory) {
   std::mt19937 random(12);
   for (const char* dropout : {"0", "0.1"}) {
-    Graph fused = graph_for(small_gpt2(dropout), Kernels::tensor), alone = graph_for(small_gpt2(dropout), Kernels::portable);
+    Graph fused = graph_for(small_gpt2(dropout), Kernels::tensor),
+          alone = graph_for(small_gpt2(dropout), Kernels::portable);
     fused.tile_rows = alone.tile_rows = {16, 80};
     ASSERT_EQ(fused.ops.size(), alone.ops.size());
     for (int round = 0; round < 60; ++round) {
@@ -143,7 +151,9 @@ TEST(Program, FusedOpsTakeNoMoreMemory) {
         const Programs p = make_programs(g, d, d.micro_batch, 0, 64);
         return live_bound(p.micro_first, 64);
       };
-      const uint64_t sums = kernels::cuda_workspace::tile_sums(d.micro_batch * fused.sequence, fused.sequence, fused.features(fused.segments[1].feed_forward.inner[0]));
+      const uint64_t sums =
+          kernels::cuda_workspace::tile_sums(d.micro_batch * fused.sequence, fused.sequence,
+                                             fused.features(fused.segments[1].feed_forward.inner[0]));
       EXPECT_LE(bound(fused), bound(alone) + round_up(sums, 64));
     }
   }
@@ -164,7 +174,8 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
     for (const Instruction& i : p.micro_next.instructions)
       for (int k = 0; k < i.outputs; ++k) {
         const Operand& o = p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
-        if (!o.persistent && outputs.count(g.op(i.op).outputs[static_cast<size_t>(k)])) holds_output.insert(o.buffer);
+        if (!o.persistent && outputs.count(g.op(i.op).outputs[static_cast<size_t>(k)]))
+          holds_output.insert(o.buffer);
       }
     for (size_t index = 0; index < p.micro_next.buffers.size(); ++index) {
       const Buffer& b = p.micro_next.buffers[index];
@@ -178,9 +189,7 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
     // No op of a block runs more than twice.
     std::map<int, int> runs;
     for (const Instruction& i : p.micro_next.instructions)
-      if (i.op < static_cast<int>(g.ops.size()) && i.phase != Phase::backward) {
-        EXPECT_LE(++runs[i.op], 2);
-      }
+      if (i.op < static_cast<int>(g.ops.size()) && i.phase != Phase::backward) { EXPECT_LE(++runs[i.op], 2); }
   }
 }
 
@@ -197,7 +206,8 @@ TEST(Program, TilesDoNotWaitForTheResidual) {
       d.tile_rows.push_back(part.exists() ? g.tile_rows[0] : 0);
       for (size_t bit = 0; bit < segment.saveable.size() && part.exists(); ++bit) {
         const int op = segment.saveable[bit];
-        if (g.op(op).outputs[0] == g.op(part.first_op).inputs[0] || op >= part.first_op + part.op_count - 1) d.saved[s] |= 1u << bit;
+        if (g.op(op).outputs[0] == g.op(part.first_op).inputs[0] || op >= part.first_op + part.op_count - 1)
+          d.saved[s] |= 1u << bit;
       }
       EXPECT_EQ(may_tile(g, segment, d.saved[s]), part.exists());
     }
@@ -231,7 +241,8 @@ TEST(Program, FirstMicroStepOverwritesGradients) {
     for (const Instruction& i : program.instructions)
       for (int k = 0; k < i.outputs; ++k) {
         const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
-        if (o.persistent && o.buffer >= 0 && p.arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients) {
+        if (o.persistent && o.buffer >= 0 &&
+            p.arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients) {
           by_op[i.op].push_back(i.accumulate);
           break;
         }
@@ -249,8 +260,10 @@ TEST(Program, ChunksCoverTheRows) {
   std::mt19937 random(6);
   for (int round = 0; round < 2000; ++round) {
     const int64_t sequence = 1 + static_cast<int64_t>(random() % 300) * (round % 4 == 0 ? 16 : 1);
-    const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)), chunks = 1 + static_cast<int64_t>(random() % 64);
-    const int64_t unit = round % 2 ? kernels::chain_terms : frozen_chunk_unit, step = chunk_rows(rows, chunks, unit);
+    const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)),
+                  chunks = 1 + static_cast<int64_t>(random() % 64);
+    const int64_t unit = round % 2 ? kernels::chain_terms : frozen_chunk_unit,
+                  step = chunk_rows(rows, chunks, unit);
     EXPECT_GE(step, 1);
     EXPECT_LE(step, rows);
     EXPECT_TRUE(step == rows || step % unit == 0);
@@ -280,7 +293,7 @@ TEST(Program, ChunksAreMadeOfWholeChains) {
   };
   EXPECT_EQ(unit_of(small_llama(), ""), kernels::chain_terms);
   EXPECT_EQ(unit_of(small_llama(), "head"), frozen_chunk_unit);
-  EXPECT_EQ(unit_of(small_gpt2(), ""), kernels::chain_terms);   // tied to the embeddings
+  EXPECT_EQ(unit_of(small_gpt2(), ""), kernels::chain_terms);  // tied to the embeddings
   EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), frozen_chunk_unit);
 }
 
@@ -291,7 +304,8 @@ TEST(Program, GenerationSharesItsCaches) {
     ASSERT_EQ(p.prefill.caches.size(), p.decode.caches.size());
     EXPECT_EQ(p.prefill.caches.size(), 2 * static_cast<size_t>(g.blocks()));
     for (size_t i = 0; i < p.decode.caches.size(); ++i) {
-      const Buffer &a = p.prefill.buffers[static_cast<size_t>(p.prefill.caches[i])], &b = p.decode.buffers[static_cast<size_t>(p.decode.caches[i])];
+      const Buffer &a = p.prefill.buffers[static_cast<size_t>(p.prefill.caches[i])],
+                   &b = p.decode.buffers[static_cast<size_t>(p.decode.caches[i])];
       EXPECT_EQ(a.offset, b.offset);
       EXPECT_EQ(a.tensor, b.tensor);
     }

@@ -14,9 +14,12 @@ using namespace testing_tools;
 
 class Verify : public testing::Test {
  protected:
-  Verify() : graph_(graph_of(small_llama())), programs_(make_programs(graph_, uniform_decisions(graph_, 0, 2, 2), 5, 2, 64)) {}
+  Verify()
+      : graph_(graph_of(small_llama())),
+        programs_(make_programs(graph_, uniform_decisions(graph_, 0, 2, 2), 5, 2, 64)) {}
   // The error after `change`. Empty if nothing was found.
-  std::string found(const std::function<void(Arena&, Program&, uint64_t&)>& change, const Program* base = nullptr) const {
+  std::string found(const std::function<void(Arena&, Program&, uint64_t&)>& change,
+                    const Program* base = nullptr) const {
     Arena arena = programs_.arena;
     Program program = base ? *base : programs_.micro_next;
     uint64_t bytes = programs_.arena_bytes;
@@ -25,7 +28,8 @@ class Verify : public testing::Test {
     return status ? "" : status.error().message;
   }
   static void expect_has(const std::string& message, const char* part) {
-    EXPECT_NE(message.find(part), std::string::npos) << "expected \"" << part << "\", found \"" << message << "\"";
+    EXPECT_NE(message.find(part), std::string::npos)
+        << "expected \"" << part << "\", found \"" << message << "\"";
   }
   // A buffer that lives through several instructions and is neither input nor scratch memory.
   static Buffer& long_lived(Program& p) {
@@ -58,9 +62,10 @@ TEST_F(Verify, EveryOverlappingPair) {
       for (uint64_t shift : {uint64_t{0}, (x.bytes - 1) / 64 * 64}) {
         ++pairs;
         EXPECT_NE(found([&](Arena&, Program& p, uint64_t& bytes) {
-          p.buffers[b].offset = p.buffers[a].offset + shift;
-          bytes += 1 << 30;
-        }), "");
+                    p.buffers[b].offset = p.buffers[a].offset + shift;
+                    bytes += 1 << 30;
+                  }),
+                  "");
       }
     }
   EXPECT_GT(pairs, 1000);
@@ -69,8 +74,12 @@ TEST_F(Verify, EveryOverlappingPair) {
 TEST_F(Verify, LifetimeTooShort) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).last -= 1; }), "outside of its life");
   expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).first += 1; }), "outside of its life");
-  expect_has(found([](Arena&, Program& p, uint64_t&) { p.buffers[0].last = static_cast<int>(p.instructions.size()); }), "no life");
-  expect_has(found([](Arena&, Program& p, uint64_t&) { std::swap(long_lived(p).first, long_lived(p).last); }), "");
+  expect_has(found([](Arena&, Program& p, uint64_t&) {
+               p.buffers[0].last = static_cast<int>(p.instructions.size());
+             }),
+             "no life");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { std::swap(long_lived(p).first, long_lived(p).last); }),
+             "");
 }
 
 TEST_F(Verify, Alignment) {
@@ -81,34 +90,46 @@ TEST_F(Verify, Alignment) {
 TEST_F(Verify, Bounds) {
   expect_has(found([](Arena&, Program&, uint64_t& bytes) { bytes -= 64; }), "leaves the arena");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.base += 64; }), "leaves the arena");
-  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).bytes -= 1; }), "larger than its buffer");
-  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().bytes -= 4; }), "larger than its buffer");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).bytes -= 1; }),
+             "larger than its buffer");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().bytes -= 4; }),
+             "larger than its buffer");
   expect_has(found([](Arena& a, Program& p, uint64_t&) {
-    for (Operand& o : p.operands)
-      if (o.persistent && o.buffer >= 0 && a.persistent[static_cast<size_t>(o.buffer)].owner == Class::parameters) {
-        o.offset += 4;
-        return;
-      }
-  }), "larger than its buffer");
+               for (Operand& o : p.operands)
+                 if (o.persistent && o.buffer >= 0 &&
+                     a.persistent[static_cast<size_t>(o.buffer)].owner == Class::parameters) {
+                   o.offset += 4;
+                   return;
+                 }
+             }),
+             "larger than its buffer");
 }
 
 TEST_F(Verify, Gradients) {
   expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin; }), "inside gradients");
-  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }), "inside resident memory");
-  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }, &programs_.evaluate), "inside resident memory");
+  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }),
+             "inside resident memory");
+  expect_has(
+      found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }, &programs_.evaluate),
+      "inside resident memory");
 }
 
 TEST_F(Verify, PersistentTensorsOverlap) {
-  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent[5].offset = a.persistent[4].offset; }), "overlap");
-  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().owner = Class::parameters; }), "wrong side");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent[5].offset = a.persistent[4].offset; }),
+             "overlap");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().owner = Class::parameters; }),
+             "wrong side");
 }
 
 TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.operands[0].buffer = -1; }), "has no memory");
-  expect_has(found([](Arena&, Program& p, uint64_t&) { p.instructions[3].inputs -= 1; }), "number of operands");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.instructions[3].inputs -= 1; }),
+             "number of operands");
   // The first instruction reads the output of the last one.
-  expect_has(found([](Arena&, Program& p, uint64_t&) { p.inputs[Input::tokens] = -1; }), "read before it is made");
-  expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.inputs[Input::tokens] = -1; }),
+             "read before it is made");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode),
+             "read before it is made");
 }
 
 // Tensors that fused ops pass on without memory, and tensors that they pass on in memory.
@@ -118,48 +139,96 @@ TEST_F(Verify, FusedOps) {
   const Program& micro = programs_.micro_next;
   ASSERT_TRUE(verify(graph_, programs_.arena, micro, programs_.arena_bytes));
   const auto fused = [](Program& p, OpKind kind) -> Instruction& {
-    return *std::find_if(p.instructions.begin(), p.instructions.end(), [&](const Instruction& i) { return i.kind == kind && i.ops > 1; });
+    return *std::find_if(p.instructions.begin(), p.instructions.end(),
+                         [&](const Instruction& i) { return i.kind == kind && i.ops > 1; });
   };
   const auto operand = [&](Program& p, OpKind kind, int op, int k) -> Operand& {
     return p.operands[static_cast<size_t>(op_alone(graph_, fused(p, kind), op).first_operand + k)];
   };
   // A product's output that must be kept is removed, everywhere or for GELU alone.
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro), "has no memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 3).buffer = -1; }, &micro), "is not stored, but has memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro), "has no memory");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro),
+      "has no memory");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 3).buffer = -1; }, &micro),
+      "is not stored, but has memory");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro),
+      "has no memory");
   // The gradient of GELU's output, which has no memory, and the input of GELU's slope.
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 1) = operand(p, OpKind::linear_input_gradient, 1, 0); }, &micro),
+  expect_has(found(
+                 [&](Arena&, Program& p, uint64_t&) {
+                   operand(p, OpKind::linear_input_gradient, 1, 1) =
+                       operand(p, OpKind::linear_input_gradient, 1, 0);
+                 },
+                 &micro),
              "is not stored, but has memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 0).buffer = -1; }, &micro), "has no memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 4; }, &micro), "too many");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 1; }, &micro), "has no memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) {
-    p.buffers[static_cast<size_t>(fused(p, OpKind::linear_weight_gradient).workspace.buffer)].bytes -= 4;
-  }, &micro), "more scratch memory than it has");
+  expect_has(found([&](Arena&, Program& p,
+                       uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 0).buffer = -1; },
+                   &micro),
+             "has no memory");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 4; }, &micro),
+      "too many");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 1; }, &micro),
+      "has no memory");
+  expect_has(
+      found(
+          [&](Arena&, Program& p, uint64_t&) {
+            p.buffers[static_cast<size_t>(fused(p, OpKind::linear_weight_gradient).workspace.buffer)].bytes -=
+                4;
+          },
+          &micro),
+      "more scratch memory than it has");
 }
 
 // Instructions that do several ops at once.
 TEST_F(Verify, JoinedOps) {
   const Program& update = programs_.update;
   const auto joined = [](Program& p) -> Instruction& {
-    return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw && i.ops > 2; });
+    return *std::find_if(p.instructions.begin(), p.instructions.end(),
+                         [](const Instruction& i) { return i.kind == OpKind::adamw && i.ops > 2; });
   };
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = kernels::most_together + 1; }, &update), "too many tensors at once");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = 0; }, &update), "too many tensors at once");
-  expect_has(found([](Arena&, Program& p, uint64_t&) {
-    std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::finish_step; })->ops = 2;
-  }, &update), "too many tensors at once");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = kernels::most_together + 1; }, &update),
+      "too many tensors at once");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = 0; }, &update),
+             "too many tensors at once");
+  expect_has(found(
+                 [](Arena&, Program& p, uint64_t&) {
+                   std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) {
+                     return i.kind == OpKind::finish_step;
+                   })->ops = 2;
+                 },
+                 &update),
+             "too many tensors at once");
   // Sums of squares.
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update), "number of operands");
-  for (int k : {1, 2}) {   // operands of one of the other ops
-    expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)].buffer = -1; }, &update), "has no memory");
-    expect_has(found([&](Arena&, Program& p, uint64_t&) { std::swap(p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)],
-                                                                     p.operands[static_cast<size_t>(joined(p).first_operand)]); }, &update), "place of another tensor");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update),
+             "number of operands");
+  for (int k : {1, 2}) {  // operands of one of the other ops
+    expect_has(found(
+                   [&](Arena&, Program& p, uint64_t&) {
+                     p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)].buffer =
+                         -1;
+                   },
+                   &update),
+               "has no memory");
+    expect_has(found(
+                   [&](Arena&, Program& p, uint64_t&) {
+                     std::swap(p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)],
+                               p.operands[static_cast<size_t>(joined(p).first_operand)]);
+                   },
+                   &update),
+               "place of another tensor");
   }
-  expect_has(found([&](Arena&, Program& p, uint64_t&) {
-    const Instruction& sums = p.instructions[0];
-    p.buffers[static_cast<size_t>(sums.workspace.buffer)].bytes -= 4;
-  }, &update), "more scratch memory than it has");
+  expect_has(found(
+                 [&](Arena&, Program& p, uint64_t&) {
+                   const Instruction& sums = p.instructions[0];
+                   p.buffers[static_cast<size_t>(sums.workspace.buffer)].bytes -= 4;
+                 },
+                 &update),
+             "more scratch memory than it has");
   Program fewer = update;
   joined(fewer).ops -= 1;
   const Status status = verify_updates(graph_, {&fewer});
@@ -186,12 +255,18 @@ TEST_F(Verify, FusedUpdates) {
       auto reads = [&](const Instruction& i) {
         const Op& op = g.op(i.op);
         const size_t count = std::min(op.inputs.size(), static_cast<size_t>(op_row(i.kind).shapes_from));
-        return std::any_of(op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(count), [&](int t) { return t >= 0 && g.resolve(t) == parameter; });
+        return std::any_of(op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(count),
+                           [&](int t) { return t >= 0 && g.resolve(t) == parameter; });
       };
       size_t last = n;
       while (last > 0 && !reads(good.instructions[last])) --last;
-      const auto at = [&](Program& p, size_t k) { return p.instructions.begin() + static_cast<std::ptrdiff_t>(k); };
-      EXPECT_NE(found([&](Arena&, Program& p, uint64_t&) { std::rotate(at(p, last), at(p, n), at(p, n + 1)); }, &good), "");
+      const auto at = [&](Program& p, size_t k) {
+        return p.instructions.begin() + static_cast<std::ptrdiff_t>(k);
+      };
+      EXPECT_NE(
+          found([&](Arena&, Program& p, uint64_t&) { std::rotate(at(p, last), at(p, n), at(p, n + 1)); },
+                &good),
+          "");
       ++moved;
       for (bool twice : {false, true}) {
         Program changed = good;
@@ -222,18 +297,32 @@ TEST_F(Verify, HostMemory) {
       for (size_t n = 0; n < base->instructions.size(); ++n) {
         if (!is_transfer(base->instructions[n].kind)) continue;
         ++copies;
-        EXPECT_NE(found([&](Arena&, Program& p, uint64_t&) { p.instructions.erase(p.instructions.begin() + static_cast<std::ptrdiff_t>(n)); }, base), "")
+        EXPECT_NE(found(
+                      [&](Arena&, Program& p, uint64_t&) {
+                        p.instructions.erase(p.instructions.begin() + static_cast<std::ptrdiff_t>(n));
+                      },
+                      base),
+                  "")
             << base->name << " " << n;
       }
     EXPECT_GT(copies, 100);
-    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host[1].offset = a.host[0].offset; }), "overlaps in host memory");
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host[1].offset = a.host[0].offset; }),
+               "overlaps in host memory");
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_bytes -= 1; }), "leave the host memory");
-    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host.back().bytes -= 4; }), "larger than its place in host memory");
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host.back().bytes -= 4; }),
+               "larger than its place in host memory");
     // A slice of another place, and a tensor that never left the device.
-    expect_has(found([](Arena&, Program& p, uint64_t&) {
-      std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw; })->first_element += 256;
-    }, &programs_.update), "used before it was fetched");
-    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_of_tensor.assign(a.host_of_tensor.size(), -1); }), "does not lie in host memory");
+    expect_has(found(
+                   [](Arena&, Program& p, uint64_t&) {
+                     std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) {
+                       return i.kind == OpKind::adamw;
+                     })->first_element += 256;
+                   },
+                   &programs_.update),
+               "used before it was fetched");
+    expect_has(
+        found([](Arena& a, Program&, uint64_t&) { a.host_of_tensor.assign(a.host_of_tensor.size(), -1); }),
+        "does not lie in host memory");
   }
 }
 
@@ -252,26 +341,41 @@ TEST_F(Verify, WhatRunsAtTheSameTime) {
       const auto buffer = static_cast<size_t>(base->operands[static_cast<size_t>(i.first_operand)].buffer);
       // Moves a fetch into the stage that needs it, and a store into the stage that changes its tensor.
       (i.kind == OpKind::fetch ? early : changed) += 1;
-      expect_has(found([&](Arena&, Program& p, uint64_t&) {
-        const Instruction& op = p.instructions[end - 1];
-        if (i.kind == OpKind::store) p.operands[static_cast<size_t>(op.first_operand + op.inputs)] = {static_cast<int>(buffer), false, 0};
-        for (Instruction& other : p.instructions)
-          if (i.kind == OpKind::fetch && other.stage == i.stage + 1) other.stage = i.stage;
-      }, base), "in the stage that copies it");
-      expect_has(found([&](Arena&, Program& p, uint64_t&) {
-        const auto begin = p.instructions.begin();
-        std::rotate(begin + static_cast<std::ptrdiff_t>(n), begin + static_cast<std::ptrdiff_t>(n) + 1, begin + static_cast<std::ptrdiff_t>(end));
-      }, base), "is copied among the ops of a stage");
+      expect_has(found(
+                     [&](Arena&, Program& p, uint64_t&) {
+                       const Instruction& op = p.instructions[end - 1];
+                       if (i.kind == OpKind::store)
+                         p.operands[static_cast<size_t>(op.first_operand + op.inputs)] = {
+                             static_cast<int>(buffer), false, 0};
+                       for (Instruction& other : p.instructions)
+                         if (i.kind == OpKind::fetch && other.stage == i.stage + 1) other.stage = i.stage;
+                     },
+                     base),
+                 "in the stage that copies it");
+      expect_has(found(
+                     [&](Arena&, Program& p, uint64_t&) {
+                       const auto begin = p.instructions.begin();
+                       std::rotate(begin + static_cast<std::ptrdiff_t>(n),
+                                   begin + static_cast<std::ptrdiff_t>(n) + 1,
+                                   begin + static_cast<std::ptrdiff_t>(end));
+                     },
+                     base),
+                 "is copied among the ops of a stage");
       const Instruction& next = base->instructions[n + 1];
       if (i.kind == OpKind::store && next.kind == OpKind::fetch) {
         twice += 1;
-        expect_has(found([&](Arena&, Program& p, uint64_t&) {
-          p.instructions[n + 1].op = graph_.fetch_op(graph_.op(i.op).inputs[0]);
-          p.instructions[n + 1].first_element = i.first_element;
-        }, base), "in the stage that copies it");
+        expect_has(found(
+                       [&](Arena&, Program& p, uint64_t&) {
+                         p.instructions[n + 1].op = graph_.fetch_op(graph_.op(i.op).inputs[0]);
+                         p.instructions[n + 1].first_element = i.first_element;
+                       },
+                       base),
+                   "in the stage that copies it");
       }
       // Gives its memory to another buffer before the end of the stage, if there is one.
-      given_away += found([&](Arena&, Program& p, uint64_t&) { p.buffers[buffer].last = static_cast<int>(n); }, base).find("loses its memory") != std::string::npos;
+      given_away +=
+          found([&](Arena&, Program& p, uint64_t&) { p.buffers[buffer].last = static_cast<int>(n); }, base)
+              .find("loses its memory") != std::string::npos;
     }
   EXPECT_GT(early, 50);
   EXPECT_GT(changed, 50);
@@ -281,12 +385,18 @@ TEST_F(Verify, WhatRunsAtTheSameTime) {
 
 TEST_F(Verify, ScratchMemory) {
   auto first_user = [](Program& p) -> Instruction& {
-    return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.workspace.buffer >= 0; });
+    return *std::find_if(p.instructions.begin(), p.instructions.end(),
+                         [](const Instruction& i) { return i.workspace.buffer >= 0; });
   };
-  auto scratch = [&](Program& p) -> Buffer& { return p.buffers[static_cast<size_t>(first_user(p).workspace.buffer)]; };
+  auto scratch = [&](Program& p) -> Buffer& {
+    return p.buffers[static_cast<size_t>(first_user(p).workspace.buffer)];
+  };
   expect_has(found([&](Arena&, Program& p, uint64_t&) { scratch(p).bytes -= 1; }), "more scratch memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { first_user(p).workspace = {}; }), "no scratch memory");
-  expect_has(found([&](Arena&, Program& p, uint64_t&) { scratch(p).first = scratch(p).last = scratch(p).last + 1; }), "outside of its life");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { first_user(p).workspace = {}; }),
+             "no scratch memory");
+  expect_has(
+      found([&](Arena&, Program& p, uint64_t&) { scratch(p).first = scratch(p).last = scratch(p).last + 1; }),
+      "outside of its life");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { p.threads = 4; }), "more scratch memory");
 }
 

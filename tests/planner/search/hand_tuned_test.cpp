@@ -7,8 +7,8 @@
 // prices.
 #include <cstdio>
 
-#include "planner/search/search_space.h"
 #include "planner/program/verify.h"
+#include "planner/search/search_space.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -23,7 +23,8 @@ struct Setting {
   std::vector<Offloaded> offloaded;
 };
 
-const std::vector<std::string> block{"attn_norm", "qkv_rope", "attention", "attn_residual", "ffn_norm", "gate_up", "swiglu"};
+const std::vector<std::string> block{"attn_norm", "qkv_rope", "attention", "attn_residual",
+                                     "ffn_norm",  "gate_up",  "swiglu"};
 const Setting settings[] = {
     {"qwen2.5-0.5b", "rtx4090", 24, 16, {}, {}},
     {"qwen2.5-1.5b", "rtx4090", 24, 4, {}, {}},
@@ -38,7 +39,7 @@ Graph sixteen_bits(Graph graph) {
     if ((t.kind == Kind::gradient && !t.per_sample) || t.kind == Kind::optimizer) t.format = Format::bf16;
   for (Op& op : graph.update_ops)
     if (op.kind == OpKind::adamw && op.outputs[1] >= 0) {
-      graph.tensors[static_cast<size_t>(op.outputs[1])].kind = Kind::activation;   // in no program
+      graph.tensors[static_cast<size_t>(op.outputs[1])].kind = Kind::activation;  // in no program
       op.outputs[1] = -1;
     }
   return graph;
@@ -63,11 +64,13 @@ TEST(HandTuned, EachFitsAndNoneIsFasterThanThePlan) {
   numerics.kernels = Kernels::tensor;
   for (const Setting& s : settings) {
 #ifdef STW_SANITIZED
-    if (!s.offloaded.empty()) continue;   // a minute each
+    if (!s.offloaded.empty()) continue;  // a minute each
 #endif
     const char* const config = find_preset(s.model);
     ASSERT_NE(config, nullptr) << s.model;
-    const auto source = [&](const Numerics& n) { return sixteen_bits(build_model(testing_tools::config_of(config), 1024, n)); };
+    const auto source = [&](const Numerics& n) {
+      return sixteen_bits(build_model(testing_tools::config_of(config), 1024, n));
+    };
     const DeviceProfile& device = *find_device(s.device);
     request.device = s.device;
     request.host_bytes = s.offloaded.empty() ? 0 : uint64_t{200} << 30;
@@ -101,12 +104,16 @@ TEST(HandTuned, EachFitsAndNoneIsFasterThanThePlan) {
     EXPECT_LE(peak, budget) << s.model << " on " << s.device;
     EXPECT_LE(plan->picoseconds, by_hand) << s.model << " on " << s.device;
     const Programs built = space.programs(plan->decisions);
-    EXPECT_EQ(plan->picoseconds, step_picoseconds(space.pricing(), built, plan->decisions, request.global_batch));
-    std::printf("%-13s %-10s by hand: micro-batch %2d, %5.2f GiB, host %5.1f GiB, %6.2f s; planned: micro-batch %2d, %5.2f GiB, host %5.1f GiB, %6.2f s\n",
-                s.model, s.device, static_cast<int>(s.micro_batch), static_cast<double>(peak) / gib,
-                static_cast<double>(programs.arena.host_bytes) / gib, static_cast<double>(by_hand) * 1e-12,
-                static_cast<int>(plan->decisions.micro_batch), static_cast<double>(built.arena_bytes + device.reserve_bytes) / gib,
-                static_cast<double>(built.arena.host_bytes) / gib, static_cast<double>(plan->picoseconds) * 1e-12);
+    EXPECT_EQ(plan->picoseconds,
+              step_picoseconds(space.pricing(), built, plan->decisions, request.global_batch));
+    std::printf(
+        "%-13s %-10s by hand: micro-batch %2d, %5.2f GiB, host %5.1f GiB, %6.2f s; planned: micro-batch %2d, "
+        "%5.2f GiB, host %5.1f GiB, %6.2f s\n",
+        s.model, s.device, static_cast<int>(s.micro_batch), static_cast<double>(peak) / gib,
+        static_cast<double>(programs.arena.host_bytes) / gib, static_cast<double>(by_hand) * 1e-12,
+        static_cast<int>(plan->decisions.micro_batch),
+        static_cast<double>(built.arena_bytes + device.reserve_bytes) / gib,
+        static_cast<double>(built.arena.host_bytes) / gib, static_cast<double>(plan->picoseconds) * 1e-12);
   }
 }
 

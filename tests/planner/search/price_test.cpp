@@ -35,13 +35,14 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_FALSE(fast->plan.numerics.exact);
   EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
   // Tensor also computes GELU and biases in its products.
-  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.81 * static_cast<double>(tensor->plan.step_picoseconds));
+  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds),
+            0.81 * static_cast<double>(tensor->plan.step_picoseconds));
   EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());
   const auto read = Planned::load(*model, fast->json);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ((*read)->plan.numerics, fast->plan.numerics);
 
-  r.kernels = Kernels::tensor;   // no gain
+  r.kernels = Kernels::tensor;  // no gain
   EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
   r.device = "cpu";
   r.kernels = {};
@@ -50,7 +51,8 @@ TEST(Price, OfTheLibrarysProducts) {
   r.kernels = Kernels::cublaslt;
   const auto refused = Planned::make(*model, r);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos)
+      << refused.error().message;
 }
 
 // Hopper's own instructions reach more of its tensor cores than mma.sync, in any format of the gradients.
@@ -76,7 +78,8 @@ TEST(Price, OfProductsByWarpgroups) {
   };
   EXPECT_FALSE(refused("h200", Precision::fp16));
   EXPECT_TRUE(refused("h100", Precision::fp32));
-  for (const char* device : {"cpu", "a100-80gb", "b200", "rtx5090"}) EXPECT_TRUE(refused(device, Precision::bf16)) << device;
+  for (const char* device : {"cpu", "a100-80gb", "b200", "rtx5090"})
+    EXPECT_TRUE(refused(device, Precision::bf16)) << device;
 }
 
 // cuBLASLt with wgmma for the other products. Exact weight gradients, those of the head, and attention use
@@ -92,21 +95,26 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
     EXPECT_TRUE(read && (*read)->plan.numerics == planned->plan.numerics);
     return static_cast<double>(planned->plan.step_picoseconds);
   };
-  for (const bool fast : {false, true}) EXPECT_LT(time(Kernels::cublaslt_wgmma, fast), 0.95 * time(Kernels::cublaslt, fast)) << fast;
+  for (const bool fast : {false, true})
+    EXPECT_LT(time(Kernels::cublaslt_wgmma, fast), 0.95 * time(Kernels::cublaslt, fast)) << fast;
   r.kernels = Kernels::cublaslt_wgmma, r.fast = false;
   const auto planned = make(*model, r);
   const Graph& graph = planned->graph;
   for (const auto* ops : {&graph.ops, &graph.gradient_ops})
     for (const Op& op : *ops) {
-      const bool of_rows = op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient, of_weights = op.kind == OpKind::linear_weight_gradient;
+      const bool of_rows = op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient,
+                 of_weights = op.kind == OpKind::linear_weight_gradient;
       EXPECT_EQ(graph.is_library_product(op), of_rows) << op_row(op.kind).name;
       EXPECT_EQ(graph.is_wgmma_product(op), of_weights) << op_row(op.kind).name;
-      EXPECT_EQ(graph.is_wgmma_attention(op), op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) << op_row(op.kind).name;
+      EXPECT_EQ(graph.is_wgmma_attention(op),
+                op.kind == OpKind::attention || op.kind == OpKind::attention_gradient)
+          << op_row(op.kind).name;
     }
   r.device = "a100-80gb";
   const auto refused = Planned::make(*model, r);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("compute capability 9.0"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("compute capability 9.0"), std::string::npos)
+      << refused.error().message;
 }
 
 // The speed of an H100 in thousands of tokens a second, computed from counts of instructions, tiles and
@@ -114,14 +122,21 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
 // 0.15 µs a token less: each of 12 blocks saves the traffic of some 32 KB.
 TEST(Price, OfGpt2OnHopperIsAsComputed) {
   const auto model = open("gpt2");
-  struct Case { Kernels kernels; bool fast; Attention attention; double least, most; };
-  for (const Case& c : {Case{Kernels::wgmma, false, Attention::own, 430, 525}, {Kernels::tensor, false, Attention::own, 340, 390},
-                        {Kernels::cublaslt, true, Attention::cudnn, 500, 560}, {Kernels::cublaslt_wgmma, true, Attention::cudnn, 500, 560}}) {
+  struct Case {
+    Kernels kernels;
+    bool fast;
+    Attention attention;
+    double least, most;
+  };
+  for (const Case& c : {Case{Kernels::wgmma, false, Attention::own, 430, 525},
+                        {Kernels::tensor, false, Attention::own, 340, 390},
+                        {Kernels::cublaslt, true, Attention::cudnn, 500, 560},
+                        {Kernels::cublaslt_wgmma, true, Attention::cudnn, 500, 560}}) {
     Request r = hopper_request(512, 1024);
     r.kernels = c.kernels, r.fast = c.fast, r.attention = c.attention;
     const double thousands = 512 * 1024 * 1e9 / static_cast<double>(make(*model, r)->plan.step_picoseconds);
     EXPECT_GE(thousands, c.least) << kernels_names[static_cast<size_t>(c.kernels)];
-    const double saved = c.fast ? 0 : 0.15e-3;   // seconds for a thousand tokens
+    const double saved = c.fast ? 0 : 0.15e-3;  // seconds for a thousand tokens
     EXPECT_LE(thousands, 1 / (1 / c.most - saved)) << kernels_names[static_cast<size_t>(c.kernels)];
   }
 }
@@ -137,16 +152,21 @@ TEST(Price, OfAttentionByWarpgroups) {
     std::set<std::pair<OpKind, Peak>> found;
     for (const auto* ops : {&planned->graph.ops, &planned->graph.gradient_ops})
       for (const Op& op : *ops)
-        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) found.emplace(op.kind, planned->graph.peak_of(op));
+        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient)
+          found.emplace(op.kind, planned->graph.peak_of(op));
     return found;
   };
   const auto model = open("smollm-135m"), small = open(small_llama());
-  const auto dropped = open(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 256, "n_layer": 2, "n_head": 2})");
+  const auto dropped = open(
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 256, "n_layer": 2, "n_head": 2})");
   using Found = std::set<std::pair<OpKind, Peak>>;
-  EXPECT_EQ(peaks(*model, Kernels::wgmma), (Found{{OpKind::attention, Peak::wgmma}, {OpKind::attention_gradient, Peak::wgmma}}));
-  EXPECT_EQ(peaks(*dropped, Kernels::wgmma), (Found{{OpKind::attention, Peak::wgmma}, {OpKind::attention_gradient, Peak::mma}}));
+  EXPECT_EQ(peaks(*model, Kernels::wgmma),
+            (Found{{OpKind::attention, Peak::wgmma}, {OpKind::attention_gradient, Peak::wgmma}}));
+  EXPECT_EQ(peaks(*dropped, Kernels::wgmma),
+            (Found{{OpKind::attention, Peak::wgmma}, {OpKind::attention_gradient, Peak::mma}}));
   for (const auto& [of, kernels] : {std::pair{model, Kernels::tensor}, {small, Kernels::wgmma}})
-    EXPECT_EQ(peaks(*of, kernels), (Found{{OpKind::attention, Peak::mma}, {OpKind::attention_gradient, Peak::mma}}));
+    EXPECT_EQ(peaks(*of, kernels),
+              (Found{{OpKind::attention, Peak::mma}, {OpKind::attention_gradient, Peak::mma}}));
 }
 
 // cuDNN's gradient keeps scores: more for longer samples. If they do not fit, our own attention is offered.
@@ -158,7 +178,8 @@ TEST(Price, OfTheLibrarysAttention) {
   r.attention = Attention::cudnn;
   const auto library = make(*model, r);
   EXPECT_LT(library->plan.step_picoseconds, own->plan.step_picoseconds);
-  EXPECT_GT(library->plan.minimum_bytes, std::max(own->plan.minimum_bytes, library->plan.bytes.reserve + uint64_t{2} * 9 * 2048 * 2048));
+  EXPECT_GT(library->plan.minimum_bytes,
+            std::max(own->plan.minimum_bytes, library->plan.bytes.reserve + uint64_t{2} * 9 * 2048 * 2048));
   const auto read = Planned::load(*model, library->json);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ((*read)->plan.numerics.attention, Attention::cudnn);
@@ -166,7 +187,8 @@ TEST(Price, OfTheLibrarysAttention) {
   const auto tight = Planned::make(*model, r);
   ASSERT_TRUE(tight) << tight.error().message;
   ASSERT_FALSE((*tight)->plan.fits);
-  EXPECT_TRUE(std::any_of((*tight)->plan.relaxations.begin(), (*tight)->plan.relaxations.end(), [](const Relaxation& x) { return x.change == "attention own"; }));
+  EXPECT_TRUE(std::any_of((*tight)->plan.relaxations.begin(), (*tight)->plan.relaxations.end(),
+                          [](const Relaxation& x) { return x.change == "attention own"; }));
 
   const auto refusal = [&](const auto& change) {
     Request other = request(8, 256);
@@ -178,8 +200,10 @@ TEST(Price, OfTheLibrarysAttention) {
     return refused ? std::string() : refused.error().message;
   };
   EXPECT_EQ(refusal([](Request&) {}), "");
-  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precisions on a GPU"), std::string::npos);
-  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precisions on a GPU"), std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precisions on a GPU"),
+            std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precisions on a GPU"),
+            std::string::npos);
   EXPECT_NE(refusal([](Request& o) { o.inputs.positions = true; }).find("documents"), std::string::npos);
 }
 
@@ -212,7 +236,7 @@ TEST(Price, OfPortableKernels) {
   r.precision = Precision::fp32;
   EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
 
-  r.kernels = {};   // a change to 16 bits is priced with the kernels that it would run on
+  r.kernels = {};  // a change to 16 bits is priced with the kernels that it would run on
   r.memory_bytes = 1;
   const auto none = make(*model, r);
   const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),

@@ -59,7 +59,8 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   for (Graph& g : fused_graphs()) graphs.push_back(std::move(g));
   Numerics fused;
   fused.fused_update = true;
-  for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
+  for (uint32_t seed = 0; seed < 40; ++seed)
+    graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
   add_small_tiles(graphs);
 #ifdef STW_SANITIZED
   constexpr int rounds = 3;
@@ -75,12 +76,14 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
       const Program p = build_micro(g, make_arena(g, alignment, d.offload), d, d.micro_batch, threads, true);
       std::string parts;
       for (int n : d.offload.parts) parts += " " + std::to_string(n);
-      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment)) << g.architecture << parts << (d.offload.overlap ? " overlapped" : "");
+      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment))
+          << g.architecture << parts << (d.offload.overlap ? " overlapped" : "");
     }
 }
 
 // Blocks whose matrices take more bytes than a few tokens' activations.
-constexpr const char* wide_gpt2 = R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
+constexpr const char* wide_gpt2 =
+    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
                                       "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
 
 // If everything is saved, a backward pass fetches biases and norms that it does not read.
@@ -88,10 +91,11 @@ TEST(SegmentProfile, FetchesThatNoOpReadsEndBeforeNeighboursCopies) {
   const Graph g = build_model(config_of(wide_gpt2), 32, {});
   Decisions d;
   d.micro_batch = d.loss_chunks = 1;
-  for (const Segment& s : g.segments) d.saved.push_back(s.kind == SegmentKind::block ? (1u << s.saveable.size()) - 1 : ~0u);
+  for (const Segment& s : g.segments)
+    d.saved.push_back(s.kind == SegmentKind::block ? (1u << s.saveable.size()) - 1 : ~0u);
   d.offload.parts.fill(g.blocks());
   d.offload.overlap = true;
-  constexpr int gpu = 0;   // threads: with 0, scratch memory is small
+  constexpr int gpu = 0;  // threads: with 0, scratch memory is small
   const Program p = build_micro(g, make_arena(g, 256, d.offload), d, 1, gpu, true);
   EXPECT_EQ(predicted(g, d, gpu, 256), live_bound(p, 256));
 }
@@ -105,7 +109,9 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
       else EXPECT_EQ(std::count(classes.begin(), classes.end(), classes[s]), 1);
     }
     // Nothing is trained below the first adapters. SmolLM3 has blocks of three kinds, Gemma of two.
-    EXPECT_EQ(blocks.size(), g.architecture == "smollm3" ? 3u : g.has_adapters() || g.architecture == "gemma3_text" ? 2u : 1u);
+    EXPECT_EQ(blocks.size(), g.architecture == "smollm3"                           ? 3u
+                             : g.has_adapters() || g.architecture == "gemma3_text" ? 2u
+                                                                                   : 1u);
   }
   Graph g = graph_of(small_llama());
   size_t second = 0;
@@ -114,7 +120,8 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
   EXPECT_NE(segment_classes(g)[second - 1], segment_classes(g)[second]);
 }
 
-// ---- against all choices -----------------------------------------------------------------------------------------
+// ---- against all choices
+// -----------------------------------------------------------------------------------------
 
 // The next tiles that a segment may have with its save-set. After the last ones, no tiles again.
 bool next_tiles(const Graph& g, size_t s, Decisions& d) {
@@ -129,11 +136,14 @@ bool next_tiles(const Graph& g, size_t s, Decisions& d) {
   return true;
 }
 
-struct Point { uint64_t picoseconds, live_bytes; };
+struct Point {
+  uint64_t picoseconds, live_bytes;
+};
 
 // All save-sets of every block in every order with all tiles, all micro-batches, all numbers of loss chunks.
 // Programs are built.
-std::vector<Point> all_points(const Graph& g, const Request& request, const DeviceProfile& device, const Offload& offload) {
+std::vector<Point> all_points(const Graph& g, const Request& request, const DeviceProfile& device,
+                              const Offload& offload) {
   const Arena arena = make_arena(g, device.alignment, offload);
   const Pricing pricing(g, device, request.threads);
   std::vector<Point> points;
@@ -144,12 +154,15 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
     if (!p->instructions.empty()) floor = std::max(floor, live_bound(*p, device.alignment));
   for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m)
     for (int64_t chunks = 1; chunks <= 64; chunks *= 2) {
-      if (chunks > 1 && chunk_rows(m * g.sequence, chunks, chunk_unit(g)) == chunk_rows(m * g.sequence, chunks / 2, chunk_unit(g))) break;
+      if (chunks > 1 && chunk_rows(m * g.sequence, chunks, chunk_unit(g)) ==
+                            chunk_rows(m * g.sequence, chunks / 2, chunk_unit(g)))
+        break;
       Decisions d = uniform_decisions(g, 0, m, chunks);
       d.offload = offload;
       const int64_t rest = request.global_batch % m;
       auto price = [&](int64_t samples, bool accumulate) {
-        return pricing.program(build_micro(g, arena, d, samples, request.threads, accumulate), offload.overlap);
+        return pricing.program(build_micro(g, arena, d, samples, request.threads, accumulate),
+                               offload.overlap);
       };
       const uint64_t next_steps = static_cast<uint64_t>(request.global_batch / m - 1);
       for (;;) {
@@ -160,12 +173,10 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
           time = pricing.program(update, offload.overlap) + next * next_steps;
           time += offload[Offloaded::gradients] > 0 ? price(m, false) : next;
           if (rest > 0) time += price(rest, true);
-          if (!offload.any()) {
-            EXPECT_EQ(time, closed);
-          }
+          if (!offload.any()) { EXPECT_EQ(time, closed); }
         }
         points.push_back({time, std::max(floor, live_bound(p, device.alignment))});
-        size_t s = 0;   // counts through the tiles of the save-sets, and through the save-sets
+        size_t s = 0;  // counts through the tiles of the save-sets, and through the save-sets
         for (; s < g.segments.size(); ++s) {
           if (g.segments[s].kind != SegmentKind::block) continue;
           if (next_tiles(g, s, d)) break;
@@ -207,13 +218,16 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
     }
     const Pricing pricing(g, device, request.threads);
     std::vector<int64_t> micro_batches;
-    for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m) micro_batches.push_back(m);
+    for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m)
+      micro_batches.push_back(m);
     SegmentChoices segments(g, request, pricing);
     OffloadSearch search({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *search.smallest();
     // Happens only if a gap of the layout makes the arena of the plan with the fewest live bytes larger.
     if (smallest.live_bytes != least) {
-      EXPECT_GE(search.arena(search.fastest_with_live_bytes(least)->decisions), search.arena(smallest.decisions)) << seed;
+      EXPECT_GE(search.arena(search.fastest_with_live_bytes(least)->decisions),
+                search.arena(smallest.decisions))
+          << seed;
     }
     for (int step = -1; step <= 4; ++step) {
       const uint64_t limit = step < 0 ? least - 1 : least + (most - least) / 4 * static_cast<uint64_t>(step);
@@ -237,9 +251,7 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
         EXPECT_LE(search.arena(found->decisions), limit);
         EXPECT_EQ(found->bound_picoseconds, best);
         EXPECT_GE(found->picoseconds, best);
-        if (search.arena(point->decisions) <= limit) {
-          EXPECT_EQ(found->picoseconds, best);
-        }
+        if (search.arena(point->decisions) <= limit) { EXPECT_EQ(found->picoseconds, best); }
       }
     }
   }
@@ -313,7 +325,9 @@ TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
           Request all = request, nothing = request;
           all.recompute = Recompute::none;
           nothing.recompute = Recompute::full;
-          SearchSpace chosen(source, {}, request, *find_device(device)), keeping_all(source, {}, all, *find_device(device)), keeping_nothing(source, {}, nothing, *find_device(device));
+          SearchSpace chosen(source, {}, request, *find_device(device)),
+              keeping_all(source, {}, all, *find_device(device)),
+              keeping_nothing(source, {}, nothing, *find_device(device));
           const auto least = [](SearchSpace& space) { return space.arena(space.smallest().decisions); };
           EXPECT_LE(least(chosen), least(keeping_nothing));
           for (SearchSpace* other : {&keeping_all, &keeping_nothing})
@@ -341,8 +355,11 @@ TEST(SearchSpace, OfManyChoicesTheSmallestBudgetWorksToo) {
     Offload offload;
     offload.parts.fill(graph.blocks());
     offload.overlap = find_device(device)->cuda;
-    const auto arena = std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment, offload));
-    const size_t kind = choices.kind(arena, 2), plain = choices.kind(std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment)), 2);
+    const auto arena =
+        std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment, offload));
+    const size_t kind = choices.kind(arena, 2),
+                 plain = choices.kind(
+                     std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment)), 2);
     EXPECT_GT(choices.of_kind(kind, 1).variants.size(), 32u);
     EXPECT_LT(choices.best_of_kind(kind, 1).variants.size(), choices.of_kind(kind, 1).variants.size());
     EXPECT_EQ(&choices.best_of_kind(plain, 1), &choices.of_kind(plain, 1));
@@ -358,7 +375,8 @@ TEST(SearchSpace, LooserBudgetsAreFasterAndTighterOnesSmaller) {
     const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };
     const Request request = request_of(12);
     SearchSpace space(source, {}, request, *find_device("cpu"));
-    const uint64_t least = space.arena(space.smallest().decisions), most = space.arena(space.fastest(uint64_t{1} << 40)->decisions);
+    const uint64_t least = space.arena(space.smallest().decisions),
+                   most = space.arena(space.fastest(uint64_t{1} << 40)->decisions);
     EXPECT_FALSE(space.fastest(least - 1));
     uint64_t time = UINT64_MAX, peak = 0;
     for (uint64_t step = 0; step <= 60; ++step) {

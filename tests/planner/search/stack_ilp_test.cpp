@@ -35,14 +35,16 @@ std::string program_of(const std::vector<SegmentRun>& runs, int64_t limit) {
       constraints << one << " = 1\n" << kept << own << " <= " << limit << "\n";
       kept += keeps;
     }
-  return "Minimize\n" + objective.str() + "\nSubject To\n" + constraints.str() + "Binaries\n" + binaries.str() + "\nEnd\n";
+  return "Minimize\n" + objective.str() + "\nSubject To\n" + constraints.str() + "Binaries\n" +
+         binaries.str() + "\nEnd\n";
 }
 
 // The optimum, or -1 if nothing fits.
 double solved(const std::string& text, const TemporaryDirectory& folder) {
   put_file(folder / "stack.lp", text);
-  const std::string command = "cbc " + (folder / "stack.lp") + " ratioGap 0 allowableGap 0 sec 60 solve solution " +
-                              (folder / "solution") + " >/dev/null 2>&1";
+  const std::string command = "cbc " + (folder / "stack.lp") +
+                              " ratioGap 0 allowableGap 0 sec 60 solve solution " + (folder / "solution") +
+                              " >/dev/null 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ifstream file(folder / "solution");
   std::string line;
@@ -68,7 +70,9 @@ TEST(StackIlp, EqualsTheIntegerProgram) {
       }
       runs.push_back(s);
     }
-    runs.push_back({1, {{1, 0, static_cast<int64_t>(random() % 80), 500}, {2, 0, static_cast<int64_t>(random() % 40), 900}}});
+    runs.push_back({1,
+                    {{1, 0, static_cast<int64_t>(random() % 80), 500},
+                     {2, 0, static_cast<int64_t>(random() % 40), 900}}});
     std::vector<SegmentRun> normal = runs;
     for (SegmentRun& s : normal) normalise(s);
     const int64_t limit = smallest(normal).peak - 3 + static_cast<int64_t>(random() % 120);

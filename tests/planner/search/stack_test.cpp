@@ -13,7 +13,10 @@ namespace stw {
 namespace {
 
 struct All {
-  struct Point { uint64_t picoseconds; int64_t peak; };
+  struct Point {
+    uint64_t picoseconds;
+    int64_t peak;
+  };
   std::vector<Point> points;
 };
 
@@ -23,7 +26,8 @@ All all_choices(const std::vector<SegmentRun>& runs) {
   for (const SegmentRun& r : runs)
     for (int64_t i = 0; i < r.count; ++i) segments.push_back(&r);
   All all;
-  std::function<void(size_t, int64_t, int64_t, uint64_t)> go = [&](size_t s, int64_t kept, int64_t peak, uint64_t time) {
+  std::function<void(size_t, int64_t, int64_t, uint64_t)> go = [&](size_t s, int64_t kept, int64_t peak,
+                                                                   uint64_t time) {
     if (s == segments.size()) {
       all.points.push_back({time, peak});
       return;
@@ -73,7 +77,8 @@ std::vector<SegmentRun> random_runs(std::mt19937& random, int64_t most_segments)
     runs.push_back(r);
   }
   SegmentRun head;
-  for (uint32_t v = 0; v < 1 + random() % 3; ++v) head.variants.push_back({v, 0, 64 * static_cast<int64_t>(random() % 60), 1000 + random() % 50});
+  for (uint32_t v = 0; v < 1 + random() % 3; ++v)
+    head.variants.push_back({v, 0, 64 * static_cast<int64_t>(random() % 60), 1000 + random() % 50});
   runs.push_back(head);
   return runs;
 }
@@ -89,7 +94,8 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
     std::sort(peaks.begin(), peaks.end());
     EXPECT_EQ(smallest(runs).peak, peaks[0]);
     EXPECT_EQ(replay(runs, smallest(runs)).peak, peaks[0]);
-    for (const int64_t limit : {peaks[0] - 1, peaks[0], peaks[random() % peaks.size()], peaks[random() % peaks.size()], peaks.back()}) {
+    for (const int64_t limit : {peaks[0] - 1, peaks[0], peaks[random() % peaks.size()],
+                                peaks[random() % peaks.size()], peaks.back()}) {
       uint64_t best = UINT64_MAX;
       for (const auto& p : all.points)
         if (p.peak <= limit) best = std::min(best, p.picoseconds);
@@ -117,7 +123,9 @@ TEST(RestTimes, AreThoseOfTheFastestChoice) {
     std::vector<SegmentRun> runs = random_runs(random, 6);
     for (SegmentRun& r : runs) {
       if (round % 2)
-        for (Variant& v : r.variants) v.kept = v.kept * 7 + static_cast<int64_t>(random() % 64), v.peak = v.peak * 7 + 64 + static_cast<int64_t>(random() % 64);
+        for (Variant& v : r.variants)
+          v.kept = v.kept * 7 + static_cast<int64_t>(random() % 64),
+          v.peak = v.peak * 7 + 64 + static_cast<int64_t>(random() % 64);
       normalise(r);
     }
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
@@ -149,7 +157,8 @@ TEST(Stack, TheBoundAccountsForTheTolerance) {
       r.count = 1 + i % 3;
       for (uint32_t v = 0; v < 7; ++v) {
         const int64_t kept = (v + 1) * 4000 + static_cast<int64_t>(random() % 3000);
-        r.variants.push_back({v, kept, kept + static_cast<int64_t>(random() % 60000), 1000000 - v * 100000 + random() % 90000});
+        r.variants.push_back({v, kept, kept + static_cast<int64_t>(random() % 60000),
+                              1000000 - v * 100000 + random() % 90000});
       }
       normalise(r);
     }
@@ -165,7 +174,8 @@ TEST(Stack, TheBoundAccountsForTheTolerance) {
       EXPECT_EQ(p.picoseconds, near.choice->picoseconds);
       EXPECT_LE(p.peak, limit);
       EXPECT_LE(near.bound_picoseconds, exact.choice->picoseconds);
-      EXPECT_GE(static_cast<double>(near.bound_picoseconds), 0.998 * static_cast<double>(near.choice->picoseconds) - 1);
+      EXPECT_GE(static_cast<double>(near.bound_picoseconds),
+                0.998 * static_cast<double>(near.choice->picoseconds) - 1);
       slower += near.choice->picoseconds > exact.choice->picoseconds;
       with += near.labels, without += exact.labels;
       // A choice that is no faster than the known one is not wanted.
@@ -187,7 +197,8 @@ TEST(Stack, KeptAnswersEqualNewOnes) {
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
     int64_t limit = most;
     for (int step = 0; step < 60; ++step) {
-      const uint64_t known = random() % 3 ? UINT64_MAX : 1000 + random() % 600, ahead = random() % 2 ? 0 : random() % 200;
+      const uint64_t known = random() % 3 ? UINT64_MAX : 1000 + random() % 600,
+                     ahead = random() % 2 ? 0 : random() % 200;
       const StackAnswer fresh = choose(runs, limit, known), answer = stack.fastest(limit, known, ahead);
       ASSERT_EQ(answer.choice.has_value(), fresh.choice.has_value()) << round << " " << step;
       ASSERT_GE(answer.bound_picoseconds, std::min(known, fresh.bound_picoseconds));
@@ -198,16 +209,19 @@ TEST(Stack, KeptAnswersEqualNewOnes) {
         const auto p = replay(runs, *answer.choice);
         ASSERT_EQ(p.picoseconds, answer.choice->picoseconds);
         ASSERT_EQ(p.peak, answer.choice->peak);
-        if (runs.back().variants.size() == 1) {   // nothing is searched again
+        if (runs.back().variants.size() == 1) {  // nothing is searched again
           ASSERT_EQ(stack.fastest(answer.choice->peak, known).labels, 0u);
-          const bool has_next = stack.fastest(answer.choice->peak - 1, answer.choice->picoseconds + 100, UINT64_MAX).choice.has_value();
+          const bool has_next =
+              stack.fastest(answer.choice->peak - 1, answer.choice->picoseconds + 100, UINT64_MAX)
+                  .choice.has_value();
           ASSERT_TRUE(!has_next || stack.fastest(answer.choice->peak - 1).choice);
           stack.fastest(answer.choice->peak - 1);
           ASSERT_EQ(stack.fastest(answer.choice->peak - 1).labels, 0u);
         }
       }
       const bool jumps = random() % 8 == 0 || limit < least;
-      limit = jumps ? least - 64 + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 65)) : (answer.choice ? answer.choice->peak : limit) - 1;
+      limit = jumps ? least - 64 + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 65))
+                    : (answer.choice ? answer.choice->peak : limit) - 1;
     }
   }
 }
@@ -250,23 +264,29 @@ TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
     thin(thinned[0]);
     before += all[0].variants.size(), after += thinned[0].variants.size();
     for (size_t h = 0; h < all[0].hull.size(); ++h) {
-      const Variant &a = all[0].variants[static_cast<size_t>(all[0].hull[h])], &b = thinned[0].variants[static_cast<size_t>(thinned[0].hull[h])];
+      const Variant &a = all[0].variants[static_cast<size_t>(all[0].hull[h])],
+                    &b = thinned[0].variants[static_cast<size_t>(thinned[0].hull[h])];
       EXPECT_EQ(a.kept, b.kept);
       EXPECT_EQ(a.picoseconds, b.picoseconds);
     }
     EXPECT_EQ(thinned[0].least_on_top, all[0].least_on_top);
     const int64_t least = least_peak(all);
-    worst_peak = std::max(worst_peak, static_cast<double>(least_peak(thinned)) / static_cast<double>(least) - 1);
+    worst_peak =
+        std::max(worst_peak, static_cast<double>(least_peak(thinned)) / static_cast<double>(least) - 1);
     for (const int64_t more : {20, 100, 400}) {
       const int64_t limit = least_peak(thinned) + all[0].most_kept * all[0].count * more / 1000;
       const StackAnswer exact = choose(all, limit), close = choose(thinned, limit);
       ASSERT_TRUE(exact.choice && close.choice);
       EXPECT_GE(close.choice->picoseconds, exact.choice->picoseconds);
       EXPECT_EQ(relaxed_picoseconds(all, limit), relaxed_picoseconds(thinned, limit));
-      worst = std::max(worst, static_cast<double>(close.choice->picoseconds) / static_cast<double>(exact.choice->picoseconds) - 1);
+      worst = std::max(worst, static_cast<double>(close.choice->picoseconds) /
+                                      static_cast<double>(exact.choice->picoseconds) -
+                                  1);
     }
   }
-  std::printf("%zu of %zu variants are left; times are at most %.3f %% longer, the least memory %.3f %% larger\n", after, before, 100 * worst, 100 * worst_peak);
+  std::printf(
+      "%zu of %zu variants are left; times are at most %.3f %% longer, the least memory %.3f %% larger\n",
+      after, before, 100 * worst, 100 * worst_peak);
   EXPECT_LT(after, before / 2);
   EXPECT_LT(worst, 0.01);
   EXPECT_LT(worst_peak, 0.01);

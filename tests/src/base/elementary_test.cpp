@@ -21,14 +21,21 @@ TEST(Elementary, NearTheTrueValues) {
   double log_worst = 0, exp_worst = 0, turn_worst = 0, pow_worst = 0;
   for (int i = 0; i < 200000; ++i) {
     const double x = std::exp(sign(random) * (i % 2 ? 700 : 1));
-    if (std::fabs(x - 1) > 1e-3) log_worst = std::max(log_worst, relative(portable_log(x), std::log(static_cast<long double>(x))));
+    if (std::fabs(x - 1) > 1e-3)
+      log_worst = std::max(log_worst, relative(portable_log(x), std::log(static_cast<long double>(x))));
     const double e = sign(random) * (i % 2 ? 700 : 1);
     exp_worst = std::max(exp_worst, relative(portable_exp(e), std::exp(static_cast<long double>(e))));
     const double angle = sign(random) * (i % 3 == 0 ? 1 : i % 3 == 1 ? 1e4 : 0x1p27);
-    turn_worst = std::max(turn_worst, static_cast<double>(std::fabs(portable_cos(angle) - std::cos(static_cast<long double>(angle)))));
-    turn_worst = std::max(turn_worst, static_cast<double>(std::fabs(portable_sin(angle) - std::sin(static_cast<long double>(angle)))));
+    turn_worst = std::max(
+        turn_worst,
+        static_cast<double>(std::fabs(portable_cos(angle) - std::cos(static_cast<long double>(angle)))));
+    turn_worst = std::max(
+        turn_worst,
+        static_cast<double>(std::fabs(portable_sin(angle) - std::sin(static_cast<long double>(angle)))));
     const double base = 1 + unit(random) * 1e6, power = unit(random);
-    pow_worst = std::max(pow_worst, relative(portable_pow(base, power), std::pow(static_cast<long double>(base), static_cast<long double>(power))));
+    pow_worst = std::max(pow_worst,
+                         relative(portable_pow(base, power),
+                                  std::pow(static_cast<long double>(base), static_cast<long double>(power))));
   }
   EXPECT_LT(log_worst, 4 * 0x1p-52);
   EXPECT_LT(exp_worst, 4 * 0x1p-52);
@@ -53,7 +60,8 @@ TEST(Elementary, BitsAreFrozen) {
   std::vector<double> values;
   for (int i = 1; i <= 20000; ++i) {
     const double x = i * 0.37 + 1.0 / i;
-    values.insert(values.end(), {portable_log(x), portable_exp(x * 0.05), portable_cos(x * 100), portable_sin(x * 100), portable_pow(x, 1.0 / i)});
+    values.insert(values.end(), {portable_log(x), portable_exp(x * 0.05), portable_cos(x * 100),
+                                 portable_sin(x * 100), portable_pow(x, 1.0 / i)});
   }
   EXPECT_EQ(hash64(values.data(), values.size() * sizeof(double)), 3785877029430883671u);
 }

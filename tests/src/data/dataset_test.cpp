@@ -20,7 +20,8 @@ template <class Token>
 std::string little_endian(const std::vector<uint32_t>& tokens) {
   std::string bytes;
   for (const uint32_t token : tokens)
-    for (size_t byte = 0; byte < sizeof(Token); ++byte) bytes.push_back(static_cast<char>(token >> (8 * byte)));
+    for (size_t byte = 0; byte < sizeof(Token); ++byte)
+      bytes.push_back(static_cast<char>(token >> (8 * byte)));
   return bytes;
 }
 
@@ -56,7 +57,8 @@ TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
       }
     }
     // The last window ends with the part: training never sees a held-out token.
-    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, {tokens, targets}).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, {tokens, targets}).error().code,
+              Code::bad_argument);
     EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, {tokens, targets}).error().code, Code::bad_argument);
   }
 }
@@ -64,7 +66,8 @@ TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
 TEST(Dataset, TokenFilesOfBothWidths) {
   TemporaryDirectory folder;
   std::vector<uint32_t> tokens(20000);
-  for (size_t index = 0; index < tokens.size(); ++index) tokens[index] = static_cast<uint32_t>(index * 3 % 60000);
+  for (size_t index = 0; index < tokens.size(); ++index)
+    tokens[index] = static_cast<uint32_t>(index * 3 % 60000);
   put_file(folder / "a.bin", little_endian<uint16_t>(tokens));
   put_file(folder / "b.bin", little_endian<uint32_t>(tokens));
   const int64_t sequence = 9000;  // more than one chunk of reading
@@ -142,10 +145,14 @@ TEST(Dataset, PartsThatAreTooShort) {
   auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
   ASSERT_TRUE(dataset);
   EXPECT_TRUE(dataset->check_windows(Part::evaluation, 9));
-  EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("held-out part needs at least 11 tokens"),
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 10)
+                .error()
+                .message.find("held-out part needs at least 11 tokens"),
             std::string::npos);
   EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("found 10"), std::string::npos);
-  EXPECT_NE(dataset->check_windows(Part::training, 90).error().message.find("training part needs at least 91 tokens"),
+  EXPECT_NE(dataset->check_windows(Part::training, 90)
+                .error()
+                .message.find("training part needs at least 91 tokens"),
             std::string::npos);
   EXPECT_EQ(dataset->check_windows(Part::training, 0).error().code, Code::bad_argument);
 }
@@ -177,7 +184,7 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   }
   double chi_square = 0;
   for (const int count : counts) chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
-  EXPECT_GT(chi_square, 50);   // 94 degrees of freedom: mean 94, deviation 13.7
+  EXPECT_GT(chi_square, 50);  // 94 degrees of freedom: mean 94, deviation 13.7
   EXPECT_LT(chi_square, 150);
   // Frozen values, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
@@ -188,9 +195,11 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   std::set<uint64_t> starts;
   for (uint64_t high : {0, 1})
     for (uint32_t sample : {0, 1})
-      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, high << 33, sample, 4));
+      for (uint64_t seed : {1, 2})
+        starts.insert(dataset->training_start(seed, high << 32, high << 33, sample, 4));
   EXPECT_GT(starts.size(), 5u);
-  for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
+  for (uint32_t sample = 0; sample < 1000; ++sample)
+    ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
 }
 
 TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
@@ -225,7 +234,8 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
     }
     EXPECT_EQ(next, 100 + size);
     int32_t tokens[4], targets[4];
-    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), 4, {tokens, targets}).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), 4, {tokens, targets}).error().code,
+              Code::bad_argument);
   }
   put_file(folder / "a.txt", "a");
   DatasetOptions options = options_of(folder / "a.txt", 256);
@@ -276,7 +286,8 @@ DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e, int64
 std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, uint64_t sequence) {
   std::vector<uint64_t> list;
   for (size_t d = 0; d < e.begins.size(); ++d) {
-    const uint64_t begin = e.begins[d], document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+    const uint64_t begin = e.begins[d],
+                   document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
     if (begin < first || begin >= end) continue;
     if (list.empty() || document_end - first - list.back() > sequence + 1) list.push_back(begin - first);
   }
@@ -286,10 +297,11 @@ std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, u
 // The content hash identifies the data of a run: the files of tokens, marks and labels, in this order.
 TEST(Dataset, ContentIsTheHashOfItsFiles) {
   TemporaryDirectory folder;
-  const Examples e = examples(4000);   // more than one chunk of reading
+  const Examples e = examples(4000);  // more than one chunk of reading
   auto options = marked(folder, e);
   const auto hash_of = [](const std::string& bytes) { return hash64(bytes.data(), bytes.size()); };
-  const std::string tokens = little_endian<uint16_t>(e.tokens), labels = little_endian<uint32_t>(std::vector<uint32_t>(e.begins.size(), 2));
+  const std::string tokens = little_endian<uint16_t>(e.tokens),
+                    labels = little_endian<uint32_t>(std::vector<uint32_t>(e.begins.size(), 2));
   EXPECT_EQ(Dataset::open(options)->content_hash(), hash_of(tokens + e.marks));
   put_file(folder / "labels", labels);
   options.labels_path = folder / "labels", options.label_count = 3;
@@ -299,7 +311,7 @@ TEST(Dataset, ContentIsTheHashOfItsFiles) {
 
 TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
   TemporaryDirectory folder;
-  const Examples e = examples(2000);   // more than one chunk of reading
+  const Examples e = examples(2000);  // more than one chunk of reading
   const uint64_t all = e.tokens.size();
   for (const int64_t sequence : {1, 7, 30, 4500, 20000}) {
     auto dataset = Dataset::open(marked(folder, e, sequence));
@@ -310,14 +322,20 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
     // No other document begins nearer to the last tenth, counted in tokens that windows hold.
     std::vector<int64_t> before = {0};
     for (size_t d = 0; d < e.begins.size(); ++d)
-      before.push_back(before.back() + std::min<int64_t>(static_cast<int64_t>((d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]), sequence + 1));
+      before.push_back(before.back() +
+                       std::min<int64_t>(static_cast<int64_t>(
+                                             (d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]),
+                                         sequence + 1));
     const int64_t wanted = before.back() - before.back() / 10;
-    const auto first = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), end) - e.begins.begin());
-    for (size_t d = 0; d < e.begins.size(); ++d) EXPECT_LE(std::abs(before[first] - wanted), std::abs(before[d] - wanted));
+    const auto first =
+        static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), end) - e.begins.begin());
+    for (size_t d = 0; d < e.begins.size(); ++d)
+      EXPECT_LE(std::abs(before[first] - wanted), std::abs(before[d] - wanted));
     EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
     EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
-    for (const auto& [part, first, count] : {std::tuple{Part::training, uint64_t{0}, end}, {Part::evaluation, end, all - end}}) {
+    for (const auto& [part, first, count] :
+         {std::tuple{Part::training, uint64_t{0}, end}, {Part::evaluation, end, all - end}}) {
       EXPECT_TRUE(dataset->check_windows(part, sequence));
       EXPECT_EQ(dataset->check_windows(part, sequence + 1).error().code, Code::bad_state);
       const std::vector<uint64_t> starts = windows(e, first, first + count, static_cast<uint64_t>(sequence));
@@ -332,10 +350,13 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
           position = i == 0 || e.marks[at] & mark_begin ? 0 : position + 1;
           ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at])) << start << " + " << i;
           ASSERT_EQ(positions[i], position) << start << " + " << i;
-          ASSERT_EQ(targets[i], e.marks[next] == mark_target && i + 1 < own ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
+          ASSERT_EQ(targets[i],
+                    e.marks[next] == mark_target && i + 1 < own ? static_cast<int32_t>(e.tokens[next]) : -100)
+              << start << " + " << i;
         }
       }
-      EXPECT_EQ(dataset->read(part, count, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
+      EXPECT_EQ(dataset->read(part, count, sequence, {tokens.data(), targets.data()}).error().code,
+                Code::bad_argument);
     }
   }
 }
@@ -348,7 +369,9 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   ASSERT_TRUE(dataset);
   const uint64_t end = dataset->tokens(Part::training), count = dataset->training_windows();
   std::vector<std::vector<uint64_t>> passes(3);
-  for (uint64_t k = 0; k < 3 * count; ++k) passes[k / count].push_back(dataset->training_start(1337, k / 6, k / 6 * 6, static_cast<uint32_t>(k % 6), sequence));
+  for (uint64_t k = 0; k < 3 * count; ++k)
+    passes[k / count].push_back(
+        dataset->training_start(1337, k / 6, k / 6 * 6, static_cast<uint32_t>(k % 6), sequence));
   EXPECT_NE(passes[0], passes[1]);
   EXPECT_NE(passes[1], passes[2]);
   int32_t tokens[sequence], targets[sequence];
@@ -357,7 +380,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
     for (const uint64_t start : starts) {
       ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
       for (const int32_t target : targets)
-        if (target >= 0) ++learned[static_cast<size_t>(target)];   // each token has its own id
+        if (target >= 0) ++learned[static_cast<size_t>(target)];  // each token has its own id
     }
     for (uint64_t i = 0; i < end; ++i) ASSERT_EQ(learned[i], e.marks[i] == mark_target) << i;
     std::sort(starts.begin(), starts.end());
@@ -366,9 +389,11 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   // Frozen values, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t numbers[] = {4, 59, 79, 1, 14, 63};
   const std::vector<uint64_t> all = windows(e, 0, end, sequence);
-  for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6000000, k, sequence), all[numbers[k]]) << count;
+  for (uint32_t k = 0; k < std::size(numbers); ++k)
+    EXPECT_EQ(dataset->training_start(1337, 1000000, 6000000, k, sequence), all[numbers[k]]) << count;
   const std::vector<uint64_t> held_out = windows(e, end, e.tokens.size(), sequence);
-  for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
+  for (uint32_t k = 0; k < 3 * held_out.size(); ++k)
+    ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
 }
 
 // A checkpoint stores the number of samples in addition to the number of batches.
@@ -398,9 +423,13 @@ TEST(Marks, AnotherBatchGoesOnAfterTheLastSample) {
   OpenTrainer sixes(model, planned(6)), expected(model, planned(6));
   ASSERT_TRUE(sixes->restore(checkpoint) && expected->restore(checkpoint));
   ASSERT_TRUE(sixes->run(*dataset, seed, 4, schedule, {}));
-  ASSERT_TRUE(expected->step([&](uint64_t sample, const SampleRows& rows) {
-    return dataset->read(Dataset::Part::training, dataset->training_start(seed, 3, 3 * 4, static_cast<uint32_t>(sample), sequence), sequence, rows);
-  }, 6, schedule.at(3)));
+  ASSERT_TRUE(expected->step(
+      [&](uint64_t sample, const SampleRows& rows) {
+        return dataset->read(Dataset::Part::training,
+                             dataset->training_start(seed, 3, 3 * 4, static_cast<uint32_t>(sample), sequence),
+                             sequence, rows);
+      },
+      6, schedule.at(3)));
   EXPECT_EQ(differences(sixes.state(), expected.state()), "");
   EXPECT_EQ(sixes->progress().samples, 18u);
 }
@@ -410,7 +439,8 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
   TemporaryDirectory folder;
   const Examples e = examples(600);
   std::vector<uint32_t> labels;
-  for (size_t d = 0; d < e.begins.size(); ++d) labels.push_back(d % 11 == 5 ? no_label : static_cast<uint32_t>(d % 1000));
+  for (size_t d = 0; d < e.begins.size(); ++d)
+    labels.push_back(d % 11 == 5 ? no_label : static_cast<uint32_t>(d % 1000));
   put_file(folder / "labels", little_endian<uint32_t>(labels));
   for (const double held_out : {0.0, 0.1, 1.0})
     for (const int64_t sequence : {1, 7, 30, 4500}) {
@@ -424,24 +454,31 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
       const uint64_t end = dataset->tokens(Part::training);
       EXPECT_EQ(end == 0, held_out == 1);
       EXPECT_EQ(end == e.tokens.size(), held_out == 0);
-      std::vector<int32_t> tokens(static_cast<size_t>(sequence)), targets(tokens.size()), positions(tokens.size());
+      std::vector<int32_t> tokens(static_cast<size_t>(sequence)), targets(tokens.size()),
+          positions(tokens.size());
       std::vector<int> seen(e.begins.size());
       for (const Part part : {Part::training, Part::evaluation}) {
-        const uint64_t windows = part == Part::training ? dataset->training_windows() : dataset->evaluation_windows();
+        const uint64_t windows =
+            part == Part::training ? dataset->training_windows() : dataset->evaluation_windows();
         const uint64_t first = part == Part::training ? 0 : end;
         for (uint64_t k = 0; k < windows; ++k) {
-          const uint64_t start = part == Part::training ? dataset->training_start(1, 0, 0, static_cast<uint32_t>(k), sequence)
-                                                        : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
-          ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
+          const uint64_t start =
+              part == Part::training
+                  ? dataset->training_start(1, 0, 0, static_cast<uint32_t>(k), sequence)
+                  : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
+          ASSERT_TRUE(
+              dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
           std::vector<int32_t> wanted(tokens.size(), -100);
-          auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) - e.begins.begin());
+          auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) -
+                                       e.begins.begin());
           ASSERT_EQ(e.begins[d], first + start);
           const uint64_t part_end = part == Part::training ? end : e.tokens.size();
           for (bool is_first = true; d < e.begins.size() && e.begins[d] < part_end; ++d, is_first = false) {
             const uint64_t document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
-            const uint64_t last = document_end - 1 - first - start;   // in the window
+            const uint64_t last = document_end - 1 - first - start;  // in the window
             if (last >= static_cast<uint64_t>(sequence) && !is_first) break;
-            wanted[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] = labels[d] == no_label ? -100 : static_cast<int32_t>(labels[d]);
+            wanted[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] =
+                labels[d] == no_label ? -100 : static_cast<int32_t>(labels[d]);
             ++seen[d];
             if (last >= static_cast<uint64_t>(sequence)) break;
           }
@@ -454,8 +491,9 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
         }
       }
       for (const int times : seen) ASSERT_EQ(times, 1);
-      if (held_out == 0.1 && sequence > 1) {   // in the middle of a document
-        EXPECT_EQ(dataset->read(Part::training, 1, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
+      if (held_out == 0.1 && sequence > 1) {  // in the middle of a document
+        EXPECT_EQ(dataset->read(Part::training, 1, sequence, {tokens.data(), targets.data()}).error().code,
+                  Code::bad_argument);
       }
     }
 }
@@ -475,7 +513,9 @@ TEST(Labels, ThatDoNotFitAreRefused) {
   labels[3] = 5;
   EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": label 3 is 5, expected less than 5");
   labels.pop_back();
-  EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": expected " + std::to_string(4 * e.begins.size()) + " bytes, a label for each document, found " + std::to_string(4 * e.begins.size() - 4));
+  EXPECT_EQ(refusal(options(labels)),
+            (folder / "labels") + ": expected " + std::to_string(4 * e.begins.size()) +
+                " bytes, a label for each document, found " + std::to_string(4 * e.begins.size() - 4));
   auto o = options(std::vector<uint32_t>(e.begins.size(), 0));
   o.label_count = 0;
   EXPECT_NE(refusal(o).find("label count"), std::string::npos);
@@ -504,8 +544,8 @@ TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   };
   std::vector<size_t> lengths(41, 10);
   EXPECT_EQ(trained(lengths), 370u);
-  lengths[0] = 100'000;   // counted in full, it would have all short documents after it held out
-  EXPECT_EQ(trained(lengths), 100'360u);    // 42.1 of 421 tokens, to the nearest document
+  lengths[0] = 100'000;  // counted in full, it would have all short documents after it held out
+  EXPECT_EQ(trained(lengths), 100'360u);  // 42.1 of 421 tokens, to the nearest document
   // Counts as 21; the cut, 42 tokens from the end, falls between two other documents.
   lengths[0] = 10, lengths[40] = 100'000;
   EXPECT_EQ(trained(lengths), 380u);
@@ -520,14 +560,16 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   EXPECT_TRUE(Dataset::open(marked(folder, good)));
   Examples e = good;
   e.marks.pop_back();
-  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected " + std::to_string(e.tokens.size()) + " bytes, a mark for each token, found " +
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected " + std::to_string(e.tokens.size()) +
+                                            " bytes, a mark for each token, found " +
                                             std::to_string(e.tokens.size() - 1));
   e = good;
   e.marks[5] = 8;
   EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": mark 5 is 8, expected at most 7");
   e = good;
   e.marks[0] = mark_target;
-  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected that the first token begins a document");
+  EXPECT_EQ(refusal(marked(folder, e)),
+            (folder / "marks") + ": expected that the first token begins a document");
   auto options = marked(folder, good);
   options.document_end = 3;
   EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
@@ -546,7 +588,8 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   ASSERT_TRUE(dataset);
   EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
   EXPECT_TRUE(dataset->check_windows(Part::training, 20));
-  EXPECT_NE(dataset->check_windows(Part::evaluation, 20).error().message.find("too few documents"), std::string::npos);
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 20).error().message.find("too few documents"),
+            std::string::npos);
   EXPECT_NE(refusal(marked(folder, good, 0)).find("sequence"), std::string::npos);
 }
 

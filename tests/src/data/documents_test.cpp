@@ -57,7 +57,8 @@ struct Outcome {
   GradientSums gradients;
 };
 
-Outcome outcome_of(const Model& model, std::shared_ptr<const Model> shared, const Request& request, const GlobalBatch& batch) {
+Outcome outcome_of(const Model& model, std::shared_ptr<const Model> shared, const Request& request,
+                   const GlobalBatch& batch) {
   const auto planned = plan_for(model, request);
   Outcome outcome;
   TrainerOptions options;
@@ -79,7 +80,8 @@ TEST(Documents, TrainAsIfEachWereASample) {
     const GlobalBatch packed = packed_batch(3, 4), alone = unpacked(packed);
     ASSERT_GT(alone.samples(), 8u);
     const Outcome a = outcome_of(*model, model, packed_request(4), packed);
-    const Outcome b = outcome_of(*model, model, packed_request(static_cast<int64_t>(alone.samples()), 0, {}), alone);
+    const Outcome b =
+        outcome_of(*model, model, packed_request(static_cast<int64_t>(alone.samples()), 0, {}), alone);
     EXPECT_NEAR(a.loss, b.loss, 1e-6);
     EXPECT_NEAR(a.norm / b.norm, 1, 1e-5);
     for (const auto& [name, values] : b.gradients) {
@@ -100,7 +102,8 @@ TEST(Documents, TrainAsIfEachWereASample) {
 TEST(Documents, OneASampleHasTheBitsOfNone) {
   const auto model = model_of(small_llama());
   const GlobalBatch batch = random_batch(5, 3, sequence);
-  const Outcome plain = outcome_of(*model, model, packed_request(3, 0, {}), batch), packed = outcome_of(*model, model, packed_request(3), batch);
+  const Outcome plain = outcome_of(*model, model, packed_request(3, 0, {}), batch),
+                packed = outcome_of(*model, model, packed_request(3), batch);
   EXPECT_EQ(plain.loss, packed.loss);
   EXPECT_TRUE(plain.gradients == packed.gradients);
 }
@@ -111,7 +114,8 @@ TEST(Documents, NoSplitChangesABit) {
       const auto model = model_of(config);
       GlobalBatch batch = packed_batch(7, 9);
       std::mt19937 random(1);
-      for (size_t i = 0; i < batch.tokens.size(); ++i) batch.weights.push_back(static_cast<float>(random() % 5) / 2);
+      for (size_t i = 0; i < batch.tokens.size(); ++i)
+        batch.weights.push_back(static_cast<float>(random() % 5) / 2);
       Request r = packed_request(9, 9);
       r.precision = precision;
       const auto plain = plan_for(*model, r);
@@ -143,9 +147,11 @@ TEST(Weights, ScaleLossAndGradient) {
   EXPECT_EQ(doubled.norm, 2 * plain.norm);
   // A target with a weight of 0 counts, but adds nothing.
   GlobalBatch half = batch, ignored = batch;
-  for (size_t i = 0; i < batch.tokens.size(); i += 2) half.weights[i] = 0, ignored.targets[i] = kernels::ignored_target;
+  for (size_t i = 0; i < batch.tokens.size(); i += 2)
+    half.weights[i] = 0, ignored.targets[i] = kernels::ignored_target;
   half.weights.resize(batch.tokens.size());
-  const Outcome zeros = outcome_of(*model, model, packed_request(3), half), fewer = outcome_of(*model, model, packed_request(3), ignored);
+  const Outcome zeros = outcome_of(*model, model, packed_request(3), half),
+                fewer = outcome_of(*model, model, packed_request(3), ignored);
   const double share = static_cast<double>(ignored.target_count()) / static_cast<double>(half.target_count());
   EXPECT_NEAR(zeros.loss, fewer.loss * share, 1e-9);
   EXPECT_TRUE(zeros.gradients == fewer.gradients);
@@ -155,7 +161,8 @@ TEST(Weights, ScaleLossAndGradient) {
 // 32.
 TEST(Lengths, OfOneAndOf2048TokensMixWithoutATrace) {
   constexpr int64_t length = 2048, samples = 32;
-  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2048, "hidden_size": 16,
+  const auto model = model_of(
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2048, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
   GlobalBatch batch = random_batch(11, samples, length);
   for (int64_t s = 0; s < samples; ++s)

@@ -35,7 +35,8 @@ class TokenFiles : public testing::Test {
   }
 
   // A file as numpy.save writes it.
-  static std::string array(const std::string& descr, const std::string& shape, const std::string& data, int version = 1) {
+  static std::string array(const std::string& descr, const std::string& shape, const std::string& data,
+                           int version = 1) {
     std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize((header.size() + 12) / 64 * 64 + 64 - (version == 1 ? 10 : 12) - 1, ' ');
     header += '\n';
@@ -67,7 +68,8 @@ class TokenFiles : public testing::Test {
     std::mt19937_64 random(3);
     std::vector<int64_t> ids(count);
     // Small ids are more frequent, as in texts.
-    for (int64_t& id : ids) id = static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary) * (random() % 1000) / 1000);
+    for (int64_t& id : ids)
+      id = static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary) * (random() % 1000) / 1000);
     return ids;
   }
 
@@ -83,14 +85,17 @@ TEST_F(TokenFiles, EveryTypeIsRead) {
     EXPECT_EQ(read(write(bytes_of<uint32_t>(ids)), TokenFormat::uint32, vocabulary), ids);
     EXPECT_EQ(read(write(bytes_of<int32_t>(ids)), TokenFormat::int32, vocabulary), ids);
     EXPECT_EQ(read(write(bytes_of<int64_t>(ids)), TokenFormat::int64, vocabulary), ids);
-    EXPECT_EQ(read(write(vocabulary <= 65536 ? bytes_of<uint16_t>(ids) : bytes_of<uint32_t>(ids)), TokenFormat::automatic, vocabulary), ids);
+    EXPECT_EQ(read(write(vocabulary <= 65536 ? bytes_of<uint16_t>(ids) : bytes_of<uint32_t>(ids)),
+                   TokenFormat::automatic, vocabulary),
+              ids);
   }
 }
 
 TEST_F(TokenFiles, AnotherTypeIsRefused) {
   const auto looks_like = [&](const std::string& bytes, const char* type, int64_t vocabulary) {
     const std::string message = refusal(write(bytes), TokenFormat::ids, vocabulary);
-    EXPECT_NE(message.find(std::string("look like ") + type), std::string::npos) << vocabulary << ": " << message;
+    EXPECT_NE(message.find(std::string("look like ") + type), std::string::npos)
+        << vocabulary << ": " << message;
   };
   for (const int64_t vocabulary : {300, 50257, 65536}) {
     const std::vector<int64_t> ids = random_ids(20000, vocabulary);
@@ -100,21 +105,25 @@ TEST_F(TokenFiles, AnotherTypeIsRefused) {
     looks_like(bytes_of<uint32_t>(ids, true), "big-endian numbers of 32 bits", vocabulary);
     looks_like(bytes_of<int64_t>(ids, true), "big-endian numbers of 64 bits", vocabulary);
   }
-  const std::vector<int64_t> ids = random_ids(20000, 152000), small = random_ids(20000, 60000), letters = random_ids(200, 250);
+  const std::vector<int64_t> ids = random_ids(20000, 152000), small = random_ids(20000, 60000),
+                             letters = random_ids(200, 250);
   looks_like(bytes_of<int64_t>(ids), "int64", 152000);
   looks_like(bytes_of<uint16_t>(small), "uint16", 152000);
   looks_like(bytes_of<uint32_t>(ids, true), "big-endian numbers of 32 bits", 152000);
   looks_like(bytes_of<int64_t>(ids, true), "big-endian numbers of 64 bits", 152000);
   looks_like(bytes_of<uint16_t>(letters, true), "big-endian numbers of 16 bits", 65536);
   looks_like(bytes_of<uint32_t>(letters), "uint32", 50257);
-  EXPECT_NE(refusal(write(bytes_of<int64_t>(small)), TokenFormat::ids, 60000).find(": say so by token_type int64, or if uint16 is right, by token_type uint16"), std::string::npos);
+  EXPECT_NE(refusal(write(bytes_of<int64_t>(small)), TokenFormat::ids, 60000)
+                .find(": say so by token_type int64, or if uint16 is right, by token_type uint16"),
+            std::string::npos);
   // A type that the caller gives is used without a check.
   EXPECT_EQ(read(write(bytes_of<uint32_t>(letters)), TokenFormat::uint16, 50257).size(), 400u);
   EXPECT_EQ(read(write(bytes_of<uint16_t>(letters, true)), TokenFormat::uint16, 65536).size(), 200u);
 }
 
 TEST_F(TokenFiles, IdsAreNotSuspectedWithoutReason) {
-  for (const std::vector<int64_t>& ids : {std::vector<int64_t>(1000, 0), std::vector<int64_t>{5, 0, 7, 0, 3, 0}, std::vector<int64_t>(1000, 7)})
+  for (const std::vector<int64_t>& ids :
+       {std::vector<int64_t>(1000, 0), std::vector<int64_t>{5, 0, 7, 0, 3, 0}, std::vector<int64_t>(1000, 7)})
     EXPECT_EQ(read(write(bytes_of<uint16_t>(ids)), TokenFormat::ids, 300), ids);
   std::vector<int64_t> pauses(1000, 0);
   for (size_t i = 0; i < pauses.size(); i += 2) pauses[i] = 1 + static_cast<int64_t>(i) % 200;
@@ -131,22 +140,35 @@ TEST_F(TokenFiles, IdsAreNotSuspectedWithoutReason) {
 TEST_F(TokenFiles, AnIdOutsideOfTheVocabularyIsNamed) {
   std::vector<int64_t> ids = random_ids(20000, 152000);
   ids[12345] = 152000;
-  EXPECT_NE(refusal(write(bytes_of<uint32_t>(ids)), TokenFormat::uint32, 152000).find("token 12345 is 152000, expected less than the vocabulary of 152000"), std::string::npos);
+  EXPECT_NE(refusal(write(bytes_of<uint32_t>(ids)), TokenFormat::uint32, 152000)
+                .find("token 12345 is 152000, expected less than the vocabulary of 152000"),
+            std::string::npos);
   ids[12345] = -100;
-  EXPECT_NE(refusal(write(bytes_of<int64_t>(ids)), TokenFormat::int64, 152000).find("token 12345 is -100,"), std::string::npos);
-  EXPECT_NE(refusal(write(bytes_of<int32_t>(ids)), TokenFormat::int32, 152000).find("token 12345 is -100,"), std::string::npos);
+  EXPECT_NE(refusal(write(bytes_of<int64_t>(ids)), TokenFormat::int64, 152000).find("token 12345 is -100,"),
+            std::string::npos);
+  EXPECT_NE(refusal(write(bytes_of<int32_t>(ids)), TokenFormat::int32, 152000).find("token 12345 is -100,"),
+            std::string::npos);
   ids[12345] = int64_t{1} << 40;
-  EXPECT_NE(refusal(write(bytes_of<int64_t>(ids)), TokenFormat::int64, 152000).find("token 12345 is 1099511627776,"), std::string::npos);
+  EXPECT_NE(refusal(write(bytes_of<int64_t>(ids)), TokenFormat::int64, 152000)
+                .find("token 12345 is 1099511627776,"),
+            std::string::npos);
 }
 
 TEST_F(TokenFiles, NumPyArrays) {
   const std::vector<int64_t> ids = random_ids(5000, 50257), bytes = random_ids(500, 256);
   for (const char* name : {"ids.npy", "ids.bin"}) {
-    EXPECT_EQ(read(write(array("<u2", "(5000,)", bytes_of<uint16_t>(ids)), name), TokenFormat::automatic, 50257), ids);
-    EXPECT_EQ(read(write(array("<u4", "(5000,)", bytes_of<uint32_t>(ids), 2), name), TokenFormat::automatic, 50257), ids);
-    EXPECT_EQ(read(write(array("<i4", "(5000,)", bytes_of<int32_t>(ids)), name), TokenFormat::ids, 152000), ids);
-    EXPECT_EQ(read(write(array("<i8", "(5000,)", bytes_of<int64_t>(ids)), name), TokenFormat::int64, 50257), ids);
-    EXPECT_EQ(read(write(array("|u1", "(500,)", bytes_of<uint8_t>(bytes)), name), TokenFormat::ids, 256), bytes);
+    EXPECT_EQ(
+        read(write(array("<u2", "(5000,)", bytes_of<uint16_t>(ids)), name), TokenFormat::automatic, 50257),
+        ids);
+    EXPECT_EQ(
+        read(write(array("<u4", "(5000,)", bytes_of<uint32_t>(ids), 2), name), TokenFormat::automatic, 50257),
+        ids);
+    EXPECT_EQ(read(write(array("<i4", "(5000,)", bytes_of<int32_t>(ids)), name), TokenFormat::ids, 152000),
+              ids);
+    EXPECT_EQ(read(write(array("<i8", "(5000,)", bytes_of<int64_t>(ids)), name), TokenFormat::int64, 50257),
+              ids);
+    EXPECT_EQ(read(write(array("|u1", "(500,)", bytes_of<uint8_t>(bytes)), name), TokenFormat::ids, 256),
+              bytes);
   }
   const auto refused = [&](const std::string& data, const char* says, TokenFormat format = TokenFormat::ids) {
     const std::string message = refusal(write(data), format, 50257);
@@ -160,15 +182,22 @@ TEST_F(TokenFiles, NumPyArrays) {
   refused(array("<u2", "()", data), "()");
   refused(array("<u2", "(5001,)", data), "5001 ids of 16 bits, and 10000 bytes");
   refused(array("<u2", "(0,)", ""), "an array of none");
-  refused(array("<u2", "(5000,)", data), "its header says that its ids are uint16, and token_type uint32", TokenFormat::uint32);
+  refused(array("<u2", "(5000,)", data), "its header says that its ids are uint16, and token_type uint32",
+          TokenFormat::uint32);
   refused(array("<u2", "(5000,)", data, 9), "version 9");
   refused(std::string("\x93NUMPY\1\0\xff\xff{'descr'", 18), "outside of the file");
 }
 
 TEST_F(TokenFiles, DownloadsThatFailed) {
-  EXPECT_NE(refusal(write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), TokenFormat::ids, 50257).find("a pointer of Git LFS"), std::string::npos);
-  EXPECT_NE(refusal(write("<!DOCTYPE html><html>"), TokenFormat::ids, 50257).find("a web page"), std::string::npos);
-  EXPECT_NE(refusal(write("{\"error\": \"Repository not found\"}"), TokenFormat::ids, 50257).find("an error message"), std::string::npos);
+  EXPECT_NE(refusal(write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+                    TokenFormat::ids, 50257)
+                .find("a pointer of Git LFS"),
+            std::string::npos);
+  EXPECT_NE(refusal(write("<!DOCTYPE html><html>"), TokenFormat::ids, 50257).find("a web page"),
+            std::string::npos);
+  EXPECT_NE(refusal(write("{\"error\": \"Repository not found\"}"), TokenFormat::ids, 50257)
+                .find("an error message"),
+            std::string::npos);
 }
 
 }  // namespace

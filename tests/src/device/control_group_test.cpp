@@ -23,10 +23,13 @@ class Tree {
   void memory(const std::string& group, const std::string& limit, uint64_t used, uint64_t cached = 0) {
     put(group + "/memory.max", limit + "\n");
     put(group + "/memory.current", std::to_string(used) + "\n");
-    put(group + "/memory.stat", "anon 4096\ninactive_file " + std::to_string(cached / 2) + "\nactive_file " + std::to_string(cached - cached / 2) +
+    put(group + "/memory.stat", "anon 4096\ninactive_file " + std::to_string(cached / 2) + "\nactive_file " +
+                                    std::to_string(cached - cached / 2) +
                                     "\nworkingset_refault_inactive_file 77\n");
   }
-  SystemMemory memory_of(const std::string& groups) const { return ControlGroups(groups, folder_.path()).memory_within(machine); }
+  SystemMemory memory_of(const std::string& groups) const {
+    return ControlGroups(groups, folder_.path()).memory_within(machine);
+  }
   int processors_of(const std::string& groups, int processors = 64) const {
     return ControlGroups(groups, folder_.path()).processors_within(processors);
   }
@@ -50,13 +53,13 @@ TEST(ControlGroup, WithoutOneTheMachineIsWhatThereIs) {
 
 TEST(ControlGroup, MemoryIsWhatTheLimitLeaves) {
   Tree tree;
-  tree.memory(".", std::to_string(8 * gib), 3 * gib);   // a container's own group, at the top
+  tree.memory(".", std::to_string(8 * gib), 3 * gib);  // a container's own group, at the top
   expect(tree.memory_of("0::/\n"), 8 * gib, 5 * gib);
   tree.memory(".", "max", 3 * gib);
   expect(tree.memory_of("0::/\n"), machine.total, machine.available);
   tree.memory(".", std::to_string(2 * gib), 3 * gib);
   expect(tree.memory_of("0::/\n"), 2 * gib, 0);
-  tree.memory(".", std::to_string(60 * gib), 3 * gib);   // the machine has less available
+  tree.memory(".", std::to_string(60 * gib), 3 * gib);  // the machine has less available
   expect(tree.memory_of("0::/\n"), 60 * gib, machine.available);
 }
 
@@ -84,7 +87,8 @@ TEST(ControlGroup, MemoryOfVersion1) {
   const std::string groups = "5:cpuset:/\n4:hugetlb,memory:/slurm/job\n0::/\n";
   tree.put("memory/slurm/job/memory.limit_in_bytes", std::to_string(4 * gib));
   tree.put("memory/slurm/job/memory.usage_in_bytes", std::to_string(3 * gib));
-  tree.put("memory/slurm/job/memory.stat", "inactive_file 1\ntotal_inactive_file " + std::to_string(gib) + "\ntotal_active_file " + std::to_string(gib) + "\n");
+  tree.put("memory/slurm/job/memory.stat", "inactive_file 1\ntotal_inactive_file " + std::to_string(gib) +
+                                               "\ntotal_active_file " + std::to_string(gib) + "\n");
   tree.put("memory/memory.limit_in_bytes", "9223372036854771712\n");
   tree.put("memory/memory.usage_in_bytes", std::to_string(20 * gib));
   expect(tree.memory_of(groups), 4 * gib, 3 * gib);
@@ -106,7 +110,8 @@ TEST(ControlGroup, ProcessorsAreThoseOfTheQuota) {
   EXPECT_EQ(with("150000 100000\n", 64), 2);
   EXPECT_EQ(with("20000 100000\n", 64), 1);
   EXPECT_EQ(with("800000 100000\n", 4), 4);
-  for (const char* none : {"", "max 100000\n", "max", "100000", "1 0", "words", "-1 100000"}) EXPECT_EQ(with(none, 3), 3) << none;
+  for (const char* none : {"", "max 100000\n", "max", "100000", "1 0", "words", "-1 100000"})
+    EXPECT_EQ(with(none, 3), 3) << none;
 }
 
 TEST(ControlGroup, ProcessorsOfAGroupBelowAndOfVersion1) {

@@ -111,7 +111,11 @@ TEST(ThreadPool, NestedRunsAreSerialUnderTheSameNumber) {
     Counting inner{64 * 10, 4};
     std::atomic<int> wrong = 0;
   };
-  struct Inner { Outer* outer; int64_t first; int thread; };
+  struct Inner {
+    Outer* outer;
+    int64_t first;
+    int thread;
+  };
   const auto inner_task = [](void* context, int64_t index, int thread) {
     const auto* inner = static_cast<Inner*>(context);
     if (thread != inner->thread) ++inner->outer->wrong;
@@ -138,7 +142,10 @@ TEST(ThreadPool, NestedRunsAreSerialUnderTheSameNumber) {
 TEST(ThreadPool, CallersTakeTurns) {
   auto pool = make_pool(3);
   Counting counting(3 * 500 * 8, 3);
-  struct Slice { Counting* counting; int64_t first; };
+  struct Slice {
+    Counting* counting;
+    int64_t first;
+  };
   const auto task = [](void* context, int64_t index, int thread) {
     const auto* slice = static_cast<Slice*>(context);
     Counting::task(slice->counting, slice->first + index, thread);
@@ -158,7 +165,9 @@ TEST(ThreadPool, CallersTakeTurns) {
 
 TEST(ThreadPool, WorkersReallyTakePart) {
   auto pool = make_pool(2);
-  struct Meeting { std::atomic<int> arrived = 0; } meeting;
+  struct Meeting {
+    std::atomic<int> arrived = 0;
+  } meeting;
   // Ends only if both tasks run at the same time.
   const auto meet = [](void* context, int64_t, int) {
     auto& arrived = static_cast<Meeting*>(context)->arrived;
@@ -188,7 +197,7 @@ TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
     Meeting all{5, 0, std::vector<int>(5, -1)};
     pool->run(5, Meeting::task, &all);
     EXPECT_EQ(all.threads, (std::vector<int>{0, 1, 2, 3, 4}));
-    Meeting independent{0, 0, std::vector<int>(7, -1)};   // shares of 2, 2, 1, 1, 1
+    Meeting independent{0, 0, std::vector<int>(7, -1)};  // shares of 2, 2, 1, 1, 1
     pool->run(7, Meeting::task, &independent);
     EXPECT_EQ(std::count(independent.threads.begin(), independent.threads.end(), -1), 0);
   }
@@ -197,7 +206,9 @@ TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
 TEST(ThreadPool, CreationAndDestruction) {
   for (int round = 0; round < 200; ++round) {
     auto pool = make_pool(1 + round % 5);
-    if (round % 2) pool->run(3, [](void*, int64_t, int) {}, nullptr);
+    if (round % 2)
+      pool->run(
+          3, [](void*, int64_t, int) {}, nullptr);
   }
   EXPECT_EQ(ThreadPool::create(0).error().code, Code::bad_argument);
   EXPECT_EQ(ThreadPool::create(-1).error().code, Code::bad_argument);
@@ -227,8 +238,8 @@ TEST(ThreadPool, ACancelledCallLeavesOutWhatHasNotBegun) {
       EXPECT_THROW(pool->run(1000, Stopping::task, &call), Cancelled);
       supervisor = nullptr;
       EXPECT_GE(call.done, after);
-      EXPECT_LT(call.done, after + threads);   // only tasks that had begun
-      check_runs(*pool, 1);                    // the pool is still usable
+      EXPECT_LT(call.done, after + threads);  // only tasks that had begun
+      check_runs(*pool, 1);                   // the pool is still usable
     }
     Stopping committed;
     committed.after = INT64_MAX;

@@ -15,8 +15,9 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 Json example_fields(int64_t step) { return Json::object().set("step", step).set("model", "nano"); }
 
 Status write_example(const std::string& path, int64_t step) {
-  STW_ASSIGN(writer, CheckpointWriter::create(path, example_fields(step),
-                                              {{"empty", 0}, {"weights", 300}, {"moments", 40}, {"none", 0}}));
+  STW_ASSIGN(writer,
+             CheckpointWriter::create(path, example_fields(step),
+                                      {{"empty", 0}, {"weights", 300}, {"moments", 40}, {"none", 0}}));
   STW_TRY(writer.write(bytes_of(std::string(100, 'w'))));
   STW_TRY(writer.write(bytes_of(std::string(200, 'x'))));
   STW_TRY(writer.write(bytes_of(std::string(40, 'm'))));
@@ -60,8 +61,10 @@ TEST(CheckpointFile, WhatIsWrittenIsRead) {
 TEST(CheckpointFile, WriterRefusesMisuse) {
   TemporaryDirectory folder;
   const std::string path = folder / "state";
-  EXPECT_EQ(CheckpointWriter::create(path, Json::object(), {{"a", 1}, {"a", 1}}).error().code, Code::bad_argument);
-  EXPECT_EQ(CheckpointWriter::create(path, Json::object(), {{"a", UINT64_MAX}}).error().code, Code::bad_argument);
+  EXPECT_EQ(CheckpointWriter::create(path, Json::object(), {{"a", 1}, {"a", 1}}).error().code,
+            Code::bad_argument);
+  EXPECT_EQ(CheckpointWriter::create(path, Json::object(), {{"a", UINT64_MAX}}).error().code,
+            Code::bad_argument);
   {
     auto writer = CheckpointWriter::create(path, Json::object(), {{"a", 2}, {"b", 2}});
     ASSERT_TRUE(writer);
@@ -101,7 +104,8 @@ TEST(CheckpointFile, AFlippedBitInAnyByteIsFound) {
   Status read = section->read(std::as_writable_bytes(std::span(out)));
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, Code::corrupt);
-  EXPECT_EQ(read.error().message, path + ": section \"moments\": its checksum does not match, the file is damaged");
+  EXPECT_EQ(read.error().message,
+            path + ": section \"moments\": its checksum does not match, the file is damaged");
 }
 
 TEST(CheckpointFile, EveryTruncationAndExtensionIsFound) {
@@ -114,7 +118,8 @@ TEST(CheckpointFile, EveryTruncationAndExtensionIsFound) {
     auto reader = CheckpointReader::open(path);
     ASSERT_FALSE(reader) << length;
     EXPECT_NE(reader.error().message.find("found " + std::to_string(length) + " (the file is truncated)"),
-              std::string::npos) << reader.error().message;
+              std::string::npos)
+        << reader.error().message;
   }
   put_file(path, whole + "x");
   EXPECT_NE(CheckpointReader::open(path).error().message.find("too long"), std::string::npos);

@@ -98,7 +98,7 @@ TEST(FileWriter, TheNewFileHasTheModeOfTheOld) {
   const std::string path = folder / "a";
   const auto mode_after_writing = [&] {
     EXPECT_TRUE(write_text(path, "new"));
-    struct stat status{};
+    struct stat status {};
     EXPECT_EQ(::stat(path.c_str(), &status), 0);
     return status.st_mode & 07777;
   };
@@ -115,8 +115,11 @@ TEST(FileWriter, WritesThroughLinks) {
   TemporaryDirectory folder, other;
   put_file(other / "file", "old");
   ASSERT_TRUE(make_directories(folder / "links"));
-  const auto link = [&](const std::string& to, const std::string& name) { return symlink(to.c_str(), (folder / name).c_str()) == 0; };
-  ASSERT_TRUE(link(other / "file", "absolute") && link("absolute", "second") && link("../second", "links/third"));
+  const auto link = [&](const std::string& to, const std::string& name) {
+    return symlink(to.c_str(), (folder / name).c_str()) == 0;
+  };
+  ASSERT_TRUE(link(other / "file", "absolute") && link("absolute", "second") &&
+              link("../second", "links/third"));
   ASSERT_TRUE(link(other / "new", "dangling") && link("loop", "loop"));
   for (const char* name : {"absolute", "second", "links/third"}) {
     struct stat status;
@@ -145,7 +148,7 @@ TEST(FileWriter, WritesToPipesAsTheyAre) {
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_EQ(symlink("pipe", (folder / "link").c_str()), 0);
-  const std::string text(10000, 'x');   // fits into a pipe
+  const std::string text(10000, 'x');  // fits into a pipe
   for (const char* name : {"pipe", "link"}) {
     const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
     const Status written = write_text(folder / name, text);
@@ -182,7 +185,7 @@ TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);   // the user "nobody", as root may read everything
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);  // the user "nobody", as root may read everything
     _exit(write_text(file, "text") ? 0 : 1);
   }
   int status = 0;
@@ -234,7 +237,8 @@ TEST(Philox, RangesAreScaledLikeAWideProduct) {
     const auto words = philox(1, {round, 0, 0, 0});
     const uint64_t bits = words[0] | static_cast<uint64_t>(words[1]) << 32;
     const uint64_t range = (words[2] | static_cast<uint64_t>(words[3]) << 32) >> round % 64 | 1;
-    EXPECT_EQ(scale_to_range(bits, range), static_cast<uint64_t>(static_cast<__uint128_t>(bits) * range >> 64));
+    EXPECT_EQ(scale_to_range(bits, range),
+              static_cast<uint64_t>(static_cast<__uint128_t>(bits) * range >> 64));
   }
   EXPECT_EQ(scale_to_range(UINT64_MAX, UINT64_MAX), UINT64_MAX - 1);
 }

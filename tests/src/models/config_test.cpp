@@ -10,8 +10,10 @@ namespace {
 
 using namespace testing_tools;
 
-const char* gpt2_fields = R"("model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4)";
-const char* llama_fields = R"("model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
+const char* gpt2_fields =
+    R"("model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4)";
+const char* llama_fields =
+    R"("model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
     "intermediate_size": 88, "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2)";
 
 Json with(const char* fields, const char* key, Json value) {
@@ -22,9 +24,14 @@ Json with(const char* fields, const char* key, Json value) {
 }
 
 TEST(Config, BadOnesAreRefusedByName) {
-  const struct { Json json; Code code; const char* part; } cases[] = {
+  const struct {
+    Json json;
+    Code code;
+    const char* part;
+  } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, modernbert, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
+       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, "
+       "ministral, mistral, modernbert, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -33,11 +40,13 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "n_embd", -40), Code::unsupported_field, "n_embd"},
       {with(gpt2_fields, "n_embd", INT64_MAX), Code::unsupported_field, "n_embd"},
       {with(gpt2_fields, "n_embd", int64_t{1} << 33), Code::unsupported_field, "width"},
-      {with(gpt2_fields, "num_attention_heads", 2), Code::unsupported_field, "n_head is 4 and num_attention_heads 2"},
+      {with(gpt2_fields, "num_attention_heads", 2), Code::unsupported_field,
+       "n_head is 4 and num_attention_heads 2"},
       {with(gpt2_fields, "n_head", 0), Code::unsupported_field, "n_head"},
       {with(gpt2_fields, "n_head", 40), Code::unsupported_field, "head width"},
       {with(gpt2_fields, "n_layer", 0), Code::unsupported_field, "layers"},
-      {with(gpt2_fields, "n_layer", 1025), Code::unsupported_field, "expected at most 1024 layers, found 1025"},
+      {with(gpt2_fields, "n_layer", 1025), Code::unsupported_field,
+       "expected at most 1024 layers, found 1025"},
       {with(gpt2_fields, "n_positions", -1), Code::unsupported_field, "positions"},
       {with(gpt2_fields, "vocab_size", 0), Code::unsupported_field, "vocabulary"},
       {with(gpt2_fields, "vocab_size", int64_t{1} << 40), Code::unsupported_field, "vocabulary"},
@@ -46,10 +55,12 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "resid_pdrop", -0.1), Code::unsupported_field, "dropout"},
       {with(gpt2_fields, "layer_norm_epsilon", 1e39), Code::unsupported_field, "epsilon"},
       {with(gpt2_fields, "initializer_range", 1e300), Code::unsupported_field, "initializer_range"},
-      {with(gpt2_fields, "activation_function", "relu"), Code::unsupported_field, "activation_function \"relu\""},
+      {with(gpt2_fields, "activation_function", "relu"), Code::unsupported_field,
+       "activation_function \"relu\""},
       {with(gpt2_fields, "tie_word_embeddings", 1), Code::corrupt, "tie_word_embeddings"},
       {with(gpt2_fields, "add_cross_attention", true), Code::unsupported_field, "add_cross_attention"},
-      {with(gpt2_fields, "scale_attn_by_inverse_layer_idx", true), Code::unsupported_field, "scale_attn_by_inverse_layer_idx"},
+      {with(gpt2_fields, "scale_attn_by_inverse_layer_idx", true), Code::unsupported_field,
+       "scale_attn_by_inverse_layer_idx"},
       {with(gpt2_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "is_causal", nullptr), Code::unsupported_field, "is_causal null"},
@@ -59,7 +70,8 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(llama_fields, "num_hidden_layers", nullptr), Code::corrupt, "num_hidden_layers"},
       {with(llama_fields, "num_attention_heads", nullptr), Code::corrupt, "num_attention_heads"},
       {with(llama_fields, "max_position_embeddings", nullptr), Code::corrupt, "max_position_embeddings"},
-      {with(llama_fields, "num_key_value_heads", 4), Code::unsupported_field, "6 heads cannot share 4 key-value heads"},
+      {with(llama_fields, "num_key_value_heads", 4), Code::unsupported_field,
+       "6 heads cannot share 4 key-value heads"},
       {with(llama_fields, "num_key_value_heads", 0), Code::unsupported_field, "key-value"},
       {with(llama_fields, "num_key_value_heads", 12), Code::unsupported_field, "key-value"},
       {with(llama_fields, "num_attention_heads", 0), Code::unsupported_field, "heads"},
@@ -68,14 +80,20 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(llama_fields, "head_dim", 512), Code::unsupported_field, "head width"},
       {with(llama_fields, "head_dim", -8), Code::unsupported_field, "head_dim"},
       {with(llama_fields, "hidden_act", "gelu"), Code::unsupported_field, "hidden_act \"gelu\""},
-      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "yarn")), Code::unsupported_field, "\"yarn\""},
-      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear")), Code::corrupt, "factor"},
-      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear").set("factor", 0.5)), Code::unsupported_field, "factor"},
-      {with(llama_fields, "rope_scaling", Json::object().set("type", "llama3").set("factor", 8)), Code::corrupt, "low_freq_factor"},
+      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "yarn")), Code::unsupported_field,
+       "\"yarn\""},
+      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear")), Code::corrupt,
+       "factor"},
+      {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear").set("factor", 0.5)),
+       Code::unsupported_field, "factor"},
+      {with(llama_fields, "rope_scaling", Json::object().set("type", "llama3").set("factor", 8)),
+       Code::corrupt, "low_freq_factor"},
       {with(llama_fields, "rope_scaling", "linear"), Code::corrupt, "\"rope_scaling\": expected an object"},
-      {with(llama_fields, "rope_parameters", Json(Json::Array{})), Code::corrupt, "\"rope_parameters\": expected an object"},
+      {with(llama_fields, "rope_parameters", Json(Json::Array{})), Code::corrupt,
+       "\"rope_parameters\": expected an object"},
       {with(llama_fields, "partial_rotary_factor", 0.5), Code::unsupported_field, "partial_rotary_factor"},
-      {with(llama_fields, "rope_parameters", Json::object().set("partial_rotary_factor", 0.5)), Code::unsupported_field, "partial_rotary_factor"},
+      {with(llama_fields, "rope_parameters", Json::object().set("partial_rotary_factor", 0.5)),
+       Code::unsupported_field, "partial_rotary_factor"},
       {with(llama_fields, "rms_norm_eps", "small"), Code::corrupt, "rms_norm_eps"},
   };
   TemporaryDirectory folder;
@@ -88,7 +106,8 @@ TEST(Config, BadOnesAreRefusedByName) {
     ASSERT_FALSE(model) << text;
     EXPECT_EQ(model.error().code, c.code) << model.error().message;
     EXPECT_TRUE(model.error().message.starts_with(path + ": ")) << model.error().message;
-    EXPECT_NE(model.error().message.find(c.part), std::string::npos) << model.error().message << " has no " << c.part;
+    EXPECT_NE(model.error().message.find(c.part), std::string::npos)
+        << model.error().message << " has no " << c.part;
     EXPECT_EQ(model.error().message.find('\n'), std::string::npos);
   }
 }
@@ -98,16 +117,23 @@ TEST(Config, BadOnesAreRefusedByName) {
 TEST(Config, KeyValueHeadsThatAreNotSaid) {
   const auto open = [](const char* type, int heads, bool is_null) {
     ModelSource source;
-    source.config_json = std::string(R"({"model_type": ")") + type + R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 384,
-        "intermediate_size": 88, "num_hidden_layers": 1, "head_dim": 8, "num_attention_heads": )" + std::to_string(heads) +
-                         (is_null ? R"(, "num_key_value_heads": null})" : "}");
+    source.config_json = std::string(R"({"model_type": ")") + type +
+                         R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 384,
+        "intermediate_size": 88, "num_hidden_layers": 1, "head_dim": 8, "num_attention_heads": )" +
+                         std::to_string(heads) + (is_null ? R"(, "num_key_value_heads": null})" : "}");
     return Model::open(source);
   };
-  const struct { const char* type; int heads; bool is_null; int expected; } cases[] = {
-      {"llama", 64, false, 64}, {"llama", 64, true, 64}, {"llama", 6, false, 6}, {"qwen2", 64, false, 32}, {"qwen2", 64, true, 64},
-      {"qwen2", 32, false, 32}, {"qwen2", 6, true, 6}, {"qwen2", 6, false, 6}, {"qwen2", 48, false, 48},
-      {"qwen3", 64, false, 32}, {"qwen3", 64, true, 64}, {"qwen3", 6, false, 6},
-      {"ministral", 64, false, 8}, {"mistral", 64, false, 8}, {"mistral", 64, true, 64}, {"mistral", 6, false, 6}};
+  const struct {
+    const char* type;
+    int heads;
+    bool is_null;
+    int expected;
+  } cases[] = {{"llama", 64, false, 64},    {"llama", 64, true, 64},   {"llama", 6, false, 6},
+               {"qwen2", 64, false, 32},    {"qwen2", 64, true, 64},   {"qwen2", 32, false, 32},
+               {"qwen2", 6, true, 6},       {"qwen2", 6, false, 6},    {"qwen2", 48, false, 48},
+               {"qwen3", 64, false, 32},    {"qwen3", 64, true, 64},   {"qwen3", 6, false, 6},
+               {"ministral", 64, false, 8}, {"mistral", 64, false, 8}, {"mistral", 64, true, 64},
+               {"mistral", 6, false, 6}};
   for (const auto& [type, heads, is_null, expected] : cases) {
     const auto model = open(type, heads, is_null);
     ASSERT_TRUE(model) << model.error().message;
@@ -120,8 +146,10 @@ TEST(Config, KeyValueHeadsThatAreNotSaid) {
 TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   const auto open = [](const std::string& more) {
     ModelSource source;
-    source.config_json = R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+    source.config_json =
+        R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2)" +
+        more + "}";
     return Model::open(source);
   };
   const auto plain = open(""), biased = open(R"(, "attention_bias": true, "head_dim": 32)");
@@ -144,8 +172,10 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
 // For each layer, the number of keys, up to its own, that a token attends to.
 std::vector<int64_t> windows_of(const std::string& type, const std::string& more) {
   ModelSource source;
-  source.config_json = R"({"model_type": ")" + type + R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64,
-      "intermediate_size": 88, "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+  source.config_json = R"({"model_type": ")" + type +
+                       R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64,
+      "intermediate_size": 88, "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" +
+                       more + "}";
   const auto model = Model::open(source);
   if (!model) return {model.error().code == Code::unsupported_field ? -1 : -2};
   std::vector<int64_t> windows;
@@ -160,33 +190,57 @@ TEST(Config, LayersHaveWindows) {
   using Windows = std::vector<int64_t>;
   for (const char* type : {"qwen2", "qwen3"}) {
     EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9, "max_window_layers": 2)"), Windows(5, 0));
-    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 9, "max_window_layers": 2)"), (Windows{0, 0, 9, 9, 9}));
+    EXPECT_EQ(
+        windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 9, "max_window_layers": 2)"),
+        (Windows{0, 0, 9, 9, 9}));
     EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "max_window_layers": 0)"), Windows(5, 4096));
-    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null, "max_window_layers": 0)"), Windows(5, 0));
-    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention",
-        "full_attention", "full_attention", "sliding_attention"])"), (Windows{0, 7, 0, 0, 7}));
-    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention"])"), Windows{-1});
-    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "linear_attention",
-        "full_attention", "full_attention", "full_attention"])"), Windows{-1});
-    const std::string full = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+    EXPECT_EQ(
+        windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null, "max_window_layers": 0)"),
+        Windows(5, 0));
+    EXPECT_EQ(
+        windows_of(
+            type,
+            R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention",
+        "full_attention", "full_attention", "sliding_attention"])"),
+        (Windows{0, 7, 0, 0, 7}));
+    EXPECT_EQ(
+        windows_of(type,
+                   R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention"])"),
+        Windows{-1});
+    EXPECT_EQ(
+        windows_of(
+            type,
+            R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "linear_attention",
+        "full_attention", "full_attention", "full_attention"])"),
+        Windows{-1});
+    const std::string full =
+        R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
     EXPECT_EQ(windows_of(type, R"(, "sliding_window": null)" + full), Windows(5, 0));
   }
   EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
-  EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"), (Windows{0, 0, 0, 9, 0}));
-  const std::string some = R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+  EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"),
+            (Windows{0, 0, 0, 9, 0}));
+  const std::string some =
+      R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
   EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
   // There is no window: transformers cannot make a mask.
-  const std::string last = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
-  for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1}) << type;
-  for (const char* type : {"qwen2", "qwen3"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": false, "sliding_window": 9)" + last), Windows{-1}) << type;
+  const std::string last =
+      R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
+  for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"})
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1})
+        << type;
+  for (const char* type : {"qwen2", "qwen3"})
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": false, "sliding_window": 9)" + last), Windows{-1})
+        << type;
   for (const char* type : {"mistral", "ministral"}) {
     EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9)"), Windows(5, 9));
     EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9)" + last), (Windows{0, 0, 0, 0, 9}));
     EXPECT_EQ(windows_of(type, R"(, "layer_types": null)"), Windows(5, 4096));
   }
   EXPECT_EQ(windows_of("gemma3_text", ""), Windows(5, 4096));
-  EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"), (Windows{9, 0, 9, 0, 9}));
+  EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"),
+            (Windows{9, 0, 9, 0, 9}));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": null)"), Windows{-1});
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window_pattern": 0)"), Windows{-1});
   EXPECT_EQ(windows_of("phi3", ""), Windows(5, 0));
@@ -197,8 +251,10 @@ TEST(Config, LayersHaveWindows) {
 TEST(Config, LayersOfSmolLM3WithoutPositions) {
   const auto rotary_of = [](const std::string& more) {
     ModelSource source;
-    source.config_json = R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+    source.config_json =
+        R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" +
+        more + "}";
     const auto model = Model::open(source);
     std::string layers;
     for (const Op& op : model ? (*model)->graph().ops : std::vector<Op>{}) {
@@ -220,8 +276,11 @@ TEST(Config, LayersOfSmolLM3WithoutPositions) {
 TEST(Config, Phi3ScalesAnglesOneByOne) {
   const std::string factors = R"("short_factor": [1, 1.5, 2], "long_factor": [4, 5.0, 6.5])";
   const auto open = [](const std::string& more) {
-    return parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 64)" + more + "}", "test");
+    return parse_model(
+        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 64)" +
+            more + "}",
+        "test");
   };
   const auto model = open(R"(, "rope_scaling": {"type": "longrope", )" + factors + "}");
   ASSERT_TRUE(model) << model.error().message;
@@ -231,33 +290,55 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   const auto check = [&](int64_t sequence, const std::vector<double>& scaled_by) {
     const std::vector<float> f = rotary_frequencies(r, sequence);
     ASSERT_EQ(f.size(), 3u);
-    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(f[i], 1 / (scaled_by[i] * std::pow(10000.0, static_cast<double>(i) / 3)), 1e-6 * f[i]) << i;
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(f[i], 1 / (scaled_by[i] * std::pow(10000.0, static_cast<double>(i) / 3)), 1e-6 * f[i]) << i;
   };
   check(64, {1, 1.5, 2});
   check(65, {4, 5, 6.5});
   // The outer config's count takes precedence; without it Phi's own 4096, not the count in the rope
   // parameters.
   const auto original_of = [&](const std::string& outer, const std::string& inner) {
-    const auto found = parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" + outer + R"(, "rope_scaling": {"type": "longrope", )" + factors + inner + "}}", "test");
+    const auto found = parse_model(
+        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" +
+            outer + R"(, "rope_scaling": {"type": "longrope", )" + factors + inner + "}}",
+        "test");
     return found ? found->rotary[0].original_positions : -1;
   };
-  EXPECT_EQ(original_of(R"(, "original_max_position_embeddings": 24)", R"(, "original_max_position_embeddings": 64)"), 24);
+  EXPECT_EQ(original_of(R"(, "original_max_position_embeddings": 24)",
+                        R"(, "original_max_position_embeddings": 64)"),
+            24);
   EXPECT_EQ(original_of("", R"(, "original_max_position_embeddings": 24)"), 4096);
   EXPECT_EQ(original_of("", ""), 4096);
-  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "attention_factor": 1e300, )" + factors + "}").error().code, Code::unsupported_field);
-  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], "long_factor": [1e-300, 1, 1]})").error().code, Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "attention_factor": 1e300, )" + factors + "}")
+                .error()
+                .code,
+            Code::unsupported_field);
+  EXPECT_EQ(
+      open(
+          R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], "long_factor": [1e-300, 1, 1]})")
+          .error()
+          .code,
+      Code::unsupported_field);
   EXPECT_EQ(open(R"(, "rope_theta": 1e308)").error().code, Code::unsupported_field);
-  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})").error().code, Code::unsupported_field);
-  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3]})").error().code, Code::corrupt);
+  EXPECT_EQ(
+      open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})")
+          .error()
+          .code,
+      Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3]})").error().code,
+            Code::corrupt);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "yarn", "factor": 2})").error().code, Code::unsupported_field);
 }
 
 // Source: configuration_gemma3.py.
 TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   const auto open = [](const std::string& more) {
-    return parse_model(R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 6, "num_attention_heads": 8)" + more + "}", "test");
+    return parse_model(
+        R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 6, "num_attention_heads": 8)" +
+            more + "}",
+        "test");
   };
   const auto model = open("");
   ASSERT_TRUE(model) << model.error().message;
@@ -269,26 +350,32 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   ASSERT_EQ(model->rotary.size(), 2u);
   EXPECT_EQ(model->rotary[0].theta, 1000000);
   EXPECT_EQ(model->rotary[1].theta, 10000);
-  for (size_t layer = 0; layer < 6; ++layer) EXPECT_EQ(model->layer_attention[layer].rotary, layer == 5 ? 0 : 1);
-  const auto scaled = open(R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})");
+  for (size_t layer = 0; layer < 6; ++layer)
+    EXPECT_EQ(model->layer_attention[layer].rotary, layer == 5 ? 0 : 1);
+  const auto scaled = open(
+      R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})");
   ASSERT_TRUE(scaled);
   EXPECT_EQ(scaled->rotary[0].theta, 7);
   EXPECT_EQ(scaled->rotary[0].factor, 8);
   EXPECT_EQ(scaled->rotary[1].theta, 9);
   EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
   // Both kinds of objects: rope_scaling overrides the keys of full layers, and nothing else is lost.
-  const auto both = open(R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
+  const auto both = open(
+      R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
       "rope_scaling": {"factor": 8.0})");
   ASSERT_TRUE(both);
   EXPECT_EQ(both->rotary[0].theta, 5);
   EXPECT_EQ(both->rotary[0].factor, 8);
   EXPECT_EQ(both->rotary[1].theta, 3);
   // The outer config's count of original positions is ignored with objects for several kinds of layers.
-  const auto llama3 = open(R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
+  const auto llama3 = open(
+      R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
   ASSERT_TRUE(llama3);
   EXPECT_EQ(llama3->rotary[0].original_positions, 40);
-  for (const char* refused : {R"(, "rope_scaling": {"type": "linear", "factor": 8.0})", R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)", R"(, "use_bidirectional_attention": true)",
-                              R"(, "hidden_activation": "relu")", R"(, "query_pre_attn_scalar": 0)", R"(, "query_pre_attn_scalar": 1e-300)"}) {
+  for (const char* refused : {R"(, "rope_scaling": {"type": "linear", "factor": 8.0})",
+                              R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)",
+                              R"(, "use_bidirectional_attention": true)", R"(, "hidden_activation": "relu")",
+                              R"(, "query_pre_attn_scalar": 0)", R"(, "query_pre_attn_scalar": 1e-300)"}) {
     const auto found = open(refused);
     ASSERT_FALSE(found) << refused;
     EXPECT_EQ(found.error().code, Code::unsupported_field) << refused;
@@ -299,15 +386,18 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
 TEST(Config, MistralHasAWindowInEveryLayer) {
   const auto open = [](const char* window) {
     ModelSource source;
-    source.config_json = std::string(R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, "hidden_size": 48,
-        "intermediate_size": 88, "num_hidden_layers": 1, "num_attention_heads": 6)") + window + "}";
+    source.config_json =
+        std::string(
+            R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, "hidden_size": 48,
+        "intermediate_size": 88, "num_hidden_layers": 1, "num_attention_heads": 6)") +
+        window + "}";
     return Model::open(source);
   };
   const auto window_of = [&](const char* window) {
     const auto model = open(window);
     return model && (*model)->config().positions == 32768 ? (*model)->config().layer_attention[0].window : -1;
   };
-  EXPECT_EQ(window_of(""), 4096);   // transformers' default
+  EXPECT_EQ(window_of(""), 4096);  // transformers' default
   EXPECT_EQ(window_of(R"(, "sliding_window": null)"), 0);
   EXPECT_EQ(window_of(R"(, "sliding_window": 1000)"), 1000);
   EXPECT_EQ(open(R"(, "sliding_window": 0)").error().code, Code::unsupported_field);
@@ -321,7 +411,8 @@ TEST(Config, ThetaIsInRopeParametersOrNextToThem) {
     const auto model = Model::open(source);
     return model ? (*model)->config().rotary[0].theta : -1;
   };
-  const Json without_theta = Json::object().set("rope_type", "default"), with_theta = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
+  const Json without_theta = Json::object().set("rope_type", "default"),
+             with_theta = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
   Json both = with(llama_fields, "rope_theta", 500000.0);
   EXPECT_EQ(theta_of(both), 500000);
   EXPECT_EQ(theta_of(both.set("rope_parameters", without_theta)), 500000);
@@ -353,8 +444,12 @@ TEST(Config, OriginalPositionsAreNextToRopeParametersToo) {
     source.config_json = to_string(json, 0);
     return open_model(source)->config().rotary[0].original_positions;
   };
-  Json rope = Json::object().set("rope_type", "llama3").set("factor", 8.0).set("low_freq_factor", 1.0).set("high_freq_factor", 4.0);
-  EXPECT_EQ(original_of(with(llama_fields, "rope_parameters", rope)), 40);   // max_position_embeddings
+  Json rope = Json::object()
+                  .set("rope_type", "llama3")
+                  .set("factor", 8.0)
+                  .set("low_freq_factor", 1.0)
+                  .set("high_freq_factor", 4.0);
+  EXPECT_EQ(original_of(with(llama_fields, "rope_parameters", rope)), 40);  // max_position_embeddings
   Json json = with(llama_fields, "rope_parameters", rope.set("original_max_position_embeddings", 32));
   EXPECT_EQ(original_of(json), 32);
   EXPECT_EQ(original_of(json.set("original_max_position_embeddings", 16)), 16);
@@ -362,7 +457,8 @@ TEST(Config, OriginalPositionsAreNextToRopeParametersToo) {
 
 TEST(Config, Gpt2SizesHaveSecondNames) {
   ModelSource source;
-  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 44, "num_hidden_layers": 3,
+  source.config_json =
+      R"({"model_type": "gpt2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 44, "num_hidden_layers": 3,
                            "num_attention_heads": 2, "n_head": 2})";
   const ModelConfig c = open_model(source)->config();
   EXPECT_EQ(c.positions, 40);
@@ -378,7 +474,8 @@ TEST(Config, Bloom) {
     source.config_json = R"({"model_type": "bloom")" + more + "}";
     return Model::open(source);
   };
-  const auto second = open(R"(, "vocab_size": 61, "n_embed": 42, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_length": 40, "n_inner": null)");
+  const auto second = open(
+      R"(, "vocab_size": 61, "n_embed": 42, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_length": 40, "n_inner": null)");
   ASSERT_TRUE(second) << second.error().message;
   const ModelConfig& c = (*second)->config();
   EXPECT_EQ(c.width, 42);
@@ -397,12 +494,19 @@ TEST(Config, Bloom) {
   EXPECT_TRUE((*absent)->config().tied);
   EXPECT_TRUE(open(R"(, "pretraining_tp": 4)"));
   const std::pair<const char*, const char*> refused[] = {
-      {R"(, "hidden_size": 64, "n_embed": 48)", "hidden_size is 64 and n_embed 48"}, {R"(, "n_layer": 2, "num_hidden_layers": 3)", "n_layer is 2 and num_hidden_layers 3"},
-      {R"(, "n_head": 4, "num_attention_heads": 8)", "n_head is 4 and num_attention_heads 8"}, {R"(, "n_head": 7)", "hidden_size 64 is not a multiple of n_head 7"},
-      {R"(, "n_head": 0)", "n_head 0"}, {R"(, "n_inner": 128)", "n_inner is 128: expected 4 times hidden_size"},
-      {R"(, "apply_residual_connection_post_layernorm": true)", "apply_residual_connection_post_layernorm is not supported"},
-      {R"(, "slow_but_exact": true, "pretraining_tp": 4)", "slow_but_exact with pretraining_tp 4 is not supported"}, {R"(, "seq_length": 0)", "number of positions is 0"},
-      {R"(, "hidden_dropout": 1)", "dropout rate"}, {R"(, "layer_norm_epsilon": -1)", "epsilon"}};
+      {R"(, "hidden_size": 64, "n_embed": 48)", "hidden_size is 64 and n_embed 48"},
+      {R"(, "n_layer": 2, "num_hidden_layers": 3)", "n_layer is 2 and num_hidden_layers 3"},
+      {R"(, "n_head": 4, "num_attention_heads": 8)", "n_head is 4 and num_attention_heads 8"},
+      {R"(, "n_head": 7)", "hidden_size 64 is not a multiple of n_head 7"},
+      {R"(, "n_head": 0)", "n_head 0"},
+      {R"(, "n_inner": 128)", "n_inner is 128: expected 4 times hidden_size"},
+      {R"(, "apply_residual_connection_post_layernorm": true)",
+       "apply_residual_connection_post_layernorm is not supported"},
+      {R"(, "slow_but_exact": true, "pretraining_tp": 4)",
+       "slow_but_exact with pretraining_tp 4 is not supported"},
+      {R"(, "seq_length": 0)", "number of positions is 0"},
+      {R"(, "hidden_dropout": 1)", "dropout rate"},
+      {R"(, "layer_norm_epsilon": -1)", "epsilon"}};
   for (const auto& [more, part] : refused) {
     const auto model = open(more);
     ASSERT_FALSE(model) << more;
@@ -445,7 +549,7 @@ TEST(Config, DropoutCanBeOverruled) {
   EXPECT_EQ(describe(without->graph()), describe(open_model(source)->graph()));
   EXPECT_NE(describe(without->graph()), describe(with_dropout->graph()));
   EXPECT_TRUE(without->config().json == open_model(source)->config().json);
-  source.dropout = 0.1f;   // written as 0.1
+  source.dropout = 0.1f;  // written as 0.1
   EXPECT_TRUE(open_model(source)->config().json == with_dropout->config().json);
 }
 
@@ -467,7 +571,9 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
         EXPECT_EQ(*none.json.find(key), Json(0.0)) << key << config;
         ++keys;
       }
-    EXPECT_EQ(keys, some.architecture == "gpt2" ? 3u : some.architecture == "phi3" || some.architecture == "bloom" ? 2u : 1u);
+    EXPECT_EQ(keys, some.architecture == "gpt2"                                   ? 3u
+                    : some.architecture == "phi3" || some.architecture == "bloom" ? 2u
+                                                                                  : 1u);
     EXPECT_EQ(some.attention_dropout, 0.25f);
     EXPECT_EQ(some.residual_dropout > 0, keys > 1);
   }
@@ -477,7 +583,10 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
 TEST(ModelSource, RatesAreThoseOfTheConfig) {
   for (const std::string& json : small_models("0.125")) {
     const auto said = [&](std::initializer_list<const char*> keys) {
-      return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return json.find(key) != json.npos; }) ? 0.125f : 0.0f;
+      return std::any_of(keys.begin(), keys.end(),
+                         [&](const char* key) { return json.find(key) != json.npos; })
+                 ? 0.125f
+                 : 0.0f;
     };
     ModelSource source;
     source.config_json = json;
@@ -489,15 +598,38 @@ TEST(ModelSource, RatesAreThoseOfTheConfig) {
 }
 
 TEST(Preset, ParametersAreAsPublished) {
-  const std::pair<const char*, uint64_t> published[] = {
-      {"gpt2", 124439808}, {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},
-      {"smollm-135m", 134515008}, {"smollm-360m", 361821120}, {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304},
-      {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
-      {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
-      {"llama-8b", 8030261248}, {"smollm3-3b", 3075098624}, {"phi-3-mini", 3821079552}, {"gemma3-270m", 268098176},
-      {"bloom-560m", 559214592}, {"bloom-1b7", 1722408960}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168}, {"gemma3-12b", 11766034176}, {"nano", 858880},
-      // The last five without a head.
-      {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}, {"modernbert-base", 149014272}};
+  const std::pair<const char*, uint64_t> published[] = {{"gpt2", 124439808},
+                                                        {"gpt2-medium", 354823168},
+                                                        {"gpt2-large", 774030080},
+                                                        {"gpt2-xl", 1557611200},
+                                                        {"smollm-135m", 134515008},
+                                                        {"smollm-360m", 361821120},
+                                                        {"qwen2.5-0.5b", 494032768},
+                                                        {"qwen2.5-1.5b", 1543714304},
+                                                        {"qwen2.5-3b", 3085938688},
+                                                        {"qwen2.5-7b", 7615616512},
+                                                        {"qwen3-0.6b", 596049920},
+                                                        {"qwen3-1.7b", 1720574976},
+                                                        {"qwen3-4b", 4022468096},
+                                                        {"qwen3-8b", 8190735360},
+                                                        {"llama-1b", 1235814400},
+                                                        {"llama-3b", 3212749824},
+                                                        {"llama-8b", 8030261248},
+                                                        {"smollm3-3b", 3075098624},
+                                                        {"phi-3-mini", 3821079552},
+                                                        {"gemma3-270m", 268098176},
+                                                        {"bloom-560m", 559214592},
+                                                        {"bloom-1b7", 1722408960},
+                                                        {"gemma3-1b", 999885952},
+                                                        {"gemma3-4b", 3880263168},
+                                                        {"gemma3-12b", 11766034176},
+                                                        {"nano", 858880},
+                                                        // The last five without a head.
+                                                        {"bert-base", 108891648},
+                                                        {"bert-large", 334092288},
+                                                        {"bert-1.3b", 1272164352},
+                                                        {"roberta-base", 124055040},
+                                                        {"modernbert-base", 149014272}};
   size_t count = 0;
   while (preset_name(count)) ++count;
   EXPECT_EQ(count, std::size(published));

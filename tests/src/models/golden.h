@@ -7,7 +7,9 @@
 
 namespace stw::testing_tools {
 
-inline std::string folder_of(const std::string& name) { return std::string(STW_SOURCE_ROOT "/tests/golden/") + name; }
+inline std::string folder_of(const std::string& name) {
+  return std::string(STW_SOURCE_ROOT "/tests/golden/") + name;
+}
 
 template <class T>
 std::vector<T> read_tensor(const SafetensorsReader& reader, const std::string& name) {
@@ -40,7 +42,8 @@ std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, c
   const auto is_named = [&](const Tensor& t) { return t.kind == Kind::parameter && t.name == parameter; };
   const auto found = std::find_if(graph.tensors.begin(), graph.tensors.end(), is_named);
   EXPECT_NE(found, graph.tensors.end()) << parameter;
-  const uint64_t heads = found->layout.heads, parts = found->layout.parts, length = values.size() / (heads * parts);
+  const uint64_t heads = found->layout.heads, parts = found->layout.parts,
+                 length = values.size() / (heads * parts);
   std::vector<T> moved;
   for (uint64_t head = 0; head < heads; ++head)
     for (uint64_t part = 0; part < parts; ++part) {
@@ -53,14 +56,16 @@ std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, c
 // The query bias that belongs to an encoder's key bias; empty for any other parameter.
 inline std::string bias_of_queries(std::string name) {
   for (const auto& [key, query] : {std::pair{".key.bias", ".query.bias"}, {".k_lin.bias", ".q_lin.bias"}})
-    if (name.ends_with(key)) return name.replace(name.size() - std::string_view(key).size(), std::string::npos, query);
+    if (name.ends_with(key))
+      return name.replace(name.size() - std::string_view(key).size(), std::string::npos, query);
   return {};
 }
 
 // A trainer for one step of a model whose loss and gradients transformers or PEFT computed.
 class GoldenTrainer {
  public:
-  GoldenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned) : model_(std::move(model)) {
+  GoldenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned)
+      : model_(std::move(model)) {
     TrainerOptions options;
     options.gradient_hook = [this, planned](const GradientView& view) {
       sums_ = gradients_in(*planned, view);
@@ -79,7 +84,8 @@ class GoldenTrainer {
     EXPECT_NEAR(result->loss, loss, 1e-6 * loss);
     EXPECT_EQ(result->targets, batch.target_count());
     const auto is_gradient = [](const SafetensorsInfo& tensor) { return tensor.name.starts_with("grad."); };
-    EXPECT_EQ(sums_.size(), static_cast<size_t>(std::count_if(expected.tensors().begin(), expected.tensors().end(), is_gradient)));
+    EXPECT_EQ(sums_.size(), static_cast<size_t>(std::count_if(expected.tensors().begin(),
+                                                              expected.tensors().end(), is_gradient)));
     for (auto& [name, values] : sums_) {
       for (double& v : values) v /= static_cast<double>(batch.target_count());
       const auto theirs = read_tensor<float>(expected, "grad." + name);
@@ -88,8 +94,11 @@ class GoldenTrainer {
       // The gradient of a key bias is 0 but for rounding, as softmax cancels the bias.
       const std::string of_queries = bias_of_queries(name);
       double most = 0;
-      for (const float x : of_queries.empty() ? theirs : read_tensor<float>(expected, "grad." + of_queries)) most = std::max(most, std::abs(static_cast<double>(x)));
-      for (size_t i = 0; i < ours.size(); ++i) ASSERT_LE(std::abs(ours[i] - static_cast<double>(theirs[i])), 1e-5 * most) << name << ", element " << i;
+      for (const float x : of_queries.empty() ? theirs : read_tensor<float>(expected, "grad." + of_queries))
+        most = std::max(most, std::abs(static_cast<double>(x)));
+      for (size_t i = 0; i < ours.size(); ++i)
+        ASSERT_LE(std::abs(ours[i] - static_cast<double>(theirs[i])), 1e-5 * most)
+            << name << ", element " << i;
     }
   }
 

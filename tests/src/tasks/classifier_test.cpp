@@ -24,11 +24,13 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   ASSERT_TRUE(model && expected);
   const std::string folder = GetParam();
   // Bases without labels.
-  const std::vector<std::string> names = folder == "adapter_classifier_llama" || folder == "adapter_encoder_bert_pooler"
-                                             ? std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3", "LABEL_4"}
-                                             : std::vector<std::string>{"arrival", "refund", "top up", "card \u201clost\u201d", "other"};
+  const std::vector<std::string> names =
+      folder == "adapter_classifier_llama" || folder == "adapter_encoder_bert_pooler"
+          ? std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3", "LABEL_4"}
+          : std::vector<std::string>{"arrival", "refund", "top up", "card \u201clost\u201d", "other"};
   EXPECT_EQ(model->config().labels, names);
-  const auto labels = read_tensor<int32_t>(*expected, "labels"), lengths = read_tensor<int32_t>(*expected, "lengths");
+  const auto labels = read_tensor<int32_t>(*expected, "labels"),
+             lengths = read_tensor<int32_t>(*expected, "lengths");
   const auto wanted = read_tensor<float>(*expected, "logits");
   const int64_t samples = static_cast<int64_t>(labels.size());
   GlobalBatch batch;
@@ -38,8 +40,10 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   const bool is_encoder = architecture_of(model->config()).is_encoder;
   for (int64_t s = 0; s < samples; ++s) {
     const int64_t length = lengths[static_cast<size_t>(s)];
-    batch.targets[static_cast<size_t>(s * batch.sequence + (is_encoder ? 0 : length - 1))] = labels[static_cast<size_t>(s)];
-    for (int64_t i = 0; is_encoder && i < batch.sequence; ++i) batch.positions.push_back(i < length ? static_cast<int32_t>(i) : 0);
+    batch.targets[static_cast<size_t>(s * batch.sequence + (is_encoder ? 0 : length - 1))] =
+        labels[static_cast<size_t>(s)];
+    for (int64_t i = 0; is_encoder && i < batch.sequence; ++i)
+      batch.positions.push_back(i < length ? static_cast<int32_t>(i) : 0);
   }
   if (expected->find("token_types")) batch.token_types = read_tensor<int32_t>(*expected, "token_types");
   for (const int64_t micro_batch : {1, 3, 4}) {
@@ -48,7 +52,8 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
     GoldenTrainer trainer(model, plan_for(*model, request));
     std::vector<Text> texts;
     for (int64_t s = 0; s < samples; ++s)
-      texts.push_back({batch.tokens.data() + s * batch.sequence, static_cast<uint64_t>(lengths[static_cast<size_t>(s)]),
+      texts.push_back({batch.tokens.data() + s * batch.sequence,
+                       static_cast<uint64_t>(lengths[static_cast<size_t>(s)]),
                        batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
     std::vector<float> all(wanted.size());
     ASSERT_EQ(all.size(), texts.size() * names.size());
@@ -59,9 +64,15 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier, testing::Values("classifier_bloom", "classifier_gpt2", "classifier_llama", "classifier_qwen3", "adapter_classifier_llama", "encoder_bert", "encoder_roberta",
-                                                                           "encoder_xlm-roberta", "encoder_distilbert", "encoder_electra", "encoder_albert", "encoder_modernbert", "encoder_modernbert_mean", "adapter_encoder_bert", "adapter_encoder_bert_dense",
-                                                                           "adapter_encoder_bert_pooler", "adapter_encoder_roberta", "adapter_encoder_distilbert", "adapter_encoder_electra", "adapter_encoder_modernbert"),
+INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier,
+                         testing::Values("classifier_bloom", "classifier_gpt2", "classifier_llama",
+                                         "classifier_qwen3", "adapter_classifier_llama", "encoder_bert",
+                                         "encoder_roberta", "encoder_xlm-roberta", "encoder_distilbert",
+                                         "encoder_electra", "encoder_albert", "encoder_modernbert",
+                                         "encoder_modernbert_mean", "adapter_encoder_bert",
+                                         "adapter_encoder_bert_dense", "adapter_encoder_bert_pooler",
+                                         "adapter_encoder_roberta", "adapter_encoder_distilbert",
+                                         "adapter_encoder_electra", "adapter_encoder_modernbert"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -74,25 +85,26 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier, testing::Values("classifier
 GlobalBatch labelled_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   for (int64_t s = 0; s < samples; ++s) {
-    const int64_t begin = s * sequence, length = 2 + batch.tokens[static_cast<size_t>(begin)] % (sequence - 1);
+    const int64_t begin = s * sequence,
+                  length = 2 + batch.tokens[static_cast<size_t>(begin)] % (sequence - 1);
     std::fill_n(batch.targets.begin() + begin, sequence, kernels::ignored_target);
-    batch.targets[static_cast<size_t>(begin + length - 1)] = batch.tokens[static_cast<size_t>(begin + length - 1)] % static_cast<int32_t>(small_labels);
+    batch.targets[static_cast<size_t>(begin + length - 1)] =
+        batch.tokens[static_cast<size_t>(begin + length - 1)] % static_cast<int32_t>(small_labels);
   }
   return batch;
 }
 
-Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, int steps, const std::string& restored = {}, const std::string& saved = {}) {
+Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
+              int steps, const std::string& restored = {}, const std::string& saved = {}) {
   OpenTrainer trainer(model, planned);
-  if (!restored.empty()) {
-    EXPECT_TRUE(trainer->restore(restored));
-  }
+  if (!restored.empty()) { EXPECT_TRUE(trainer->restore(restored)); }
   Trained trained;
   for (int step = 0; step < steps; ++step) {
-    if (!take_step(*trainer, labelled_batch(static_cast<uint64_t>(10 + step) + trainer->progress().step, 6), 6, trained.figures)) break;
+    if (!take_step(*trainer, labelled_batch(static_cast<uint64_t>(10 + step) + trainer->progress().step, 6),
+                   6, trained.figures))
+      break;
   }
-  if (!saved.empty()) {
-    EXPECT_TRUE(trainer->save(saved));
-  }
+  if (!saved.empty()) { EXPECT_TRUE(trainer->save(saved)); }
   trained.state = trainer.state();
   return trained;
 }
@@ -112,14 +124,21 @@ TEST_P(ClassifierBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
     const auto planned = plan_for(*model, r);
     expect_same(train(model, planned, 3), whole, "micro-batch " + std::to_string(micro_batch));
     train(model, planned, 2, "", folder / "two.stw");
-    EXPECT_EQ(differences(train(model, whole_plan, 0, folder / "two.stw").state, train(model, whole_plan, 2).state), "");
+    EXPECT_EQ(
+        differences(train(model, whole_plan, 0, folder / "two.stw").state, train(model, whole_plan, 2).state),
+        "");
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ClassifierBits,
-                         testing::Values(NumericsCase{"gpt2", classifier_of(small_gpt2("0.1")), Precision::fp32, 32}, NumericsCase{"qwen2", classifier_of(small_qwen2()), Precision::bf16, 8},
-                                         NumericsCase{"llama_adapters", {classifier_of(small_llama()), adapters_of_some()}, Precision::bf16, 8}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, ClassifierBits,
+    testing::Values(NumericsCase{"gpt2", classifier_of(small_gpt2("0.1")), Precision::fp32, 32},
+                    NumericsCase{"qwen2", classifier_of(small_qwen2()), Precision::bf16, 8},
+                    NumericsCase{"llama_adapters",
+                                 {classifier_of(small_llama()), adapters_of_some()},
+                                 Precision::bf16,
+                                 8}),
+    case_name);
 
 TEST(Classifier, Learns) {
   const auto model = model_of(classifier_of(small_llama()));
@@ -136,7 +155,8 @@ TEST(Classifier, Learns) {
   for (int64_t s = 0; s < 64; ++s) {
     const auto begin = unseen.targets.begin() + s * sequence;
     const auto last_token = std::find_if(begin, begin + sequence, [](int32_t t) { return t >= 0; });
-    const auto logits = trainer->logits(unseen.tokens.data() + s * sequence, static_cast<uint64_t>(last_token - begin + 1));
+    const auto logits =
+        trainer->logits(unseen.tokens.data() + s * sequence, static_cast<uint64_t>(last_token - begin + 1));
     ASSERT_TRUE(logits);
     hits += std::max_element(*logits, *logits + small_labels) - *logits == *last_token;
   }
@@ -186,7 +206,8 @@ TEST(Classifier, EvaluationIsWhatLogitsSayOfEveryDocument) {
     r.inputs.positions = true;
     r.micro_batch = 2;
     auto trainer = trainer_for(model, plan_for(*model, r));
-    for (uint64_t step = 0; step < 30; ++step) ASSERT_TRUE(trainer->step(labelled_batch(step, 3).source(), 3, 1e-2));
+    for (uint64_t step = 0; step < 30; ++step)
+      ASSERT_TRUE(trainer->step(labelled_batch(step, 3).source(), 3, 1e-2));
     DatasetOptions options = documents.options();
     options.evaluation_fraction = 1;
     auto dataset = Dataset::open(options);
@@ -198,7 +219,8 @@ TEST(Classifier, EvaluationIsWhatLogitsSayOfEveryDocument) {
     int count = 0, hits = 0;
     for (size_t d = 0; d < documents.tokens.size(); ++d) {
       if (documents.labels[d] == no_label) continue;
-      const auto logits = trainer->logits(documents.tokens[d].data(), std::min<uint64_t>(documents.tokens[d].size(), sequence));
+      const auto logits = trainer->logits(documents.tokens[d].data(),
+                                          std::min<uint64_t>(documents.tokens[d].size(), sequence));
       ASSERT_TRUE(logits);
       double total = 0;
       for (int64_t i = 0; i < small_labels; ++i) total += std::exp(static_cast<double>((*logits)[i]));
@@ -227,11 +249,15 @@ TEST(Classifier, DatasetsAndModelsMustAgreeOnLabels) {
   other.label_count = small_labels + 1;
   auto more = Dataset::open(other);
   ASSERT_TRUE(with_labels && without && more);
-  auto of_classifier = trainer_for(classifier, plan_for(*classifier, r)), of_language = trainer_for(language, plan_for(*language, r));
+  auto of_classifier = trainer_for(classifier, plan_for(*classifier, r)),
+       of_language = trainer_for(language, plan_for(*language, r));
   EXPECT_TRUE(of_classifier->evaluate(*with_labels, 1));
-  EXPECT_EQ(of_classifier->evaluate(*without, 1).error().message, "trainer: the model has 7 labels, the dataset has none");
-  EXPECT_EQ(of_classifier->evaluate(*more, 1).error().message, "trainer: the model has 7 labels, the dataset was opened for 8");
-  EXPECT_EQ(of_language->evaluate(*with_labels, 1).error().message, "trainer: the model has no labels, the dataset was opened for 7");
+  EXPECT_EQ(of_classifier->evaluate(*without, 1).error().message,
+            "trainer: the model has 7 labels, the dataset has none");
+  EXPECT_EQ(of_classifier->evaluate(*more, 1).error().message,
+            "trainer: the model has 7 labels, the dataset was opened for 8");
+  EXPECT_EQ(of_language->evaluate(*with_labels, 1).error().message,
+            "trainer: the model has no labels, the dataset was opened for 7");
   EXPECT_TRUE(of_language->evaluate(*without, 1));
   std::vector<int32_t> prompt{1, 2}, out(3);
   EXPECT_EQ(of_classifier->generate({prompt.data(), 2, out.data(), 3}).error().code, Code::unsupported);
@@ -248,11 +274,13 @@ TEST(Classifier, MarksThatChangeAreNamed) {
   const SampleRows rows{in.data(), targets.data(), positions.data()};
   EXPECT_TRUE(dataset->read(Dataset::Part::training, 0, sequence, rows));
   // Every token begins a document.
-  put_file(options.marks_path, std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));
+  put_file(options.marks_path,
+           std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));
   const Status read = dataset->read(Dataset::Part::training, 0, sequence, rows);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, Code::corrupt);
-  EXPECT_NE(read.error().message.find("it has changed since it was opened"), std::string::npos) << read.error().message;
+  EXPECT_NE(read.error().message.find("it has changed since it was opened"), std::string::npos)
+      << read.error().message;
 }
 
 // ---- folders ---------------------------------------------------------------------------------------------
@@ -264,7 +292,9 @@ std::vector<float> logits_of(Trainer& trainer) {
   return {*logits, *logits + trainer.graph().classes()};
 }
 
-std::shared_ptr<const Model> open_labelled(const std::string& folder, size_t count, std::vector<std::string> names = {}, Adapters adapters = {}, const std::string& adapter = "") {
+std::shared_ptr<const Model> open_labelled(const std::string& folder, size_t count,
+                                           std::vector<std::string> names = {}, Adapters adapters = {},
+                                           const std::string& adapter = "") {
   ModelSource source;
   source.source = folder;
   source.label_count = count;
@@ -278,13 +308,17 @@ class ClassifierFolder : public testing::TestWithParam<const char*> {
  protected:
   // A language model, trained a little, in a folder.
   void SetUp() override {
-    const auto model = model_of(std::string(GetParam()) == "gpt2" ? small_gpt2() : std::string(GetParam()) == "qwen2" ? small_qwen2() : small_llama());
+    const auto model = model_of(std::string(GetParam()) == "gpt2"    ? small_gpt2()
+                                : std::string(GetParam()) == "qwen2" ? small_qwen2()
+                                                                     : small_llama());
     OpenTrainer trainer(model, plan_for(*model, request_for(4, sequence)));
     std::vector<double> figures;
     ASSERT_TRUE(take_step(*trainer, random_batch(1, 4, sequence), 4, figures));
     ASSERT_TRUE(trainer->export_model(base_));
   }
-  std::unique_ptr<Trainer> trainer_of(const std::shared_ptr<const Model>& model) { return trainer_for(model, plan_for(*model, request_for(6, sequence))); }
+  std::unique_ptr<Trainer> trainer_of(const std::shared_ptr<const Model>& model) {
+    return trainer_for(model, plan_for(*model, request_for(6, sequence)));
+  }
 
   TemporaryDirectory folder_;
   std::string base_ = folder_ / "base", out_ = folder_ / "out", merged_ = folder_ / "merged";
@@ -326,12 +360,14 @@ TEST_P(ClassifierFolder, ALanguageModelGetsANewHeadAndKeepsTheRest) {
   // Its own labels may be given again, or their number without names.
   EXPECT_TRUE(open_labelled(out_, 3, names_));
   EXPECT_TRUE(open_labelled(out_, 3));
-  for (const auto& [count, names] : {std::pair{size_t{4}, std::vector<std::string>{}}, {size_t{3}, {"a", "b", "c"}}}) {
+  for (const auto& [count, names] :
+       {std::pair{size_t{4}, std::vector<std::string>{}}, {size_t{3}, {"a", "b", "c"}}}) {
     ModelSource wrong;
     wrong.source = out_, wrong.label_count = count, wrong.labels = names;
     const auto refused = Model::open(wrong);
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("with 3 labels of its own"), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("with 3 labels of its own"), std::string::npos)
+        << refused.error().message;
   }
 }
 
@@ -366,7 +402,8 @@ TEST_P(ClassifierFolder, AdaptersBringTheHeadAndItsNames) {
   EXPECT_EQ(logits_of(*restored), trained);
   // A folder written by PEFT has no names.
   ASSERT_EQ(std::remove(adapter_labels(out_).c_str()), 0);
-  EXPECT_EQ(open_labelled(out_, 0)->config().labels, (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
+  EXPECT_EQ(open_labelled(out_, 0)->config().labels,
+            (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
   EXPECT_EQ(open_labelled(base_, 3, names_, {}, out_)->config().labels, names_);
   ModelSource wrong;
   wrong.source = base_, wrong.adapter = out_, wrong.label_count = 4;
@@ -391,7 +428,9 @@ TEST_P(ClassifierFolder, DamagedHeadsAndNamesAreRefused) {
   };
   EXPECT_EQ(refusal(), "");
   put_file(adapter_labels(out_), R"(["a", "b"])");
-  EXPECT_NE(refusal().find("labels.json: expected 3 names, as many as the head has rows, found 2"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("labels.json: expected 3 names, as many as the head has rows, found 2"),
+            std::string::npos)
+      << refusal();
   put_file(adapter_labels(out_), R"(["a", "b", "a"])");
   EXPECT_NE(refusal().find("\"a\" is there twice"), std::string::npos) << refusal();
   put_file(adapter_labels(out_), R"(["a", "b", 3])");
@@ -402,13 +441,16 @@ TEST_P(ClassifierFolder, DamagedHeadsAndNamesAreRefused) {
   EXPECT_EQ(refusal(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ClassifierFolder, testing::Values("gpt2", "qwen2", "llama"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, ClassifierFolder, testing::Values("gpt2", "qwen2", "llama"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // ---- configs ---------------------------------------------------------------------------------------------
 
 TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   const auto labels = [](const std::string& members) -> Result<std::vector<std::string>> {
-    STW_ASSIGN(config, parse_model("{\"architectures\": [\"LlamaForSequenceClassification\"], " + members + small_llama().substr(1), "config"));
+    STW_ASSIGN(config, parse_model("{\"architectures\": [\"LlamaForSequenceClassification\"], " + members +
+                                       small_llama().substr(1),
+                                   "config"));
     return config.labels;
   };
   const auto refusal = [&](const std::string& members) {
@@ -419,23 +461,32 @@ TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   EXPECT_EQ(*labels(""), (Names{"LABEL_0", "LABEL_1"}));
   EXPECT_EQ(*labels("\"num_labels\": 3, "), (Names{"LABEL_0", "LABEL_1", "LABEL_2"}));
   EXPECT_EQ(*labels(R"("id2label": {"1": "no", "0": "yes"}, "problem_type": null, )"), (Names{"yes", "no"}));
-  EXPECT_EQ(*labels(R"("id2label": null, "problem_type": "single_label_classification", )"), (Names{"LABEL_0", "LABEL_1"}));
+  EXPECT_EQ(*labels(R"("id2label": null, "problem_type": "single_label_classification", )"),
+            (Names{"LABEL_0", "LABEL_1"}));
   EXPECT_EQ(refusal(R"("problem_type": "ranking", )"), "config: problem_type \"ranking\" is not supported");
   EXPECT_EQ(refusal(R"("num_labels": 9999999, )"), "config: num_labels is 9999999");
-  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "2": "b"}, )"), "config: id2label: expected the numbers 0 to 1, each once, found \"2\"");
-  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "00": "b"}, )"), "config: id2label: expected the numbers 0 to 1, each once, found \"00\"");
-  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": 7}, )"), "config: id2label: 1: expected a string, found an integer");
+  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "2": "b"}, )"),
+            "config: id2label: expected the numbers 0 to 1, each once, found \"2\"");
+  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "00": "b"}, )"),
+            "config: id2label: expected the numbers 0 to 1, each once, found \"00\"");
+  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": 7}, )"),
+            "config: id2label: 1: expected a string, found an integer");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "a"}, )"), "config: labels: \"a\" is there twice");
   EXPECT_EQ(refusal(R"("id2label": [], )").substr(0, 18), "config: \"id2label\"");
-  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"), "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
+  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"),
+            "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
   // Other kinds of heads.
   for (const char* other : {"LlamaForMultipleChoice", "LlamaForQuestionAnswering"}) {
-    const auto read = parse_model(std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
+    const auto read = parse_model(
+        std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().message, std::string("config: architectures: ") + other + " is not supported");
   }
   // A language model's config may have these keys too; they have no effect.
-  EXPECT_TRUE(parse_model("{\"architectures\": [\"LlamaForCausalLM\"], \"num_labels\": 3, " + small_llama().substr(1), "config")->labels.empty());
+  EXPECT_TRUE(
+      parse_model("{\"architectures\": [\"LlamaForCausalLM\"], \"num_labels\": 3, " + small_llama().substr(1),
+                  "config")
+          ->labels.empty());
 }
 
 TEST(ClassifierConfig, AnEndOfTextStandsForPadding) {
@@ -455,7 +506,7 @@ TEST(ClassifierConfig, AnEndOfTextStandsForPadding) {
   EXPECT_EQ(padding_of("\"eos_token_id\": [7, 5], \"pad_token_id\": null, "), "7");
   EXPECT_EQ(padding_of("\"eos_token_id\": 5, \"pad_token_id\": 3, "), "3");
   EXPECT_EQ(padding_of("\"eos_token_id\": null, "), "absent");
-  EXPECT_EQ(padding_of("\"eos_token_id\": 61, "), "absent");   // outside of the vocabulary
+  EXPECT_EQ(padding_of("\"eos_token_id\": 61, "), "absent");  // outside of the vocabulary
   EXPECT_EQ(padding_of("\"eos_token_id\": 60, \"pad_token_id\": -1, "), "60");
 }
 

@@ -36,9 +36,12 @@ GlobalBatch pair_batch(uint64_t seed, int64_t samples) {
   for (int64_t s = 0; s < samples; ++s) {
     int64_t left = 0, prompt = 0;
     for (int64_t i = 0, position = 0; i < sequence; ++i, ++position) {
-      if (left-- == 0) left = static_cast<int64_t>(4 + random() % 9), prompt = static_cast<int64_t>(random() % 4), position = 0;
+      if (left-- == 0)
+        left = static_cast<int64_t>(4 + random() % 9), prompt = static_cast<int64_t>(random() % 4),
+        position = 0;
       batch.positions.push_back(static_cast<int32_t>(position));
-      if (left == 0 || position < prompt) batch.targets[static_cast<size_t>(s * sequence + i)] = kernels::ignored_target;
+      if (left == 0 || position < prompt)
+        batch.targets[static_cast<size_t>(s * sequence + i)] = kernels::ignored_target;
     }
   }
   return batch;
@@ -46,10 +49,11 @@ GlobalBatch pair_batch(uint64_t seed, int64_t samples) {
 
 std::vector<float> losses_of(Trainer& trainer, const GlobalBatch& batch) {
   std::vector<float> losses(batch.tokens.size());
-  const Status status = trainer.log_probabilities(batch.source(), batch.samples(), [&](uint64_t sample, const float* of_sample) {
-    std::copy_n(of_sample, sequence, losses.begin() + static_cast<std::ptrdiff_t>(sample * sequence));
-    return ok();
-  });
+  const Status status = trainer.log_probabilities(
+      batch.source(), batch.samples(), [&](uint64_t sample, const float* of_sample) {
+        std::copy_n(of_sample, sequence, losses.begin() + static_cast<std::ptrdiff_t>(sample * sequence));
+        return ok();
+      });
   EXPECT_TRUE(status) << status.error().message;
   return losses;
 }
@@ -64,7 +68,8 @@ GlobalBatch with_reference(GlobalBatch batch, const SmallModel& config) {
   return batch;
 }
 
-constexpr Preference all_preferences[] = {Preference::dpo, Preference::ipo, Preference::simpo, Preference::orpo};
+constexpr Preference all_preferences[] = {Preference::dpo, Preference::ipo, Preference::simpo,
+                                          Preference::orpo};
 
 TrainerOptions options_for(Preference preference) {
   TrainerOptions o;
@@ -96,7 +101,9 @@ Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Pr
       double p[2] = {}, r[2] = {}, n[2] = {};
       for (size_t k = 0; k < 2; ++k)
         for (size_t i = begins[d + k]; i < begins[d + k + 1]; ++i)
-          if (batch.targets[i] >= 0) p[k] -= static_cast<double>(losses[i]), r[k] += static_cast<double>(batch.reference[i]), n[k] += 1;
+          if (batch.targets[i] >= 0)
+            p[k] -= static_cast<double>(losses[i]), r[k] += static_cast<double>(batch.reference[i]),
+                n[k] += 1;
       if (n[0] == 0 || n[1] == 0) continue;
       double by[2] = {}, ahead = 0;
       const auto either_way = [&](double x, double by_x0, double by_x1) {
@@ -120,13 +127,15 @@ Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Pr
         const double chosen = std::exp(p[0] / n[0]), rejected = std::exp(p[1] / n[1]);
         const double x = std::log(chosen / (1 - chosen)) - std::log(rejected / (1 - rejected));
         all.loss += -p[0] / n[0] - beta * std::log(sigmoid(x));
-        by[0] = -1 / n[0] - beta * sigmoid(-x) / ((1 - chosen) * n[0]), by[1] = beta * sigmoid(-x) / ((1 - rejected) * n[1]);
+        by[0] = -1 / n[0] - beta * sigmoid(-x) / ((1 - chosen) * n[0]),
+        by[1] = beta * sigmoid(-x) / ((1 - rejected) * n[1]);
       }
       all.loss -= share * p[0] / n[0];
       by[0] -= share / n[0];
       all.pairs += 1, all.in_order += ahead > 0;
       for (size_t k = 0; k < 2; ++k)
-        for (size_t i = begins[d + k]; i < begins[d + k + 1]; ++i) all.weights[i] = static_cast<float>(-by[k]);
+        for (size_t i = begins[d + k]; i < begins[d + k + 1]; ++i)
+          all.weights[i] = static_cast<float>(-by[k]);
     }
   }
   return all;
@@ -140,13 +149,16 @@ TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
       GradientSums found, wanted;
       const auto planned = plan_for(*model, pair_request(preference, 5));
       TrainerOptions options = options_for(preference);
-      options.gradient_hook = [&](const GradientView& view) { return found = gradients_in(*planned, view), true; };
+      options.gradient_hook = [&](const GradientView& view) {
+        return found = gradients_in(*planned, view), true;
+      };
       const auto trainer = trainer_for(model, planned, options);
       const Expected want = expected(batch, losses_of(*trainer, batch), preference);
       ASSERT_GT(want.pairs, 6);
       const auto result = trainer->step(batch.source(), 5, 1e-3);
       ASSERT_TRUE(result);
-      EXPECT_NEAR(result->loss, want.loss / want.pairs, 1e-6 * (1 + want.loss / want.pairs)) << name_of(preference);
+      EXPECT_NEAR(result->loss, want.loss / want.pairs, 1e-6 * (1 + want.loss / want.pairs))
+          << name_of(preference);
       EXPECT_EQ(result->targets, static_cast<uint64_t>(want.pairs));
       EXPECT_EQ(result->accuracy, want.in_order / want.pairs);
       EXPECT_EQ(trainer->progress().accuracy, result->accuracy);
@@ -155,17 +167,20 @@ TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
       plain.inputs = {true, true};
       const auto planned_plain = plan_for(*model, plain);
       TrainerOptions plain_options;
-      plain_options.gradient_hook = [&](const GradientView& view) { return wanted = gradients_in(*planned_plain, view), true; };
+      plain_options.gradient_hook = [&](const GradientView& view) {
+        return wanted = gradients_in(*planned_plain, view), true;
+      };
       GlobalBatch weighted = batch;
       weighted.weights = want.weights;
       ASSERT_TRUE(trainer_for(model, planned_plain, plain_options)->step(weighted.source(), 5, 1e-3));
       ASSERT_EQ(found.size(), wanted.size());
-      double most = 0;   // over all tensors: gradients of some cancel out
+      double most = 0;  // over all tensors: gradients of some cancel out
       for (const auto& [name, values] : wanted)
         for (const double value : values) most = std::max(most, std::abs(value));
       EXPECT_GT(most, 1e-3);
       for (const auto& [name, values] : wanted)
-        for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(found[name][i], values[i], 3e-6 * most) << name_of(preference) << ": " << name;
+        for (size_t i = 0; i < values.size(); ++i)
+          ASSERT_NEAR(found[name][i], values[i], 3e-6 * most) << name_of(preference) << ": " << name;
     }
   }
 }
@@ -173,11 +188,14 @@ TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
 TEST(Preferences, NoSplitChangesABit) {
   std::mt19937 random(5);
   for (const Preference preference : all_preferences)
-    for (const SmallModel& config : {SmallModel{small_gpt2("0.1")}, SmallModel{small_qwen3(), adapters_of_all(0.1)}}) {
+    for (const SmallModel& config :
+         {SmallModel{small_gpt2("0.1")}, SmallModel{small_qwen3(), adapters_of_all(0.1)}}) {
       const auto model = model_of(config);
       const GlobalBatch batch = with_reference(pair_batch(7, 8), config);
       Request r = pair_request(preference, 8, 8);
-      r.precision = preference == Preference::ipo ? Precision::fp16 : preference == Preference::dpo ? Precision::bf16 : Precision::fp32;
+      r.precision = preference == Preference::ipo   ? Precision::fp16
+                    : preference == Preference::dpo ? Precision::bf16
+                                                    : Precision::fp32;
       const auto plain = plan_for(*model, r);
       TrainerOptions options = options_for(preference);
       options.loss_scale = 1024;
@@ -194,7 +212,9 @@ TEST(Preferences, NoSplitChangesABit) {
         Trained trained;
         for (int step = 0; step < 2; ++step) take_step(*trainer, batch, 8, trained.figures);
         trained.state = trainer.state();
-        expect_same(trained, expected, std::string(name_of(preference)) + ", micro-batch " + std::to_string(micro_batch) + ", " + std::to_string(d.loss_chunks) + " chunks");
+        expect_same(trained, expected,
+                    std::string(name_of(preference)) + ", micro-batch " + std::to_string(micro_batch) + ", " +
+                        std::to_string(d.loss_chunks) + " chunks");
       }
     }
 }
@@ -217,7 +237,8 @@ TEST(Preferences, UpdatesInsideTheBackwardPassHaveTheSameBits) {
 
 TEST(Preferences, AreCalibratedOnPairs) {
   const auto model = model_of(small_llama());
-  const auto trainer = trainer_for(model, plan_for(*model, pair_request(Preference::dpo, 2)), options_for(Preference::dpo));
+  const auto trainer =
+      trainer_for(model, plan_for(*model, pair_request(Preference::dpo, 2)), options_for(Preference::dpo));
   const auto profile = trainer->calibrate();
   ASSERT_TRUE(profile) << profile.error().message;
   EXPECT_GT(profile->calibration.step_nanoseconds, 0u);
@@ -225,28 +246,32 @@ TEST(Preferences, AreCalibratedOnPairs) {
 
 // A plan for less memory has more chunks and computes logits twice. It reports that cost.
 TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
-  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
+  const auto model = model_of(
+      R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
   Request r = pair_request(Preference::simpo, 8);
-  r.sequence = 300;   // two chunks
+  r.sequence = 300;  // two chunks
   const auto wide = plan_for(*model, r);
   ASSERT_EQ(wide->plan.decisions.loss_chunks, 1);
   const auto logits_of = [&](const Planned& planned) {
     const Program& p = planned.programs.micro_first;
     const int logits = planned.graph.segments.back().first_op;
-    return std::count_if(p.instructions.begin(), p.instructions.end(), [&](const Instruction& i) { return i.op == logits; });
+    return std::count_if(p.instructions.begin(), p.instructions.end(),
+                         [&](const Instruction& i) { return i.op == logits; });
   };
   EXPECT_EQ(logits_of(*wide), 1);
   r.memory_bytes = wide->plan.minimum_bytes;
   const auto narrow = plan_for(*model, r);
   ASSERT_GT(narrow->plan.decisions.loss_chunks, 1);
-  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * r.sequence, r.sequence, narrow->plan.decisions.loss_chunks, chunk_unit(narrow->graph));
+  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * r.sequence, r.sequence,
+                                  narrow->plan.decisions.loss_chunks, chunk_unit(narrow->graph));
   EXPECT_EQ(logits_of(*narrow), static_cast<std::ptrdiff_t>(2 * chunks.size()));
   EXPECT_LT(narrow->plan.bytes.peak, wide->plan.bytes.peak);
   EXPECT_EQ(wide->plan.recompute_picoseconds, 0u);
-  uint64_t again = 0;   // the plan's figure must agree with its programs
+  uint64_t again = 0;  // the plan's figure must agree with its programs
   const Pricing pricing(narrow->graph, profile_of(narrow->plan.request), narrow->plan.request.threads);
-  for (const auto& [program, times] : {std::pair{&narrow->programs.micro_first, int64_t{1}}, {&narrow->programs.micro_next, narrow->plan.accumulation_steps - 1}})
+  for (const auto& [program, times] : {std::pair{&narrow->programs.micro_first, int64_t{1}},
+                                       {&narrow->programs.micro_next, narrow->plan.accumulation_steps - 1}})
     for (const Instruction& i : program->instructions)
       if (i.phase == Phase::recompute) again += pricing.instruction(i) * static_cast<uint64_t>(times);
   ASSERT_EQ(8 % narrow->plan.decisions.micro_batch, 0);
@@ -257,7 +282,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
 TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
   const auto model = model_of(small_llama());
   GlobalBatch batch = pair_batch(11, 3), fewer = batch;
-  for (int64_t s : {0, 2}) {   // the chosen documents of the last sample, and all of the first
+  for (int64_t s : {0, 2}) {  // the chosen documents of the last sample, and all of the first
     bool is_chosen = false;
     for (int64_t i = 0; i < sequence; ++i) {
       const auto at = static_cast<size_t>(s * sequence + i);
@@ -266,7 +291,8 @@ TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
     }
   }
   Trained a, b;
-  OpenTrainer some(model, plan_for(*model, pair_request(Preference::simpo, 3))), alone(model, plan_for(*model, pair_request(Preference::simpo, 3)));
+  OpenTrainer some(model, plan_for(*model, pair_request(Preference::simpo, 3))),
+      alone(model, plan_for(*model, pair_request(Preference::simpo, 3)));
   take_step(*some, fewer, 3, a.figures);
   for (int64_t s : {0, 2}) ignore_sample(batch, s);
   take_step(*alone, batch, 3, b.figures);
@@ -294,15 +320,28 @@ TEST(Preferences, WhatTheyDoNotKnowIsRefused) {
   Request r = pair_request(Preference::dpo, 2), plain = request_for(2, sequence);
   EXPECT_EQ(refusal(r), "");
   EXPECT_NE(refusal(r, with([](auto& o) { o.z_loss = 1e-4; })).find("z_loss"), std::string::npos);
-  EXPECT_NE(refusal(r, with([](auto& o) { o.preference.margin = 1; })).find("margin is for the preference simpo, not for dpo"), std::string::npos);
+  EXPECT_NE(refusal(r, with([](auto& o) { o.preference.margin = 1; }))
+                .find("margin is for the preference simpo, not for dpo"),
+            std::string::npos);
   EXPECT_NE(refusal(r, with([](auto& o) { o.label_smoothing = 0.5; })).find("[0, 0.5)"), std::string::npos);
-  EXPECT_NE(refusal(r, with([](auto& o) { o.preference.beta = -1; })).find("beta must be above 0"), std::string::npos);
+  EXPECT_NE(refusal(r, with([](auto& o) { o.preference.beta = -1; })).find("beta must be above 0"),
+            std::string::npos);
   for (const double outside : {-1e-9, 1e6 + 1, std::nan("")}) {
-    EXPECT_NE(refusal(r, with([&](auto& o) { o.preference.answer_share = outside; })).find("[0, 1e6]"), std::string::npos) << outside;
-    EXPECT_NE(refusal(pair_request(Preference::simpo, 2), with([&](auto& o) { o.preference.margin = outside; })).find("[0, 1e6]"), std::string::npos) << outside;
+    EXPECT_NE(refusal(r, with([&](auto& o) { o.preference.answer_share = outside; })).find("[0, 1e6]"),
+              std::string::npos)
+        << outside;
+    EXPECT_NE(
+        refusal(pair_request(Preference::simpo, 2), with([&](auto& o) { o.preference.margin = outside; }))
+            .find("[0, 1e6]"),
+        std::string::npos)
+        << outside;
   }
-  EXPECT_NE(refusal(pair_request(Preference::orpo, 2), with([](auto& o) { o.label_smoothing = 0.1; })).find("not for orpo"), std::string::npos);
-  EXPECT_NE(refusal(plain, with([](auto& o) { o.preference.beta = 1; })).find("the plan was made without one"), std::string::npos);
+  EXPECT_NE(refusal(pair_request(Preference::orpo, 2), with([](auto& o) { o.label_smoothing = 0.1; }))
+                .find("not for orpo"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(plain, with([](auto& o) { o.preference.beta = 1; })).find("the plan was made without one"),
+      std::string::npos);
   r.inputs.weights = true;
   EXPECT_NE(refusal(r).find("leave out the input of weights"), std::string::npos);
   r.inputs = {false, false, Preference::dpo};
@@ -343,7 +382,8 @@ TEST(PairDatasets, HoldWholePairs) {
   ASSERT_TRUE(dataset) << dataset.error().message;
   uint64_t tokens = 0;
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
-    const uint64_t windows = part == Dataset::Part::training ? dataset->training_windows() : dataset->evaluation_windows();
+    const uint64_t windows =
+        part == Dataset::Part::training ? dataset->training_windows() : dataset->evaluation_windows();
     ASSERT_GT(windows, 1u);
     for (uint64_t w = 0; w < windows; ++w) {
       std::vector<int32_t> t(sequence), targets(sequence), positions(sequence);
@@ -355,9 +395,7 @@ TEST(PairDatasets, HoldWholePairs) {
       uint64_t with_targets = 0;
       for (size_t i = 0; i < t.size(); ++i) {
         with_targets += targets[i] >= 0 && positions[i] == 1;
-        if (positions[i] == 0 || i >= own.count) {
-          EXPECT_LT(targets[i], 0);
-        }
+        if (positions[i] == 0 || i >= own.count) { EXPECT_LT(targets[i], 0); }
       }
       EXPECT_EQ(with_targets % 2, 0u);
       EXPECT_GE(with_targets, 2u);
@@ -372,7 +410,8 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
     return dataset ? std::string() : dataset.error().message;
   };
   EXPECT_NE(refusal(PairFiles(7).options()).find("expected pairs, found 7 documents"), std::string::npos);
-  EXPECT_NE(refusal(PairFiles(20, 60).options()).find("expected at most 41, which fit a sample"), std::string::npos);
+  EXPECT_NE(refusal(PairFiles(20, 60).options()).find("expected at most 41, which fit a sample"),
+            std::string::npos);
   const PairFiles files(20);
   DatasetOptions o = files.options();
   o.marks_path.clear();
@@ -392,7 +431,8 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   EXPECT_EQ(refusal(o), "");
   std::string bytes = file_bytes(o.reference_path);
   EXPECT_EQ(bytes.size(), files.tokens * sizeof(float) + 32);
-  for (const auto& [value, said] : {std::pair{0.5f, "is 0.5"}, {-HUGE_VALF, "expected a finite number"}, {-0.125f, "are damaged"}}) {
+  for (const auto& [value, said] :
+       {std::pair{0.5f, "is 0.5"}, {-HUGE_VALF, "expected a finite number"}, {-0.125f, "are damaged"}}) {
     std::string changed = bytes;
     std::memcpy(changed.data() + 40, &value, sizeof value);
     put_file(o.reference_path, changed);
@@ -427,7 +467,8 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
   for (uint64_t w = 0; w < 3; ++w) {
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
     std::vector<float> reference(sequence);
-    ASSERT_TRUE(dataset->read(Dataset::Part::training, dataset->window(Dataset::Part::training, w).first, sequence,
+    ASSERT_TRUE(dataset->read(Dataset::Part::training, dataset->window(Dataset::Part::training, w).first,
+                              sequence,
                               {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
     batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
@@ -436,9 +477,7 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
   }
   const std::vector<float> losses = losses_of(*trainer, batch);
   for (size_t i = 0; i < losses.size(); ++i)
-    if (batch.targets[i] >= 0) {
-      ASSERT_EQ(batch.reference[i], -losses[i]) << i;
-    }
+    if (batch.targets[i] >= 0) { ASSERT_EQ(batch.reference[i], -losses[i]) << i; }
   // A model against itself: the loss is log 2, and no pair is in order. Training then puts pairs in order.
   const auto before = trainer->evaluate(*dataset, 100);
   ASSERT_TRUE(before);
@@ -487,10 +526,12 @@ TEST(References, OfManyPiecesAreChecked) {
   const Dataset::Extent own = dataset->window(Dataset::Part::training, last);
   std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
   std::vector<float> reference(sequence);
-  ASSERT_TRUE(dataset->read(Dataset::Part::training, own.first, sequence, {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
+  ASSERT_TRUE(dataset->read(Dataset::Part::training, own.first, sequence,
+                            {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
   EXPECT_EQ(reference[0], -static_cast<float>(own.first + 1)) << "of the first target, the second token";
   const std::string good = file_bytes(o.reference_path);
-  for (const auto& [value, said] : {std::pair{0.5f, "log-probability 5000 is 0.5"}, {-0.125f, "are damaged"}}) {
+  for (const auto& [value, said] :
+       {std::pair{0.5f, "log-probability 5000 is 0.5"}, {-0.125f, "are damaged"}}) {
     std::string changed = good;
     std::memcpy(changed.data() + 5000 * sizeof value, &value, sizeof value);
     put_file(o.reference_path, changed);
@@ -510,13 +551,19 @@ TEST(References, OtherTrainersAndDatasetsAreRefused) {
   ASSERT_TRUE(pairs && documents);
   Request r = request_for(4, sequence);
   r.inputs = {true};
-  const auto plain = trainer_for(model, plan_for(*model, r)), of_pairs = trainer_for(model, plan_for(*model, pair_request(Preference::simpo, 4)));
+  const auto plain = trainer_for(model, plan_for(*model, r)),
+             of_pairs = trainer_for(model, plan_for(*model, pair_request(Preference::simpo, 4)));
   const auto message = [](const Status& s) { return s ? std::string() : s.error().message; };
-  EXPECT_NE(message(plain->run(*pairs, 1, 1, {}, {})).find("the dataset has pairs, but the plan has no preference"), std::string::npos);
-  EXPECT_NE(message(of_pairs->run(*documents, 1, 1, {}, {})).find("the plan is for a preference (simpo), and the dataset has no pairs"), std::string::npos);
-  EXPECT_NE(message(plain->write_reference(*pairs, files.folder / "r")).find("no preference"), std::string::npos);
+  EXPECT_NE(
+      message(plain->run(*pairs, 1, 1, {}, {})).find("the dataset has pairs, but the plan has no preference"),
+      std::string::npos);
+  EXPECT_NE(message(of_pairs->run(*documents, 1, 1, {}, {}))
+                .find("the plan is for a preference (simpo), and the dataset has no pairs"),
+            std::string::npos);
+  EXPECT_NE(message(plain->write_reference(*pairs, files.folder / "r")).find("no preference"),
+            std::string::npos);
   EXPECT_FALSE(std::ifstream(files.folder / "r").good());
-  EXPECT_EQ(message(of_pairs->run(*pairs, 1, 1, {}, {})), "");   // this needs no reference
+  EXPECT_EQ(message(of_pairs->run(*pairs, 1, 1, {}, {})), "");  // this needs no reference
 }
 
 }  // namespace

@@ -33,20 +33,22 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
   batch.targets = read_tensor<int32_t>(*expected, "labels");
   batch.sequence = static_cast<int64_t>(batch.tokens.size()) / samples;
   for (const int32_t length : lengths)
-    for (int64_t i = 0; i < batch.sequence; ++i) batch.positions.push_back(i < length ? static_cast<int32_t>(i) : 0);
+    for (int64_t i = 0; i < batch.sequence; ++i)
+      batch.positions.push_back(i < length ? static_cast<int32_t>(i) : 0);
   if (expected->find("token_types")) batch.token_types = read_tensor<int32_t>(*expected, "token_types");
   std::vector<Text> texts;
-  std::vector<float> of_texts;   // without padding
+  std::vector<float> of_texts;  // without padding
   for (int64_t s = 0; s < samples; ++s) {
     const auto length = static_cast<uint64_t>(lengths[static_cast<size_t>(s)]);
-    texts.push_back({batch.tokens.data() + s * batch.sequence, length, batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
+    texts.push_back({batch.tokens.data() + s * batch.sequence, length,
+                     batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
     const auto begin = wanted.begin() + s * batch.sequence * static_cast<int64_t>(labels);
     of_texts.insert(of_texts.end(), begin, begin + static_cast<int64_t>(length * labels));
   }
   for (const int64_t micro_batch : {1, 3, 4}) {
     Request request = request_for(samples, batch.sequence, 2);
     request.micro_batch = micro_batch;
-    request.inputs.positions = micro_batch != 3;   // without positions a decoder takes one text at a time
+    request.inputs.positions = micro_batch != 3;  // without positions a decoder takes one text at a time
     GoldenTrainer trainer(model, plan_for(*model, request));
     std::vector<float> all(of_texts.size());
     const Status classified = trainer->classify(texts, all.data());
@@ -58,8 +60,12 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTokenLabels,
-                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens", "encoder_distilbert_tokens", "encoder_electra_tokens", "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2", "tokens_llama",
-                                         "adapter_encoder_bert_tokens", "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens", "adapter_tokens_llama"),
+                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens",
+                                         "encoder_distilbert_tokens", "encoder_electra_tokens",
+                                         "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2",
+                                         "tokens_llama", "adapter_encoder_bert_tokens",
+                                         "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens",
+                                         "adapter_tokens_llama"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Texts of up to 9 tokens end to end. A token's label depends on the token before it; for an encoder on the
@@ -72,7 +78,8 @@ GlobalBatch tagged_batch(uint64_t seed, int64_t samples, bool looks_ahead) {
     batch.positions.push_back(static_cast<int32_t>(position));
     const bool is_labelled = looks_ahead ? has_next : position > 0;
     const int32_t from = is_labelled ? batch.tokens[static_cast<size_t>(looks_ahead ? i + 1 : i - 1)] : 0;
-    batch.targets[static_cast<size_t>(i)] = is_labelled && i % 5 != 0 ? from % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+    batch.targets[static_cast<size_t>(i)] =
+        is_labelled && i % 5 != 0 ? from % static_cast<int32_t>(small_labels) : kernels::ignored_target;
   }
   return batch;
 }
@@ -87,17 +94,41 @@ TEST_P(TokenLabelBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
   expect_same_however_cut(model, r, batch_of);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TokenLabelBits,
-                         testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"albert", token_classifier_of(small_albert("0.1")), Precision::fp32, 32},
-                                         NumericsCase{"modernbert", token_classifier_of(small_modernbert("0.1")), Precision::fp32, 32},
-                                         NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
-                                         NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8}, NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32},
-                                         NumericsCase{"bert_adapters", {token_classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
-                                         NumericsCase{"modernbert_int8", {token_classifier_of(small_modernbert("0.1")), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact,
-                                                      Gradients::fp32, false, Quantize::int8, Quantize::int8},
-                                         NumericsCase{"llama_nf4", {token_classifier_of(small_llama()), adapters_of_some()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32,
-                                                      false, Quantize::nf4}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, TokenLabelBits,
+    testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32},
+                    NumericsCase{"albert", token_classifier_of(small_albert("0.1")), Precision::fp32, 32},
+                    NumericsCase{"modernbert", token_classifier_of(small_modernbert("0.1")), Precision::fp32,
+                                 32},
+                    NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
+                    NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8},
+                    NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32},
+                    NumericsCase{"bert_adapters",
+                                 {token_classifier_of(small_bert("0.1")), adapters_of_all(0.1)},
+                                 Precision::bf16,
+                                 8},
+                    NumericsCase{"modernbert_int8",
+                                 {token_classifier_of(small_modernbert("0.1")), adapters_of_all()},
+                                 Precision::fp32,
+                                 32,
+                                 Optimizer::adamw,
+                                 {},
+                                 Master::exact,
+                                 Gradients::fp32,
+                                 false,
+                                 Quantize::int8,
+                                 Quantize::int8},
+                    NumericsCase{"llama_nf4",
+                                 {token_classifier_of(small_llama()), adapters_of_some()},
+                                 Precision::fp32,
+                                 32,
+                                 Optimizer::adamw,
+                                 {},
+                                 Master::exact,
+                                 Gradients::fp32,
+                                 false,
+                                 Quantize::nf4}),
+    case_name);
 
 TEST(TokenLabels, AreLearned) {
   for (const std::string& config : {token_classifier_of(small_bert()), token_classifier_of(small_llama())}) {
@@ -106,7 +137,8 @@ TEST(TokenLabels, AreLearned) {
     Request r = request_for(8, sequence, 2);
     r.inputs.positions = true;
     auto trainer = trainer_for(model, plan_for(*model, r));
-    for (uint64_t step = 0; step < 200; ++step) ASSERT_TRUE(trainer->step(tagged_batch(step, 8, looks_ahead).source(), 8, 5e-3));
+    for (uint64_t step = 0; step < 200; ++step)
+      ASSERT_TRUE(trainer->step(tagged_batch(step, 8, looks_ahead).source(), 8, 5e-3));
     const GlobalBatch unseen = tagged_batch(1000, 8, looks_ahead);
     std::vector<Text> texts;
     for (size_t i = 0, n; i < unseen.tokens.size(); i += n) {
@@ -121,13 +153,14 @@ TEST(TokenLabels, AreLearned) {
       hits += unseen.targets[i] == std::max_element(row, row + small_labels) - row;
     }
     EXPECT_GE(static_cast<double>(hits), 0.9 * static_cast<double>(unseen.target_count()));
-    size_t done = 0;   // single texts have the same answers
+    size_t done = 0;  // single texts have the same answers
     for (const Text& text : texts) {
       ASSERT_TRUE(trainer->classify({&text, 1}, one.data() + done * small_labels));
       done += text.count;
     }
     EXPECT_TRUE(one == logits);
-    EXPECT_EQ(trainer->logits(texts[0].tokens, 3).error().message, "logits: the model gives each token a label; classify has the logits of all of them");
+    EXPECT_EQ(trainer->logits(texts[0].tokens, 3).error().message,
+              "logits: the model gives each token a label; classify has the logits of all of them");
     EXPECT_FALSE(trainer->graph().generates);
   }
 }
@@ -144,7 +177,8 @@ struct Tagged {
       tokens.emplace_back(), labels.emplace_back();
       for (size_t i = 0, length = 1 + random() % 30; i < length; ++i) {
         tokens.back().push_back(static_cast<int32_t>(random() % small_vocabulary));
-        labels.back().push_back(random() % 3 == 0 ? no_label : static_cast<uint32_t>(random() % small_labels));
+        labels.back().push_back(random() % 3 == 0 ? no_label
+                                                  : static_cast<uint32_t>(random() % small_labels));
         all += {static_cast<char>(tokens.back().back()), '\0'};
         marks += static_cast<char>(i == 0 ? mark_begin : 0);
         ids.append(reinterpret_cast<const char*>(&labels.back().back()), sizeof(uint32_t));
@@ -173,7 +207,8 @@ TEST(TokenLabels, EvaluationIsWhatLogitsSayOfEveryToken) {
   Request r = request_for(3, sequence, 2);
   r.micro_batch = 2;
   auto trainer = trainer_for(model, plan_for(*model, r));
-  for (uint64_t step = 0; step < 20; ++step) ASSERT_TRUE(trainer->step(tagged_batch(step, 3, true).source(), 3, 1e-2));
+  for (uint64_t step = 0; step < 20; ++step)
+    ASSERT_TRUE(trainer->step(tagged_batch(step, 3, true).source(), 3, 1e-2));
   DatasetOptions options = texts.options();
   options.evaluation_fraction = 1;
   auto dataset = Dataset::open(options);
@@ -212,9 +247,11 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
   DatasetOptions options = texts.options();
   const auto path = options.labels_path;
   std::string ids;
-  for (const auto& list : texts.labels) ids.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(uint32_t));
+  for (const auto& list : texts.labels)
+    ids.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(uint32_t));
   put_file(path, ids.substr(4));
-  EXPECT_EQ(refusal(options), path + ": expected " + std::to_string(ids.size()) + " bytes, a label for each token, found " + std::to_string(ids.size() - 4));
+  EXPECT_EQ(refusal(options), path + ": expected " + std::to_string(ids.size()) +
+                                  " bytes, a label for each token, found " + std::to_string(ids.size() - 4));
   std::string wrong = ids;
   wrong.replace(12, 4, std::string("\7\0\0\0", 4));
   put_file(path, wrong);
@@ -228,17 +265,19 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
   Request r = request_for(2, sequence);
   r.inputs.positions = true;
   const auto of_texts = model_of(classifier_of(small_llama()));
-  EXPECT_EQ(trainer_for(of_texts, plan_for(*of_texts, r))->evaluate(*dataset, 1).error().message, "trainer: the model's task is label, the dataset was opened for token-label");
+  EXPECT_EQ(trainer_for(of_texts, plan_for(*of_texts, r))->evaluate(*dataset, 1).error().message,
+            "trainer: the model's task is label, the dataset was opened for token-label");
   const auto model = model_of(token_classifier_of(small_llama()));
   auto trainer = trainer_for(model, plan_for(*model, r));
   ASSERT_TRUE(trainer->evaluate(*dataset, 1));
-  put_file(path, std::string(ids.size(), '\7'));   // while the dataset is open
+  put_file(path, std::string(ids.size(), '\7'));  // while the dataset is open
   EXPECT_EQ(trainer->evaluate(*dataset, 1).error().message, path + ": it has changed since it was opened");
 }
 
 TEST(TokenLabels, AnotherModelGetsANewHead) {
   TemporaryDirectory folder;
-  for (const std::string& config : {small_bert(), small_distilbert(), small_albert(), small_modernbert(), small_gpt2(), small_llama(), small_bloom()}) {
+  for (const std::string& config : {small_bert(), small_distilbert(), small_albert(), small_modernbert(),
+                                    small_gpt2(), small_llama(), small_bloom()}) {
     const std::string base = folder / "base", out = folder / "out";
     std::filesystem::remove_all(out);
     const auto language = model_of(classifier_of(config));
@@ -246,10 +285,14 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     ModelSource source;
     source.source = base;
     source.task = Task::token_label;
-    EXPECT_NE(Model::open(source).error().message.find("the model's task is label, which is not token-label, that was given"), std::string::npos);
+    EXPECT_NE(Model::open(source).error().message.find(
+                  "the model's task is label, which is not token-label, that was given"),
+              std::string::npos);
     // A config that does not give the task of its labels.
     std::ofstream(base + "/config.json") << config;
-    EXPECT_NE(Model::open(source).error().message.find("the task token-label needs labels (label_count), and the model has none"), std::string::npos);
+    EXPECT_NE(Model::open(source).error().message.find(
+                  "the task token-label needs labels (label_count), and the model has none"),
+              std::string::npos);
     source.labels = {"O", "B-PER", "I-PER"};
     source.label_count = 3;
     const std::string matrix = architecture_of(language->config()).token_head.module + std::string(".weight");
@@ -273,7 +316,9 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     EXPECT_EQ(opened->config().labels, model->config().labels);
     EXPECT_EQ(describe(opened->graph()), describe(model->graph()));
     again.task = Task::label;
-    EXPECT_NE(Model::open(again).error().message.find("the model's task is token-label, which is not label, that was given"), std::string::npos);
+    EXPECT_NE(Model::open(again).error().message.find(
+                  "the model's task is token-label, which is not label, that was given"),
+              std::string::npos);
   }
 }
 
@@ -282,7 +327,9 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
     auto parsed = parse_model(token_classifier_of(config), "config");
     return parsed ? std::to_string(parsed->head_dropout) : parsed.error().message;
   };
-  const auto with = [](std::string config, const std::string& member) { return config.replace(0, 1, "{" + member + ", "); };
+  const auto with = [](std::string config, const std::string& member) {
+    return config.replace(0, 1, "{" + member + ", ");
+  };
   EXPECT_EQ(rate(small_bert("0.25")), "0.250000");
   EXPECT_EQ(rate(with(small_bert("0.25"), "\"classifier_dropout\": 0.5")), "0.500000");
   std::string distilbert = small_distilbert("0.25");
@@ -294,13 +341,16 @@ TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
   EXPECT_EQ(rate(with(small_llama(), "\"hidden_dropout\": 0.5, \"classifier_dropout\": 0")), "0.000000");
   EXPECT_EQ(rate(small_bloom()), "0.000000");
   EXPECT_EQ(rate(small_bloom("0.25")), "0.250000");
-  EXPECT_EQ(rate(with(small_llama(), "\"classifier_dropout\": 1")), "config: a dropout rate is outside of [0, 1)");
-  EXPECT_EQ(rate(with(small_llama(), "\"token_classification_bias\": false")), "config: token_classification_bias false is not supported");
+  EXPECT_EQ(rate(with(small_llama(), "\"classifier_dropout\": 1")),
+            "config: a dropout rate is outside of [0, 1)");
+  EXPECT_EQ(rate(with(small_llama(), "\"token_classification_bias\": false")),
+            "config: token_classification_bias false is not supported");
   ModelSource source;
   source.config_json = small_gemma3();
   source.task = Task::token_label;
   source.label_count = 3;
-  EXPECT_EQ(Model::open(source).error().message, "config: Gemma3TextForTokenClassification is not supported: transformers has no such class");
+  EXPECT_EQ(Model::open(source).error().message,
+            "config: Gemma3TextForTokenClassification is not supported: transformers has no such class");
   source.config_json = small_llama();
   source.dropout = 0.25f;
   const auto model = open_model(source);
@@ -313,14 +363,18 @@ std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
   const GlobalBatch batch = random_batch(77, 1, sequence);
   const Text text{batch.tokens.data(), static_cast<uint64_t>(sequence), nullptr};
   std::vector<float> logits(static_cast<size_t>(sequence) * model->config().labels.size());
-  EXPECT_TRUE(trainer_for(model, plan_for(*model, request_for(1, sequence)))->classify({&text, 1}, logits.data()));
+  EXPECT_TRUE(
+      trainer_for(model, plan_for(*model, request_for(1, sequence)))->classify({&text, 1}, logits.data()));
   return logits;
 }
 
 // The head is new, and is stored with the adapters and its labels' names. It contains ModernBERT's masked-LM
 // head, which is frozen.
 TEST(TokenLabels, AdaptersBringTheHead) {
-  for (const auto& [base_config, head] : {std::pair{masked_of(small_modernbert()), std::string("classifier")}, {masked_of(small_albert()), "classifier"}, {small_gpt2(), "classifier"}, {small_llama(), "score"}}) {
+  for (const auto& [base_config, head] : {std::pair{masked_of(small_modernbert()), std::string("classifier")},
+                                          {masked_of(small_albert()), "classifier"},
+                                          {small_gpt2(), "classifier"},
+                                          {small_llama(), "score"}}) {
     TemporaryDirectory folder;
     const std::string base = folder / "base", out = folder / "out";
     const auto plain = model_of(base_config);
@@ -372,10 +426,13 @@ TEST(TokenLabels, AdaptersBringTheHead) {
     again.source = out;
     EXPECT_EQ(open_model(again)->config().task, Task::token_label);
     again.task = Task::label, again.label_count = 3;
-    EXPECT_EQ(Model::open(again).error().message, out + ": has a head for the task token-label, which is not label, that was given");
+    EXPECT_EQ(Model::open(again).error().message,
+              out + ": has a head for the task token-label, which is not label, that was given");
     put_file(adapter_labels(out), R"({"task": "labels", "labels": ["a", "b", "c"]})");
     again.task.reset(), again.label_count = 0;
-    EXPECT_EQ(Model::open(again).error().message, adapter_labels(out) + ": expected a task for task_type \"TOKEN_CLS\" of adapter_config.json, found \"labels\"");
+    EXPECT_EQ(Model::open(again).error().message,
+              adapter_labels(out) +
+                  ": expected a task for task_type \"TOKEN_CLS\" of adapter_config.json, found \"labels\"");
   }
 }
 

@@ -27,7 +27,9 @@ GlobalBatch uneven_batch(uint64_t seed) {
 GlobalBatch sample_of(const GlobalBatch& batch, int64_t sample) {
   GlobalBatch one;
   one.sequence = sequence;
-  const auto part = [&](const std::vector<int32_t>& rows) { return std::vector<int32_t>(rows.begin() + sample * sequence, rows.begin() + (sample + 1) * sequence); };
+  const auto part = [&](const std::vector<int32_t>& rows) {
+    return std::vector<int32_t>(rows.begin() + sample * sequence, rows.begin() + (sample + 1) * sequence);
+  };
   one.tokens = part(batch.tokens);
   one.targets = part(batch.targets);
   return one;
@@ -35,7 +37,7 @@ GlobalBatch sample_of(const GlobalBatch& batch, int64_t sample) {
 
 struct Measured {
   double loss = 0;
-  GradientSums mean;   // gradients, divided by the number of targets
+  GradientSums mean;  // gradients, divided by the number of targets
 };
 
 Measured measure(const std::shared_ptr<const Model>& model, const GlobalBatch& batch, int64_t micro_batch) {
@@ -85,10 +87,14 @@ TEST(Accumulation, SixteenAtOnceAndOneByOneAndAMeanOfMeans) {
   }
   const double norm = norm_of(at_once.mean), split = norm_of(difference(one_by_one.mean, at_once.mean));
   const double wrong = norm_of(difference(means.mean, at_once.mean));
-  std::printf("16 samples of 1 to 31 targets   loss      gradient norm   distance of the gradient from that of 16 at once\n");
+  std::printf(
+      "16 samples of 1 to 31 targets   loss      gradient norm   distance of the gradient from that of 16 at "
+      "once\n");
   std::printf("  at once                       %.6f  %.6f\n", at_once.loss, norm);
-  std::printf("  1 x 16, accumulated           %.6f  %.6f        %g\n", one_by_one.loss, norm_of(one_by_one.mean), split / norm);
-  std::printf("  1 x 16, the mean of means     %.6f  %.6f        %.3f\n", means.loss, norm_of(means.mean), wrong / norm);
+  std::printf("  1 x 16, accumulated           %.6f  %.6f        %g\n", one_by_one.loss,
+              norm_of(one_by_one.mean), split / norm);
+  std::printf("  1 x 16, the mean of means     %.6f  %.6f        %.3f\n", means.loss, norm_of(means.mean),
+              wrong / norm);
   EXPECT_EQ(one_by_one.loss, at_once.loss);
   EXPECT_EQ(split, 0);
   EXPECT_GT(std::abs(means.loss - at_once.loss), 1e-3);
@@ -103,20 +109,26 @@ TEST(Accumulation, FrozenEmbeddingsAndTheFirstTwoBlocks) {
   const auto frozen = plan_for(*model, r);
   OpenTrainer trainer(model, frozen);
   const State before = trainer.state();
-  for (uint64_t step = 0; step < 5; ++step) ASSERT_TRUE(trainer->step(uneven_batch(step).source(), batch_size, 1e-2));
+  for (uint64_t step = 0; step < 5; ++step)
+    ASSERT_TRUE(trainer->step(uneven_batch(step).source(), batch_size, 1e-2));
   const State after = trainer.state();
   size_t kept = 0, changed = 0;
   for (const auto& [name, bytes] : before) {
-    const bool is_lower = name.find("wte") != std::string::npos || name.find("wpe") != std::string::npos || name.find(".h.0.") != std::string::npos ||
-                          name.find(".h.1.") != std::string::npos;
+    const bool is_lower = name.find("wte") != std::string::npos || name.find("wpe") != std::string::npos ||
+                          name.find(".h.0.") != std::string::npos || name.find(".h.1.") != std::string::npos;
     EXPECT_EQ(after.at(name) == bytes, is_lower) << name;
     ++(is_lower ? kept : changed);
   }
-  const auto resident = [](const Planned& p) { return static_cast<double>(p.programs.arena.gradients_end) / 1024; };
-  std::printf("embeddings and blocks 0-1 frozen: %zu tensors keep their bytes, %zu change in 5 steps; %.0f KiB of parameters, gradients "
-              "and states instead of %.0f; %.2f ms a step by the plan instead of %.2f\n",
-              kept, changed, resident(*frozen), resident(*whole), static_cast<double>(frozen->plan.step_picoseconds) * 1e-9,
-              static_cast<double>(whole->plan.step_picoseconds) * 1e-9);
+  const auto resident = [](const Planned& p) {
+    return static_cast<double>(p.programs.arena.gradients_end) / 1024;
+  };
+  std::printf(
+      "embeddings and blocks 0-1 frozen: %zu tensors keep their bytes, %zu change in 5 steps; %.0f KiB of "
+      "parameters, gradients "
+      "and states instead of %.0f; %.2f ms a step by the plan instead of %.2f\n",
+      kept, changed, resident(*frozen), resident(*whole),
+      static_cast<double>(frozen->plan.step_picoseconds) * 1e-9,
+      static_cast<double>(whole->plan.step_picoseconds) * 1e-9);
   EXPECT_LT(resident(*frozen), resident(*whole) / 2);
   EXPECT_LT(frozen->plan.step_picoseconds, whole->plan.step_picoseconds);
 }
@@ -143,10 +155,13 @@ TEST(Accumulation, ClippingComesAfterUnscaling) {
     double squares = 0;
     for (const auto& [name, bytes] : trainer.state()) {
       if (!name.ends_with(".master")) continue;
-      const auto *from = reinterpret_cast<const float*>(before.at(name).data()), *to = reinterpret_cast<const float*>(bytes.data());
-      for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) squares += std::pow(static_cast<double>(to[i]) - static_cast<double>(from[i]), 2);
+      const auto *from = reinterpret_cast<const float*>(before.at(name).data()),
+                 *to = reinterpret_cast<const float*>(bytes.data());
+      for (size_t i = 0; i < bytes.size() / sizeof(float); ++i)
+        squares += std::pow(static_cast<double>(to[i]) - static_cast<double>(from[i]), 2);
     }
-    std::printf("fp16, loss scale %7.0f, clip 0.1: gradient norm %.5f, the weights move by %.5f\n", scale, result->grad_norm, std::sqrt(squares));
+    std::printf("fp16, loss scale %7.0f, clip 0.1: gradient norm %.5f, the weights move by %.5f\n", scale,
+                result->grad_norm, std::sqrt(squares));
     EXPECT_GT(result->grad_norm, 0.5);
     EXPECT_NEAR(std::sqrt(squares), 0.1, 1e-4);
   }
@@ -165,13 +180,14 @@ TEST(Accumulation, OneUpdateAfterTheLastMicroStep) {
   auto result = trainer->step(
       [&](uint64_t sample, const SampleRows& rows) {
         ++samples;
-        changed += trainer.state() != before;   // changes by earlier micro-steps
+        changed += trainer.state() != before;  // changes by earlier micro-steps
         return plain(sample, rows);
       },
       batch_size, 1e-2);
   ASSERT_TRUE(result);
-  std::printf("16 micro-steps: %d samples read, %d times other weights than before the step, step %llu after it\n", samples, changed,
-              static_cast<unsigned long long>(result->step));
+  std::printf(
+      "16 micro-steps: %d samples read, %d times other weights than before the step, step %llu after it\n",
+      samples, changed, static_cast<unsigned long long>(result->step));
   EXPECT_EQ(samples, 16);
   EXPECT_EQ(changed, 0);
   EXPECT_EQ(result->step, 1u);

@@ -41,7 +41,8 @@ std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
 
 double most_apart(const std::vector<float>& a, const std::vector<float>& b) {
   double most = 0;
-  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  for (size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return most;
 }
 
@@ -49,10 +50,12 @@ double most_apart(const std::vector<float>& a, const std::vector<float>& b) {
 class AdapterFolder : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const std::string config = std::string(GetParam()) == "gpt2" ? small_gpt2() : std::string(GetParam()) == "bloom" ? small_bloom() : small_qwen3();
+    const std::string config = std::string(GetParam()) == "gpt2"    ? small_gpt2()
+                               : std::string(GetParam()) == "bloom" ? small_bloom()
+                                                                    : small_qwen3();
     const auto model = model_of(config);
     OpenTrainer trainer(model, plan_of(*model));
-    std::vector<double> figures;   // after some steps the norms differ
+    std::vector<double> figures;  // after some steps the norms differ
     ASSERT_TRUE(take_step(*trainer, random_batch(1, batch_size, sequence), batch_size, figures));
     ASSERT_TRUE(trainer->export_model(base_));
     ModelSource source;
@@ -60,7 +63,9 @@ class AdapterFolder : public testing::TestWithParam<const char*> {
     source.adapters = adapters_of_all();
     const auto adapted = open_model(source);
     OpenTrainer of_adapters(adapted, plan_of(*adapted));
-    for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(take_step(*of_adapters, random_batch(10 + step, batch_size, sequence), batch_size, figures));
+    for (uint64_t step = 0; step < 3; ++step)
+      ASSERT_TRUE(
+          take_step(*of_adapters, random_batch(10 + step, batch_size, sequence), batch_size, figures));
     ASSERT_TRUE(of_adapters->export_model(adapters_));
     state_ = of_adapters.state();
   }
@@ -81,8 +86,12 @@ TEST_P(AdapterFolder, IsReadAsItWasTrained) {
     EXPECT_EQ(model->config().adapters.scale(), 2);
     OpenTrainer trainer(model, plan_of(*model));
     State state = trainer.state(), expected = state_;
-    std::erase_if(state, [](const auto& t) { return t.first.find(".first") != std::string::npos || t.first.find(".second") != std::string::npos; });
-    std::erase_if(expected, [](const auto& t) { return t.first.find(".first") != std::string::npos || t.first.find(".second") != std::string::npos; });
+    std::erase_if(state, [](const auto& t) {
+      return t.first.find(".first") != std::string::npos || t.first.find(".second") != std::string::npos;
+    });
+    std::erase_if(expected, [](const auto& t) {
+      return t.first.find(".first") != std::string::npos || t.first.find(".second") != std::string::npos;
+    });
     EXPECT_EQ(differences(state, expected), "");
   }
 }
@@ -106,8 +115,9 @@ TEST_P(AdapterFolder, Merges) {
   source.source = folder_ / "half";
   source.adapters = adapters_of_some();
   const auto adapted = open_model(source);
-  ASSERT_TRUE(write_merged(*adapted, folder_ / "half_merged"));   // B is 0
-  EXPECT_TRUE(file_bytes(folder_ / "half_merged" + "/model.safetensors") == file_bytes(folder_ / "half" + "/model.safetensors"));
+  ASSERT_TRUE(write_merged(*adapted, folder_ / "half_merged"));  // B is 0
+  EXPECT_TRUE(file_bytes(folder_ / "half_merged" + "/model.safetensors") ==
+              file_bytes(folder_ / "half" + "/model.safetensors"));
   for (const std::string& place : {folder_ / "half", adapters_}) {
     const auto refused = write_merged(*adapted, place);
     ASSERT_FALSE(refused) << place;
@@ -119,7 +129,8 @@ TEST_P(AdapterFolder, Merges) {
 TEST(Merge, MatricesOfManyPieces) {
   TemporaryDirectory folder;
   ModelSource source;
-  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 5000, "n_layer": 1, "n_head": 4})";
+  source.config_json =
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 5000, "n_layer": 1, "n_head": 4})";
   const auto base = open_model(source);
   source.source = folder / "base";
   OpenTrainer of_base(base, plan_of(*base));
@@ -129,7 +140,8 @@ TEST(Merge, MatricesOfManyPieces) {
   const auto adapted = open_model(source);
   OpenTrainer trainer(adapted, plan_of(*adapted));
   std::vector<double> figures;
-  for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(take_step(*trainer, random_batch(10 + step, batch_size, sequence), batch_size, figures));
+  for (uint64_t step = 0; step < 3; ++step)
+    ASSERT_TRUE(take_step(*trainer, random_batch(10 + step, batch_size, sequence), batch_size, figures));
   ASSERT_TRUE(trainer->export_model(folder / "adapters"));
   const auto model = open(folder / "adapters");
   ASSERT_TRUE(model) << model.error().message;
@@ -187,7 +199,11 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
   put_file(adapter_config(adapters_), "{");
   EXPECT_FALSE(open(adapters_));
   // Keys that change no numbers are accepted.
-  put_file(adapter_config(adapters_), to_string(parse_json(good)->set("rank_pattern", Json::object()).set("modules_to_save", nullptr).set("revision", "x"), 2));
+  put_file(adapter_config(adapters_), to_string(parse_json(good)
+                                                    ->set("rank_pattern", Json::object())
+                                                    .set("modules_to_save", nullptr)
+                                                    .set("revision", "x"),
+                                                2));
   EXPECT_TRUE(open(adapters_));
 }
 
@@ -195,7 +211,8 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
 TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
   auto json = parse_json(file_bytes(adapter_config(adapters_)));
   ASSERT_TRUE(json);
-  for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"}) json->erase(key);
+  for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"})
+    json->erase(key);
   put_file(adapter_config(adapters_), to_string(*json, 2));
   const auto config = read_adapter_config(adapters_);
   ASSERT_TRUE(config) << config.error().message;
@@ -258,7 +275,9 @@ TEST_P(AdapterFolder, TensorsAreChecked) {
     EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
   };
   // The wrapper's prefix of names may be absent.
-  rewrite([](auto& entries) { for (auto& e : entries) e.name = e.name.substr(std::string("base_model.model.").size()); });
+  rewrite([](auto& entries) {
+    for (auto& e : entries) e.name = e.name.substr(std::string("base_model.model.").size());
+  });
   EXPECT_TRUE(open(adapters_));
   const std::string good = file_bytes(path);
   rewrite([](auto& entries) { entries[0].name += ".x"; });
@@ -274,7 +293,8 @@ TEST_P(AdapterFolder, TensorsAreChecked) {
   EXPECT_NE(unknown.error().message.find("some.other.module"), std::string::npos) << unknown.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, AdapterFolder, testing::Values("gpt2", "qwen3", "bloom"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, AdapterFolder, testing::Values("gpt2", "qwen3", "bloom"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // Before training, a model with adapters computes the same as the model.
 TEST(NewAdapters, ChangeNothingBeforeTheFirstStep) {
@@ -294,7 +314,8 @@ TEST(NewAdapters, ChangeNothingBeforeTheFirstStep) {
         continue;
       }
       EXPECT_NE(values, read_all(*other, p)) << p.name;
-      const double n = static_cast<double>(values.size()), expected = 1 / std::sqrt(3 * static_cast<double>(p.shape[1]));
+      const double n = static_cast<double>(values.size()),
+                   expected = 1 / std::sqrt(3 * static_cast<double>(p.shape[1]));
       EXPECT_NEAR(std::sqrt(squares / n), expected, 4 * expected / std::sqrt(2 * n)) << p.name;
     }
   }

@@ -63,7 +63,8 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
       }
       const std::vector<OpKind> kinds = kinds_of_a_step(planned->programs);
       EXPECT_EQ(timed, kinds.size());
-      for (OpKind kind : kinds) EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u) << op_row(kind).name;
+      for (OpKind kind : kinds)
+        EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u) << op_row(kind).name;
       // The ops are the whole step, except for the clock between them. Each is a separate median on a machine
       // that may be busy.
       EXPECT_GT(sum, profile->calibration.step_nanoseconds / 4);
@@ -90,11 +91,13 @@ TEST(Calibrate, TimesWhatIsOffloaded) {
   auto trainer = trainer_for(model, planned);
   const auto profile = trainer->calibrate();
   ASSERT_TRUE(profile) << profile.error().message;
-  for (OpKind kind : {OpKind::fetch, OpKind::store}) EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u);
+  for (OpKind kind : {OpKind::fetch, OpKind::store})
+    EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u);
   // The weights in host memory are restored too.
   auto straight = trainer_for(model, planned);
   const GlobalBatch batch = random_batch(4, batch_size, sequence);
-  const auto one = trainer->step(batch.source(), batch_size, 1e-3), other = straight->step(batch.source(), batch_size, 1e-3);
+  const auto one = trainer->step(batch.source(), batch_size, 1e-3),
+             other = straight->step(batch.source(), batch_size, 1e-3);
   ASSERT_TRUE(one && other);
   EXPECT_EQ(one->loss, other->loss);
   EXPECT_EQ(one->grad_norm, other->grad_norm);
@@ -128,7 +131,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 1));
   OpenTrainer trainer(model, planned);
   const std::string before = trainer.bytes();
-  trainer->cancel();   // before the call: this cancel is not lost
+  trainer->cancel();  // before the call: this cancel is not lost
   auto profile = trainer->calibrate();
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().code, Code::cancelled);

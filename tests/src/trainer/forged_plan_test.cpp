@@ -25,31 +25,48 @@ class Forger {
   explicit Forger(uint64_t seed) : random_(seed) {}
   size_t below(size_t count) { return static_cast<size_t>(random_() % count); }
   template <class T>
-  T one_of(std::initializer_list<T> list) { return list.begin()[below(list.size())]; }
+  T one_of(std::initializer_list<T> list) {
+    return list.begin()[below(list.size())];
+  }
 
   Json change(const Json& plan) {
     switch (below(8)) {
       case 0: return with_value(plan, {"micro_batch"}, whole(7));
       case 1: return with_value(plan, {"loss_chunks"}, one_of<int64_t>({0, 1, 2, 3, 8, 40, 200, 1024, 1025}));
-      case 2: return with_value(plan, {"recompute"}, list([&] {
-        Json names = Json::array();
-        for (size_t n = below(6); n > 0; --n)
-          names.push(one_of({"attn_norm", "qkv", "qkv_rope", "attention", "attn_out", "attn_dropout", "attn_residual", "ffn_norm", "ffn_up",
-                             "gelu", "gate_up", "swiglu", "ffn_out", "ffn_dropout"}));
-        return run().set("tensors", std::move(names));
-      }));
-      case 3: return with_value(plan, {"tiles"}, list([&] { return run().set("rows", one_of<int64_t>({-64, 0, 64, 100, 128, 256, 1024})); }));
-      case 4: return with_value(plan, {"offload"}, list([&] {
-        const bool others = below(2) == 0;
-        return Json::object().set("tensors", one_of({"optimizer", "masters", "gradients", "weights", "inputs"}))
-            .set("blocks", below(4) == 0 ? Json::array() : Json(Json::Array{0, others ? 2 : whole(4)})).set("outside_blocks", others);
-      }));
-      case 5: return with_value(plan, {"request", one_of({"global_batch", "sequence", "threads", "micro_batch", "state_bits", "host_bytes"})}, whole(9));
+      case 2:
+        return with_value(plan, {"recompute"}, list([&] {
+                            Json names = Json::array();
+                            for (size_t n = below(6); n > 0; --n)
+                              names.push(one_of({"attn_norm", "qkv", "qkv_rope", "attention", "attn_out",
+                                                 "attn_dropout", "attn_residual", "ffn_norm", "ffn_up",
+                                                 "gelu", "gate_up", "swiglu", "ffn_out", "ffn_dropout"}));
+                            return run().set("tensors", std::move(names));
+                          }));
+      case 3:
+        return with_value(plan, {"tiles"}, list([&] {
+                            return run().set("rows", one_of<int64_t>({-64, 0, 64, 100, 128, 256, 1024}));
+                          }));
+      case 4:
+        return with_value(
+            plan, {"offload"}, list([&] {
+              const bool others = below(2) == 0;
+              return Json::object()
+                  .set("tensors", one_of({"optimizer", "masters", "gradients", "weights", "inputs"}))
+                  .set("blocks", below(4) == 0 ? Json::array() : Json(Json::Array{0, others ? 2 : whole(4)}))
+                  .set("outside_blocks", others);
+            }));
+      case 5:
+        return with_value(plan,
+                          {"request", one_of({"global_batch", "sequence", "threads", "micro_batch",
+                                              "state_bits", "host_bytes"})},
+                          whole(9));
       case 6: return with_value(plan, {"numerics", one_of({"fused_update", "exact"})}, below(2) == 0);
       default: {
         const char* key = one_of({"precision", "optimizer", "master", "gradients", "kernels", "attention"});
-        return with_value(plan, {"numerics", key}, one_of({"fp32", "bf16", "fp16", "none", "split", "split8", "stochastic", "adamw", "sgd", "lion",
-                                                           "muon", "adafactor", "portable", "tensor", "wgmma", "own", "cudnn"}));
+        return with_value(
+            plan, {"numerics", key},
+            one_of({"fp32", "bf16", "fp16", "none", "split", "split8", "stochastic", "adamw", "sgd", "lion",
+                    "muon", "adafactor", "portable", "tensor", "wgmma", "own", "cudnn"}));
       }
     }
   }
@@ -73,9 +90,10 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
     auto loaded = Planned::load(model, with_fingerprint(plan));
     if (loaded) return loaded;
     const std::string& said = loaded.error().message;
-    const bool arena = said.find("its arena has") != std::string::npos, host = said.find("in host memory, its programs") != std::string::npos;
+    const bool arena = said.find("its arena has") != std::string::npos,
+               host = said.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
-    const size_t end = std::min(said.find(": it was made"), said.size());   // after the number
+    const size_t end = std::min(said.find(": it was made"), said.size());  // after the number
     const std::string number = said.substr(said.find_last_of(' ', end) + 1);
     const auto bytes = static_cast<int64_t>(std::stoull(number));
     plan = with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);
@@ -84,7 +102,8 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
 }
 
 // Loss and norm of two steps, and the loss of an evaluation.
-std::vector<double> trained(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const Dataset& dataset) {
+std::vector<double> trained(const std::shared_ptr<const Model>& model,
+                            const std::shared_ptr<const Planned>& planned, const Dataset& dataset) {
   TrainerOptions options;
   options.clip_norm = planned->plan.numerics.fused_update ? 0 : 1;
   OpenTrainer trainer(model, planned, options);
@@ -121,7 +140,7 @@ TEST(ForgedPlan, IsRefusedOrTrainsTheSameBits) {
     }
   }
   Forger forger(11);
-  std::map<std::string, std::vector<double>> figures_of;   // by model, numerics and batch
+  std::map<std::string, std::vector<double>> figures_of;  // by model, numerics and batch
   int refused = 0, compared = 0;
   for (int round = 0; round < rounds; ++round) {
     const auto& [model, plan] = plans[forger.below(plans.size())];
@@ -140,7 +159,8 @@ TEST(ForgedPlan, IsRefusedOrTrainsTheSameBits) {
     const Plan& p = (*loaded)->plan;
     if (!p.fits) continue;
     const Json numerics = with_value(*parse_json((*loaded)->json)->find("numerics"), {"states_reason"}, "");
-    const std::string key = p.architecture + to_string(numerics, 0) + std::to_string(p.request.global_batch) + "x" + std::to_string(p.request.sequence);
+    const std::string key = p.architecture + to_string(numerics, 0) + std::to_string(p.request.global_batch) +
+                            "x" + std::to_string(p.request.sequence);
     const std::vector<double> figures = trained(model, *loaded, dataset);
     const auto [known, is_new] = figures_of.emplace(key, figures);
     compared += !is_new;

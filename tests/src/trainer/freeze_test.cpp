@@ -26,7 +26,8 @@ TEST(Frozen, KeepsItsBytes) {
     const auto planned = plan_for(*model, frozen_request({"embeddings", "blocks.0-1", "*ln_f*"}, precision));
     OpenTrainer trainer(model, planned);
     const State before = trainer.state();
-    for (uint64_t step = 0; step < 4; ++step) ASSERT_TRUE(trainer->step(random_batch(step, batch_size, sequence).source(), batch_size, 1e-2));
+    for (uint64_t step = 0; step < 4; ++step)
+      ASSERT_TRUE(trainer->step(random_batch(step, batch_size, sequence).source(), batch_size, 1e-2));
     const State after = trainer.state();
     for (const auto& [name, bytes] : before) {
       const bool is_frozen = name.find("h.2.") == std::string::npos;
@@ -38,16 +39,23 @@ TEST(Frozen, KeepsItsBytes) {
 // The norm and the projection after an encoder's tables, and BLOOM's norm, are embeddings too. There is no
 // backward pass below the lowest trained parameter.
 TEST(Frozen, LowerBlocksHaveNoBackwardPass) {
-  for (const std::string& config : {classifier_of(small_bert("0.1")), classifier_of(small_roberta()), classifier_of(small_distilbert()), classifier_of(small_electra()), small_bloom("0.1")}) {
+  for (const std::string& config :
+       {classifier_of(small_bert("0.1")), classifier_of(small_roberta()), classifier_of(small_distilbert()),
+        classifier_of(small_electra()), small_bloom("0.1")}) {
     const auto model = model_of(config);
     const auto planned = plan_for(*model, frozen_request({"embeddings", "blocks.0-1"}));
     for (const Segment& s : planned->graph.segments)
-      EXPECT_EQ(s.gradient_op_count == 0, s.kind == SegmentKind::embedding || (s.kind == SegmentKind::block && s.block < 2)) << planned->graph.architecture << " block " << s.block;
+      EXPECT_EQ(s.gradient_op_count == 0,
+                s.kind == SegmentKind::embedding || (s.kind == SegmentKind::block && s.block < 2))
+          << planned->graph.architecture << " block " << s.block;
     OpenTrainer trainer(model, planned);
     const State before = trainer.state();
-    for (uint64_t step = 0; step < 4; ++step) ASSERT_TRUE(trainer->step(batch_for(*model, step, batch_size, sequence).source(), batch_size, 1e-2));
+    for (uint64_t step = 0; step < 4; ++step)
+      ASSERT_TRUE(trainer->step(batch_for(*model, step, batch_size, sequence).source(), batch_size, 1e-2));
     for (const auto& [name, bytes] : trainer.state()) {
-      const bool is_frozen = name.find("embeddings") != std::string::npos || name.find("r.0.") != std::string::npos || name.find("r.1.") != std::string::npos ||
+      const bool is_frozen = name.find("embeddings") != std::string::npos ||
+                             name.find("r.0.") != std::string::npos ||
+                             name.find("r.1.") != std::string::npos ||
                              name.find("h.0.") != std::string::npos || name.find("h.1.") != std::string::npos;
       EXPECT_EQ(bytes == before.at(name), is_frozen) << name;
     }
@@ -55,10 +63,14 @@ TEST(Frozen, LowerBlocksHaveNoBackwardPass) {
 }
 
 TEST(Frozen, ChangesNoGradientOfTheOthers) {
-  for (const auto& [config, patterns] : {std::pair{small_llama(), std::vector<const char*>{"embeddings", "blocks.0", "*layers.1.*norm*"}},
-                                         {small_gpt2(), {"blocks.1-2"}}, {small_qwen2(), {"biases", "norms"}},
-                                         {classifier_of(small_electra()), {"embeddings", "blocks.0-1"}}, {classifier_of(small_bert()), {"head", "norms"}},
-                                         {small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"}}}) {
+  for (const auto& [config, patterns] :
+       {std::pair{small_llama(), std::vector<const char*>{"embeddings", "blocks.0", "*layers.1.*norm*"}},
+        {small_gpt2(), {"blocks.1-2"}},
+        {small_qwen2(), {"biases", "norms"}},
+        {classifier_of(small_electra()), {"embeddings", "blocks.0-1"}},
+        {classifier_of(small_bert()), {"head", "norms"}},
+        {small_qwen3(),
+         {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"}}}) {
     const auto model = model_of(config);
     GradientSums all, some;
     double all_norm = 0, some_norm = 0;
@@ -102,10 +114,13 @@ TEST(Frozen, TakesNoMemoryButItsOwn) {
 TEST(Group, RateAndDecayAreItsOwn) {
   const auto model = model_of(small_gpt2());
   Request r = frozen_request({});
-  r.groups = {{"blocks.0", {}, 0.5, {}, {}}, {"blocks.1", {}, 0.0, {}, {}}, {"*h.2*", {}, {}, 0.0, {}}, {"*ln_f.weight", {}, {}, 0.5, {}}};
+  r.groups = {{"blocks.0", {}, 0.5, {}, {}},
+              {"blocks.1", {}, 0.0, {}, {}},
+              {"*h.2*", {}, {}, 0.0, {}},
+              {"*ln_f.weight", {}, {}, 0.5, {}}};
   TrainerOptions options;
   options.weight_decay = 0.25;
-  options.gradient_hook = [](const GradientView& view) {   // only decay remains
+  options.gradient_hook = [](const GradientView& view) {  // only decay remains
     std::fill_n(view.data, view.count, 0.0f);
     return true;
   };

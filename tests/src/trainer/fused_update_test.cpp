@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 9, sequence = 33;   // so that loss chunks cut samples
+constexpr int64_t batch_size = 9, sequence = 33;  // so that loss chunks cut samples
 
 TrainerOptions without_clipping() {
   TrainerOptions options;
@@ -38,7 +38,8 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
       ADD_FAILURE() << "step " << step << " did not happen";
       return outcome;
     }
-    outcome.figures.insert(outcome.figures.end(), {result->loss, result->grad_norm, static_cast<double>(result->targets)});
+    outcome.figures.insert(outcome.figures.end(),
+                           {result->loss, result->grad_norm, static_cast<double>(result->targets)});
   }
   outcome.state = trainer.state();
   return outcome;
@@ -68,11 +69,14 @@ TEST_P(FusedUpdate, GivesTheBitsOfAnUpdateAfterTheBackwardPass) {
 
 TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
   const auto model = model_of(GetParam().config);
-  const auto unfused = plan_for(*model, request_of(GetParam(), false)), fused = plan_for(*model, request_of(GetParam(), true));
+  const auto unfused = plan_for(*model, request_of(GetParam(), false)),
+             fused = plan_for(*model, request_of(GetParam(), true));
   auto bytes = [](const Planned& p, bool of_blocks) {
     uint64_t sum = 0;
     for (const Buffer& b : p.programs.arena.persistent)
-      if (b.owner == Class::gradients && (p.graph.at(b.tensor).name.find(".h.") != std::string::npos || p.graph.at(b.tensor).name.find(".layers.") != std::string::npos) == of_blocks)
+      if (b.owner == Class::gradients &&
+          (p.graph.at(b.tensor).name.find(".h.") != std::string::npos ||
+           p.graph.at(b.tensor).name.find(".layers.") != std::string::npos) == of_blocks)
         sum += b.bytes;
     return sum;
   };
@@ -85,20 +89,31 @@ TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
   EXPECT_LT(fused->plan.minimum_bytes, plan_for(*model, least)->plan.minimum_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FusedUpdate,
-                         testing::Values(NumericsCase{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 32},
-                                         NumericsCase{"llama_8bit", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
-                                         NumericsCase{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::lion, {}, Master::stochastic},
-                                         NumericsCase{"qwen3", small_qwen3(), Precision::bf16, 8},
-                                         NumericsCase{"llama_muon", small_llama(), Precision::bf16, 32, Optimizer::muon},
-                                         NumericsCase{"gpt2_adafactor", small_gpt2(), Precision::fp32, 32, Optimizer::adafactor},
-                                         NumericsCase{"qwen2_frozen", small_qwen2(), Precision::fp32, 32, Optimizer::sgd,
-                                              {{"embeddings", true, {}, {}, {}}, {"blocks.0", true, {}, {}, {}}, {"norms", {}, 0.5, 0.0, {}}}}),
-                         [](const testing::TestParamInfo<NumericsCase>& c) { return std::string(c.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, FusedUpdate,
+    testing::Values(
+        NumericsCase{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 32},
+        NumericsCase{
+            "llama_8bit", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
+        NumericsCase{
+            "qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::lion, {}, Master::stochastic},
+        NumericsCase{"qwen3", small_qwen3(), Precision::bf16, 8},
+        NumericsCase{"llama_muon", small_llama(), Precision::bf16, 32, Optimizer::muon},
+        NumericsCase{"gpt2_adafactor", small_gpt2(), Precision::fp32, 32, Optimizer::adafactor},
+        NumericsCase{
+            "qwen2_frozen",
+            small_qwen2(),
+            Precision::fp32,
+            32,
+            Optimizer::sgd,
+            {{"embeddings", true, {}, {}, {}}, {"blocks.0", true, {}, {}, {}}, {"norms", {}, 0.5, 0.0, {}}}}),
+    [](const testing::TestParamInfo<NumericsCase>& c) { return std::string(c.param.name); });
 
 class FusedStep : public testing::Test {
  protected:
-  std::shared_ptr<const Planned> planned() const { return plan_for(*model_, request_of({"", small_llama(), Precision::fp32, 32}, true)); }
+  std::shared_ptr<const Planned> planned() const {
+    return plan_for(*model_, request_of({"", small_llama(), Precision::fp32, 32}, true));
+  }
   std::shared_ptr<const Model> model_ = model_of(small_llama());
 };
 
@@ -134,7 +149,9 @@ TEST_F(FusedStep, EndsTheRunWhereAGradientIsNotFinite) {
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Tensor& t = model_->graph().at(parameters[p]);
     const bool is_norm = t.name == "model.layers.2.post_attention_layernorm.weight";
-    if (!is_norm && t.name != "model.layers.2.mlp.up_proj.weight" && t.name != "model.layers.2.mlp.gate_proj.weight") continue;
+    if (!is_norm && t.name != "model.layers.2.mlp.up_proj.weight" &&
+        t.name != "model.layers.2.mlp.gate_proj.weight")
+      continue;
     const std::vector<float> values(t.shape.elements(), is_norm ? 1e-38f : 1e38f);
     trainer->write_parameter(p, 0, values.data(), values.size());
   }
@@ -144,8 +161,10 @@ TEST_F(FusedStep, EndsTheRunWhereAGradientIsNotFinite) {
   EXPECT_EQ(result.error().code, Code::non_finite) << result.error().message;
   EXPECT_NE(result.error().message.find("restore a checkpoint"), std::string::npos);
   const State after = trainer.state();
-  EXPECT_FALSE(after.at("model.layers.2.mlp.down_proj.weight") == before.at("model.layers.2.mlp.down_proj.weight"));
-  for (const char* name : {"model.layers.2.post_attention_layernorm.weight", "model.layers.0.mlp.down_proj.weight", "lm_head.weight"})
+  EXPECT_FALSE(after.at("model.layers.2.mlp.down_proj.weight") ==
+               before.at("model.layers.2.mlp.down_proj.weight"));
+  for (const char* name : {"model.layers.2.post_attention_layernorm.weight",
+                           "model.layers.0.mlp.down_proj.weight", "lm_head.weight"})
     EXPECT_TRUE(after.at(name) == before.at(name)) << name;
   result = trainer->step(random_batch(3, batch_size, sequence).source(), batch_size, 1e-3);
   ASSERT_FALSE(result);
@@ -179,7 +198,8 @@ TEST_F(FusedStep, RefusesWhatNeedsTheGradients) {
     return planned ? std::string() : planned.error().message;
   };
   EXPECT_NE(refused([](Request& r) { r.precision = Precision::fp16; }).find("fp16"), std::string::npos);
-  EXPECT_NE(refused([](Request& r) { r.gradients = Gradients::bf16; }).find("gradients in fp32"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.gradients = Gradients::bf16; }).find("gradients in fp32"),
+            std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.micro_batch = 2; }).find("micro-batch"), std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.host_bytes = 1 << 20; }).find("host memory"), std::string::npos);
 }
@@ -197,15 +217,14 @@ TEST_F(FusedStep, ResumesAndReplansUnderOtherBudgets) {
     const GlobalBatch batch = random_batch(400 + step, batch_size, sequence);
     ASSERT_TRUE(straight->step(batch.source(), batch_size, 1e-3));
     if (step > 1) continue;
-    if (step == 1) {
-      ASSERT_TRUE(first->replan(tight));
-    }
+    if (step == 1) { ASSERT_TRUE(first->replan(tight)); }
     ASSERT_TRUE(first->step(batch.source(), batch_size, 1e-3));
     ASSERT_TRUE(first->save(folder / "c"));
   }
   OpenTrainer second(model_, tight, without_clipping());
   ASSERT_TRUE(second->restore(folder / "c"));
-  for (uint64_t step = 2; step < 4; ++step) ASSERT_TRUE(second->step(random_batch(400 + step, batch_size, sequence).source(), batch_size, 1e-3));
+  for (uint64_t step = 2; step < 4; ++step)
+    ASSERT_TRUE(second->step(random_batch(400 + step, batch_size, sequence).source(), batch_size, 1e-3));
   EXPECT_EQ(differences(second.state(), straight.state()), "");
   const auto unfused = plan_for(*model_, request_of({"", small_llama(), Precision::fp32, 32}, false));
   EXPECT_FALSE(second->replan(unfused));

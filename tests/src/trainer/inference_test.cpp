@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 9, sequence = 33;   // so that loss chunks cut samples
+constexpr int64_t batch_size = 9, sequence = 33;  // so that loss chunks cut samples
 
 TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
   TemporaryDirectory folder;
@@ -64,7 +64,8 @@ TEST(Evaluate, AgreesWithLogits) {
 
 TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
   // Longer than a prefill, so that both programs fill the cache.
-  const std::string config = R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 100, "hidden_size": 32,
+  const std::string config =
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 100, "hidden_size": 32,
       "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3})";
   const auto model = model_of(config);
   Request r = request_for(2, 100);
@@ -86,7 +87,8 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
     for (int32_t token : out) {
       auto logits = trainer->logits(tokens.data(), tokens.size());
       ASSERT_TRUE(logits);
-      ASSERT_EQ(token, std::max_element(*logits, *logits + 61) - *logits) << "prompt " << prompt << " at " << tokens.size();
+      ASSERT_EQ(token, std::max_element(*logits, *logits + 61) - *logits)
+          << "prompt " << prompt << " at " << tokens.size();
       tokens.push_back(token);
     }
     // Sampling with top_k 1 gives the same. Sampling from all tokens depends only on the seed.

@@ -15,7 +15,7 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = 5, sequence = 20;
 #ifdef STW_SANITIZED
-constexpr int mixtures = 1;   // a step takes tens of times as long
+constexpr int mixtures = 1;  // a step takes tens of times as long
 #else
 constexpr int mixtures = 10;
 #endif
@@ -65,8 +65,10 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   const auto status = again->restore(folder / "checkpoint");
   EXPECT_TRUE(status) << status.error().message;
   const GlobalBatch batch = batch_for(*model, 400, batch_size, sequence);
-  auto one = trainer->step(batch.source(), batch_size, 1e-3), other = again->step(batch.source(), batch_size, 1e-3);
-  EXPECT_TRUE(one && other && std::bit_cast<uint64_t>(one->grad_norm) == std::bit_cast<uint64_t>(other->grad_norm));
+  auto one = trainer->step(batch.source(), batch_size, 1e-3),
+       other = again->step(batch.source(), batch_size, 1e-3);
+  EXPECT_TRUE(one && other &&
+              std::bit_cast<uint64_t>(one->grad_norm) == std::bit_cast<uint64_t>(other->grad_norm));
   return outcome;
 }
 
@@ -88,7 +90,9 @@ class OffloadedRun : public testing::TestWithParam<int> {};
 
 TEST_P(OffloadedRun, TrainsTheSameBits) {
   const bool llama = GetParam() & 1, half = GetParam() & 2, encoder = GetParam() & 4;
-  const auto model = model_of(encoder ? classifier_of(small_bert("0.1")) : llama ? small_llama() : small_gpt2("0.1"));
+  const auto model = model_of(encoder ? classifier_of(small_bert("0.1"))
+                              : llama ? small_llama()
+                                      : small_gpt2("0.1"));
   Request request = request_for(batch_size, sequence, 2);
   request.precision = half ? Precision::bf16 : Precision::fp32;
   request.state_bits = half ? 8 : 32;
@@ -102,7 +106,8 @@ TEST_P(OffloadedRun, TrainsTheSameBits) {
     list.emplace_back();
     list.back().parts[kind] = blocks + 1;
   }
-  for (int i = 0; i < mixtures; ++i) list.push_back({{pick(blocks + 1), pick(blocks + 1), pick(blocks), pick(blocks), pick(blocks)}});
+  for (int i = 0; i < mixtures; ++i)
+    list.push_back({{pick(blocks + 1), pick(blocks + 1), pick(blocks), pick(blocks), pick(blocks)}});
   list.push_back({{blocks + 1, blocks + 1, blocks, blocks, blocks}});
   for (size_t i = 0; i < list.size(); ++i) {
     for (bool overlap : {false, true}) {
@@ -112,7 +117,7 @@ TEST_P(OffloadedRun, TrainsTheSameBits) {
       d.offload.slice = i % 3 == 0 ? int64_t{1} << 22 : 256 << pick(4);
       const auto planned = plan_with(*model, request, d);
       ASSERT_FALSE(testing::Test::HasFailure()) << describe(d);
-      EXPECT_EQ(planned->plan.bytes.host > 0, half || i != 1) << describe(d);   // fp32 has no masters
+      EXPECT_EQ(planned->plan.bytes.host > 0, half || i != 1) << describe(d);  // fp32 has no masters
       expect_same(expected, run(model, planned), describe(d));
       if (testing::Test::HasFailure()) return;
     }

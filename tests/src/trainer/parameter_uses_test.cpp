@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "planner/program/verify.h"
-#include "src/execute/call.h"
 #include "src/base/hash.h"
 #include "src/base/random.h"
+#include "src/execute/call.h"
 #include "tests/planner/shared_graphs.h"
 #include "tests/src/small_trainer.h"
 
@@ -21,7 +21,10 @@ using namespace testing_tools;
 constexpr int64_t batch_size = 5;
 
 struct Memory {
-  explicit Memory(uint64_t bytes) : data(static_cast<std::byte*>(std::aligned_alloc(256, round_up(bytes + 1, 256)))) { std::memset(data, 0, bytes); }
+  explicit Memory(uint64_t bytes)
+      : data(static_cast<std::byte*>(std::aligned_alloc(256, round_up(bytes + 1, 256)))) {
+    std::memset(data, 0, bytes);
+  }
   ~Memory() { std::free(data); }
   Memory(const Memory&) = delete;
   std::byte* data;
@@ -31,11 +34,12 @@ Decisions decisions_of(const Graph& graph, int64_t micro_batch, uint32_t saved, 
   Decisions d;
   d.micro_batch = micro_batch;
   d.loss_chunks = chunks;
-  for (const Segment& s : graph.segments) d.saved.push_back(s.kind == SegmentKind::block ? s.choice_of(saved) : ~0u);
+  for (const Segment& s : graph.segments)
+    d.saved.push_back(s.kind == SegmentKind::block ? s.choice_of(saved) : ~0u);
   return d;
 }
 
-std::string shared_name(const std::string& name) {   // without "#" and the number of a use
+std::string shared_name(const std::string& name) {  // without "#" and the number of a use
   const size_t at = name.find('#');
   size_t end = at;
   while (at != name.npos && ++end < name.size() && name[end] >= '0' && name[end] <= '9') {}
@@ -47,15 +51,19 @@ std::string shared_name(const std::string& name) {   // without "#" and the numb
 class Running {
  public:
   Running(Graph graph, const Decisions& decisions)
-      : graph_(std::move(graph)), programs_(make_programs(graph_, decisions, batch_size, 1, 64)), arena_(programs_.arena_bytes), host_(programs_.arena.host_bytes) {
+      : graph_(std::move(graph)),
+        programs_(make_programs(graph_, decisions, batch_size, 1, 64)),
+        arena_(programs_.arena_bytes),
+        host_(programs_.arena.host_bytes) {
     for (const Program* p : programs_.all()) {
       const Status status = verify(graph_, programs_.arena, *p, programs_.arena_bytes);
       EXPECT_TRUE(status) << status.error().message;
     }
-    x_.graph = &graph_, x_.layout = &programs_.arena, x_.arena = arena_.data, x_.host = host_.data, x_.table = kernels::cpu_table(kernels::best_isa());
+    x_.graph = &graph_, x_.layout = &programs_.arena, x_.arena = arena_.data, x_.host = host_.data,
+    x_.table = kernels::cpu_table(kernels::best_isa());
     x_.parallel = {nullptr, 1, [](void*, int64_t tasks, void (*task)(void*, int64_t, int), void* context) {
-      for (int64_t i = 0; i < tasks; ++i) task(context, i, 0);
-    }};
+                     for (int64_t i = 0; i < tasks; ++i) task(context, i, 0);
+                   }};
     x_.weight_decay = 0.1;
     x_.state = reinterpret_cast<kernels::StepState*>(x_.address(graph_.state));
     for (int t = 0; t < static_cast<int>(graph_.tensors.size()); ++t)
@@ -65,17 +73,24 @@ class Running {
   // The micro-steps of step number `step`. Returns the sum of the losses.
   double forward_and_backward(uint64_t step, double max_norm = 1) {
     kernels::StepState& s = *x_.state = {};
-    s.seed = 3, s.step = step, s.learning_rate = 1e-2, s.beta1 = 0.9, s.beta2 = 0.95, s.epsilon = 1e-8, s.max_norm = max_norm, s.momentum = 0.9;
-    s.inverse_root = 1 / std::sqrt(static_cast<double>(step + 1)), s.fresh_share = std::pow(static_cast<double>(step + 1), -0.8);
+    s.seed = 3, s.step = step, s.learning_rate = 1e-2, s.beta1 = 0.9, s.beta2 = 0.95, s.epsilon = 1e-8,
+    s.max_norm = max_norm, s.momentum = 0.9;
+    s.inverse_root = 1 / std::sqrt(static_cast<double>(step + 1)),
+    s.fresh_share = std::pow(static_cast<double>(step + 1), -0.8);
     s.batch_factor = s.loss_scale = 1;
     for (int64_t first = 0; first < batch_size; first += programs_.micro_first.samples) {
-      const Program& p = first == 0 ? programs_.micro_first : batch_size - first < programs_.micro_first.samples ? programs_.micro_short : programs_.micro_next;
+      const Program& p = first == 0                                           ? programs_.micro_first
+                         : batch_size - first < programs_.micro_first.samples ? programs_.micro_short
+                                                                              : programs_.micro_next;
       for (int64_t sample = 0; sample < p.samples; ++sample)
         for (int64_t i = 0; i < graph_.sequence; ++i) {
-          const auto words = philox(11, {static_cast<uint32_t>(step), static_cast<uint32_t>(first + sample), static_cast<uint32_t>(i), 0});
-          x_.rows<int32_t>(p, p.inputs[Input::tokens], static_cast<uint64_t>(sample))[i] = static_cast<int32_t>(words[0] % static_cast<uint32_t>(graph_.vocabulary));
+          const auto words = philox(11, {static_cast<uint32_t>(step), static_cast<uint32_t>(first + sample),
+                                         static_cast<uint32_t>(i), 0});
+          x_.rows<int32_t>(p, p.inputs[Input::tokens], static_cast<uint64_t>(sample))[i] =
+              static_cast<int32_t>(words[0] % static_cast<uint32_t>(graph_.vocabulary));
           x_.rows<int32_t>(p, p.inputs[Input::targets], static_cast<uint64_t>(sample))[i] =
-              words[1] % 5 == 0 ? kernels::ignored_target : static_cast<int32_t>(words[2] % static_cast<uint32_t>(graph_.vocabulary));
+              words[1] % 5 == 0 ? kernels::ignored_target
+                                : static_cast<int32_t>(words[2] % static_cast<uint32_t>(graph_.vocabulary));
         }
       s.first_sample = static_cast<uint64_t>(first);
       execute(x_, p);
@@ -107,7 +122,9 @@ class Running {
       if (graph_.owns_bytes(t) && graph_.at(t).name == name) return reinterpret_cast<T*>(x_.address(t));
     return nullptr;
   }
-  void poison(int gradient) { reinterpret_cast<float*>(x_.address(gradient))[3] = std::numeric_limits<float>::infinity(); }
+  void poison(int gradient) {
+    reinterpret_cast<float*>(x_.address(gradient))[3] = std::numeric_limits<float>::infinity();
+  }
   const kernels::StepState& state() const { return *x_.state; }
   // All that a step changes, in the arena and in host memory.
   State bytes() const {
@@ -115,7 +132,8 @@ class Running {
     for (int t = 0; t < static_cast<int>(graph_.tensors.size()); ++t) {
       const Kind kind = graph_.at(t).kind;
       if (graph_.owns_bytes(t) || kind == Kind::master || kind == Kind::optimizer)
-        state[graph_.at(t).name] = std::string(reinterpret_cast<const char*>(x_.address(t)), graph_.at(t).bytes(1));
+        state[graph_.at(t).name] =
+            std::string(reinterpret_cast<const char*>(x_.address(t)), graph_.at(t).bytes(1));
     }
     return state;
   }
@@ -134,11 +152,13 @@ class Running {
     if (t.format == Format::f32) {
       std::memcpy(to, values.data(), values.size() * sizeof(float));
     } else if (t.format == Format::bf16) {
-      for (size_t i = 0; i < values.size(); ++i) reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[i]) >> 16);
+      for (size_t i = 0; i < values.size(); ++i)
+        reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(values[i]) >> 16);
     } else {
       const kernels::WeightCodes codes = weight_codes_of(t.format);
       const auto count = static_cast<int64_t>(values.size());
-      kernels::quantize_weights(codes, values.data(), count, reinterpret_cast<uint8_t*>(to), reinterpret_cast<float*>(to + kernels::scales_begin(codes, count)));
+      kernels::quantize_weights(codes, values.data(), count, reinterpret_cast<uint8_t*>(to),
+                                reinterpret_cast<float*>(to + kernels::scales_begin(codes, count)));
     }
   }
 
@@ -149,7 +169,11 @@ class Running {
 };
 
 std::vector<SharedStack> stacks() {
-  std::vector<SharedStack> list{{.blocks = 3}, {.blocks = 12}, {.blocks = 1, .products = 3}, {.blocks = 3, .products = 2, .apart = 1}, {.blocks = 35}};
+  std::vector<SharedStack> list{{.blocks = 3},
+                                {.blocks = 12},
+                                {.blocks = 1, .products = 3},
+                                {.blocks = 3, .products = 2, .apart = 1},
+                                {.blocks = 35}};
   SharedStack adapted{.blocks = 3, .products = 2};
   adapted.adapters.rank = 4, adapted.adapters.alpha = 8, adapted.adapters.targets = {all_targets};
   list.push_back(adapted);
@@ -162,19 +186,21 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
   for (const SharedStack& s : stacks()) {
     SharedStack untied = s;
     untied.shares = false;
-    Running shared(shared_graph(s), decisions_of(shared_graph(s), 2, ~0u)), apart(shared_graph(untied), decisions_of(shared_graph(untied), 2, ~0u));
+    Running shared(shared_graph(s), decisions_of(shared_graph(s), 2, ~0u)),
+        apart(shared_graph(untied), decisions_of(shared_graph(untied), 2, ~0u));
     EXPECT_EQ(shared.forward_and_backward(0), apart.forward_and_backward(0));
     shared.update();
     std::map<std::string, std::vector<float>> sums;
     std::map<std::string, int> uses;
     const std::vector<std::string> names = shared.trained();
-    for (const std::string& name : apart.trained()) {   // in op order
+    for (const std::string& name : apart.trained()) {  // in op order
       // A block that shares nothing has its own names in both graphs.
       const std::string of = std::count(names.begin(), names.end(), name) ? name : shared_name(name);
       for (const std::vector<float>& values : apart.gradients(name)) {
         std::vector<float>& sum = sums[of];
         if (uses[of]++ == 0) sum = values;
-        else for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+        else
+          for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
       }
     }
     ASSERT_EQ(sums.size(), names.size());
@@ -185,15 +211,18 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
       EXPECT_EQ(static_cast<int>(gradients.size()), uses[name]) << name;
       most = std::max(most, uses[name]);
       double largest = 0;
-      for (const float x : sum) squares += static_cast<double>(x) * static_cast<double>(x), largest = std::max(largest, std::fabs(static_cast<double>(x)));
+      for (const float x : sum)
+        squares += static_cast<double>(x) * static_cast<double>(x),
+            largest = std::max(largest, std::fabs(static_cast<double>(x)));
       EXPECT_GT(largest, 0) << name;
-      if (uses[name] == 2) continue;   // two gradients are summed in the norm and the update
+      if (uses[name] == 2) continue;  // two gradients are summed in the norm and the update
       EXPECT_EQ(std::memcmp(gradients[0].data(), sum.data(), sum.size() * sizeof(float)), 0) << name;
     }
     EXPECT_GE(most, 3);
     const double norm = std::sqrt(squares) / static_cast<double>(shared.state().target_count);
     EXPECT_NEAR(shared.state().grad_norm, norm, 1e-6 * norm);
-    EXPECT_NEAR(shared.state().coefficient * static_cast<double>(shared.state().target_count), std::min(1.0, 1 / norm), 1e-5);
+    EXPECT_NEAR(shared.state().coefficient * static_cast<double>(shared.state().target_count),
+                std::min(1.0, 1 / norm), 1e-5);
   }
 }
 
@@ -210,25 +239,41 @@ TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
   const auto loss_at = [&](double distance) {
     Running moved(graph, decisions_of(graph, 5, ~0u));
     float* values = moved.values<float>("matrix");
-    for (size_t i = 0; i < gradient.size(); ++i) values[i] += static_cast<float>(distance * static_cast<double>(gradient[i]) / length);
+    for (size_t i = 0; i < gradient.size(); ++i)
+      values[i] += static_cast<float>(distance * static_cast<double>(gradient[i]) / length);
     return moved.forward_and_backward(0);
   };
   constexpr double step = 1e-2;
   EXPECT_NEAR((loss_at(step) - loss_at(-step)) / (2 * step), length, 2e-3 * length);
 }
 
-struct Way { const char* name; Optimizer optimizer; Precision precision = Precision::fp32; int bits = 32; Gradients gradients = Gradients::fp32; Quantize quantize = Quantize::none; };
+struct Way {
+  const char* name;
+  Optimizer optimizer;
+  Precision precision = Precision::fp32;
+  int bits = 32;
+  Gradients gradients = Gradients::fp32;
+  Quantize quantize = Quantize::none;
+};
 
 // For every micro-batch, recompute choice and offload.
 TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
   SharedStack adapted{.blocks = 3, .products = 2};
-  adapted.adapters.rank = 4, adapted.adapters.alpha = 8, adapted.adapters.targets = {all_targets}, adapted.adapters.dropout = 0.1;
-  for (const SharedStack& s : {SharedStack{.blocks = 4, .products = 2, .apart = 2, .width = 64}, SharedStack{.blocks = 1, .products = 3}, adapted})
-    for (const Way& way : {Way{"adamw", Optimizer::adamw}, {"adamw in 8 bits", Optimizer::adamw, Precision::bf16, 8}, {"gradients in bf16", Optimizer::sgd, Precision::bf16, 32, Gradients::bf16},
-                           {"lion in 8 bits", Optimizer::lion, Precision::bf16, 8}, {"muon", Optimizer::muon}, {"adafactor", Optimizer::adafactor}, {"nf4", Optimizer::adamw, Precision::bf16, 32, Gradients::fp32, Quantize::nf4}}) {
+  adapted.adapters.rank = 4, adapted.adapters.alpha = 8, adapted.adapters.targets = {all_targets},
+  adapted.adapters.dropout = 0.1;
+  for (const SharedStack& s : {SharedStack{.blocks = 4, .products = 2, .apart = 2, .width = 64},
+                               SharedStack{.blocks = 1, .products = 3}, adapted})
+    for (const Way& way : {Way{"adamw", Optimizer::adamw},
+                           {"adamw in 8 bits", Optimizer::adamw, Precision::bf16, 8},
+                           {"gradients in bf16", Optimizer::sgd, Precision::bf16, 32, Gradients::bf16},
+                           {"lion in 8 bits", Optimizer::lion, Precision::bf16, 8},
+                           {"muon", Optimizer::muon},
+                           {"adafactor", Optimizer::adafactor},
+                           {"nf4", Optimizer::adamw, Precision::bf16, 32, Gradients::fp32, Quantize::nf4}}) {
       if (way.quantize != Quantize::none && !s.adapters.any()) continue;
       Numerics n;
-      n.optimizer = way.optimizer, n.precision = way.precision, n.state_bits = way.bits, n.gradients = way.gradients, n.quantize = way.quantize;
+      n.optimizer = way.optimizer, n.precision = way.precision, n.state_bits = way.bits,
+      n.gradients = way.gradients, n.quantize = way.quantize;
       const Graph graph = shared_graph(s, n);
       const auto train = [&](const Graph& g, const Decisions& d, double max_norm) {
         Running run(g, d);
@@ -244,10 +289,14 @@ TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
       };
       const Trained whole = train(graph, decisions_of(graph, batch_size, ~0u), 1);
       EXPECT_GT(whole.figures[1], 0);
-      for (const int64_t micro_batch : {1, 2, 3}) expect_same(train(graph, decisions_of(graph, micro_batch, micro_batch == 2 ? 5u : 0u, micro_batch), 1), whole, way.name);
+      for (const int64_t micro_batch : {1, 2, 3})
+        expect_same(
+            train(graph, decisions_of(graph, micro_batch, micro_batch == 2 ? 5u : 0u, micro_batch), 1), whole,
+            way.name);
       for (const bool overlap : {false, true}) {
         Decisions d = decisions_of(graph, 2, 0);
-        d.offload.parts = {graph.blocks() + 1, way.precision == Precision::bf16 ? graph.blocks() + 1 : 0, graph.blocks(), graph.blocks(), graph.blocks()};
+        d.offload.parts = {graph.blocks() + 1, way.precision == Precision::bf16 ? graph.blocks() + 1 : 0,
+                           graph.blocks(), graph.blocks(), graph.blocks()};
         d.offload.overlap = overlap;
         d.offload.slice = 256;
         expect_same(train(graph, d, 1), whole, way.name);
@@ -267,27 +316,34 @@ TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
   Numerics n;
   n.precision = Precision::bf16, n.gradients = Gradients::bf16;
   GraphBuilder b("side by side", 20, 24, compute_format(n.precision));
-  const auto matrix = [&](const char* name, int64_t features, int64_t inputs) { return LinearWeights{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f)}; };
+  const auto matrix = [&](const char* name, int64_t features, int64_t inputs) {
+    return LinearWeights{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f)};
+  };
   b.begin(SegmentKind::embedding, -1, -1);
   int x = b.embedding(matrix("table", 24, width).weight, -1, "embedding");
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
   const int y = b.linear(x, {matrix("matrix", width, width), matrix("matrix", width, width)}, false, "twice");
-  x = b.add(x, b.linear(b.gelu(y, Activation::gelu_tanh, "gelu"), {matrix("down", width, 2 * width)}, false, "down"), "residual");
+  x = b.add(
+      x,
+      b.linear(b.gelu(y, Activation::gelu_tanh, "gelu"), {matrix("down", width, 2 * width)}, false, "down"),
+      "residual");
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, {matrix("head", 24, width)}, false, "logits"));
   const Graph graph = completed(b.finish(), n);
   Running run(graph, decisions_of(graph, 5, ~0u));
   auto* const down = run.values<uint16_t>("down");
-  for (int64_t row = 0; row < width; ++row) std::copy_n(down + 2 * row * width, width, down + (2 * row + 1) * width);
+  for (int64_t row = 0; row < width; ++row)
+    std::copy_n(down + 2 * row * width, width, down + (2 * row + 1) * width);
   run.forward_and_backward(0);
   const auto gradients = run.gradients<uint16_t>("matrix");
   ASSERT_EQ(gradients.size(), 2u);
   int differ = 0, far = 0;
   for (size_t i = 0; i < gradients[0].size(); ++i) {
     differ += gradients[0][i] != gradients[1][i];
-    const float first = std::bit_cast<float>(uint32_t{gradients[0][i]} << 16), second = std::bit_cast<float>(uint32_t{gradients[1][i]} << 16);
+    const float first = std::bit_cast<float>(uint32_t{gradients[0][i]} << 16),
+                second = std::bit_cast<float>(uint32_t{gradients[1][i]} << 16);
     far += std::fabs(first - second) > 0.1f * std::fabs(first) + 1e-2f;
   }
   EXPECT_GT(differ, static_cast<int>(gradients[0].size() / 4));

@@ -29,7 +29,8 @@ TEST(Half, RoundsToNearestEven) {
     }
     ASSERT_EQ(to_f16(from_f16(half)), half);
     if ((h & 0x7fff) >= 0x7bff) continue;
-    const float low = from_f16(half), high = from_f16(static_cast<uint16_t>(h + 1)), middle = (low + high) / 2;
+    const float low = from_f16(half), high = from_f16(static_cast<uint16_t>(h + 1)),
+                middle = (low + high) / 2;
     ASSERT_EQ(to_f16(middle), h & 1 ? h + 1 : h);
     ASSERT_EQ(to_f16(std::nextafter(middle, low)), h);
     ASSERT_EQ(to_f16(std::nextafter(middle, high)), h + 1);
@@ -68,7 +69,7 @@ TEST(Half, GradientsAreThoseOfFp32) {
       full_loss = result->loss;
       continue;
     }
-    EXPECT_EQ(carried, scale / 256);   // 5 · 33 tokens
+    EXPECT_EQ(carried, scale / 256);  // 5 · 33 tokens
     EXPECT_NEAR(result->loss, full_loss, 2e-3);
     EXPECT_NEAR(result->grad_norm / full_norm, 1, 1e-2);
     for (const auto& [name, values] : full) {
@@ -97,9 +98,12 @@ TEST(Half, FollowsAScriptOfOverflows) {
     if (poison) view.data[7] = std::numeric_limits<float>::infinity();
     return true;
   };
-  const struct { bool overflows; double after; } script[] = {
-      {false, 1024}, {false, 1024}, {false, 2048}, {true, 1024}, {true, 512}, {false, 512}, {false, 512},
-      {true, 256}, {false, 256}, {false, 256}, {false, 512}, {false, 512}, {false, 512}, {false, 1024}};
+  const struct {
+    bool overflows;
+    double after;
+  } script[] = {{false, 1024}, {false, 1024}, {false, 2048}, {true, 1024}, {true, 512},
+                {false, 512},  {false, 512},  {true, 256},   {false, 256}, {false, 256},
+                {false, 512},  {false, 512},  {false, 512},  {false, 1024}};
   TrainerOptions constant = options;
   constant.growth_interval = 1000000;
   constant.gradient_hook = nullptr;
@@ -150,7 +154,7 @@ TEST(Half, EndsWithADiagnosisWhereNoScaleHelps) {
   TrainerOptions options;
   options.loss_scale = 4;
   OpenTrainer trainer(model, plan_for(*model, half_request()), options);
-  const float huge = 1e30f;   // infinite in fp16
+  const float huge = 1e30f;  // infinite in fp16
   trainer->write_parameter(2, 5, &huge, 1);
   const State before = trainer.state();
   const GlobalBatch batch = random_batch(1, batch_size, sequence);
@@ -169,7 +173,9 @@ TEST(NonFinite, StopsWhereItIsToldToAndNamesTheParameter) {
   TrainerOptions options;
   options.non_finite = NonFinite::stop;
   options.gradient_hook = [&](const GradientView&) {
-    if (poison) static_cast<float*>(self->view(6, TensorView::gradient)->data)[3] = std::numeric_limits<float>::quiet_NaN();
+    if (poison)
+      static_cast<float*>(self->view(6, TensorView::gradient)->data)[3] =
+          std::numeric_limits<float>::quiet_NaN();
     return true;
   };
   OpenTrainer trainer(model, plan_for(*model, half_request(Precision::fp32)), options);
@@ -179,7 +185,8 @@ TEST(NonFinite, StopsWhereItIsToldToAndNamesTheParameter) {
   auto result = trainer->step(batch.source(), batch_size, 1e-3);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::non_finite);
-  EXPECT_NE(result.error().message.find(model->graph().at(model->parameters()[6]).name), std::string::npos) << result.error().message;
+  EXPECT_NE(result.error().message.find(model->graph().at(model->parameters()[6]).name), std::string::npos)
+      << result.error().message;
   EXPECT_EQ(differences(trainer.state(), before), "");
   EXPECT_EQ(trainer->progress().batches, 0u);
   poison = false;
@@ -225,7 +232,8 @@ TEST(Half, ResumesWithItsScale) {
   options.growth_interval = 4;
   options.outlier_limit = 8;
   auto train = [&](OpenTrainer& t, uint64_t from, uint64_t to) {
-    for (uint64_t step = from; step < to; ++step) ASSERT_TRUE(t->step(random_batch(step, batch_size, sequence).source(), batch_size, 1e-3));
+    for (uint64_t step = from; step < to; ++step)
+      ASSERT_TRUE(t->step(random_batch(step, batch_size, sequence).source(), batch_size, 1e-3));
   };
   OpenTrainer straight(model, planned, options), first(model, planned, options);
   train(straight, 0, 30);
@@ -235,7 +243,7 @@ TEST(Half, ResumesWithItsScale) {
   tight.micro_batch = 1;
   tight.recompute = Recompute::full;
   TrainerOptions others = options;
-  others.loss_scale = 2;   // the checkpoint's scale replaces it
+  others.loss_scale = 2;  // the checkpoint's scale replaces it
   OpenTrainer second(model, plan_for(*model, tight), others);
   const Status restored = second->restore(folder / "checkpoint");
   ASSERT_TRUE(restored) << restored.error().message;

@@ -29,7 +29,9 @@ class Quantized : public testing::TestWithParam<Case> {
     if (is_rounded)
       for (size_t p = 0; p < model->parameters().size(); ++p) {
         const Tensor& t = model->graph().at(model->parameters()[p]);
-        const bool is_of_block = t.name.find("layers.") != std::string::npos || t.name.find(".layer.") != std::string::npos || t.name.find("h.") == 0 || t.name.find(".h.") != std::string::npos;
+        const bool is_of_block = t.name.find("layers.") != std::string::npos ||
+                                 t.name.find(".layer.") != std::string::npos || t.name.find("h.") == 0 ||
+                                 t.name.find(".h.") != std::string::npos;
         if (t.shape.rank != 2 || t.name.ends_with("wpe.weight")) continue;
         if (is_encoder_ && !is_of_block && !t.name.ends_with("word_embeddings.weight")) continue;
         const Quantize how = is_of_block ? GetParam().quantize : GetParam().embeddings;
@@ -38,7 +40,8 @@ class Quantized : public testing::TestWithParam<Case> {
         EXPECT_TRUE(view);
         const auto count = static_cast<int64_t>(t.shape.elements());
         const auto* values = static_cast<const float*>(view->data);
-        trainer->write_parameter(p, 0, rounded({values, values + count}, how).data(), static_cast<uint64_t>(count));
+        trainer->write_parameter(p, 0, rounded({values, values + count}, how).data(),
+                                 static_cast<uint64_t>(count));
       }
     const std::string path = folder_ / (is_rounded ? "rounded" : "own");
     EXPECT_TRUE(trainer->export_model(path));
@@ -51,7 +54,9 @@ class Quantized : public testing::TestWithParam<Case> {
     std::vector<float> scales(values.size() / weight_block + 1), result;
     quantize_weights(codes, values.data(), static_cast<int64_t>(values.size()), code.data(), scales.data());
     for (size_t i = 0; i < values.size(); ++i) {
-      const float value = codes == WeightCodes::int8 ? static_cast<float>(static_cast<int8_t>(code[i])) : nf4_values.of[i % 2 == 0 ? code[i / 2] >> 4 : code[i / 2] & 15];
+      const float value = codes == WeightCodes::int8
+                              ? static_cast<float>(static_cast<int8_t>(code[i]))
+                              : nf4_values.of[i % 2 == 0 ? code[i / 2] >> 4 : code[i / 2] & 15];
       result.push_back(value * scales[i / weight_block]);
     }
     return result;
@@ -76,10 +81,13 @@ class Quantized : public testing::TestWithParam<Case> {
     const auto m = model(path);
     OpenTrainer trainer(m, plan_for(*m, r), {}, device);
     Trained outcome;
-    for (uint64_t step = 0; step < 3; ++step) EXPECT_TRUE(take_step(*trainer, batch_for(*m, 10 + step, batch_size, sequence), batch_size, outcome.figures));
+    for (uint64_t step = 0; step < 3; ++step)
+      EXPECT_TRUE(
+          take_step(*trainer, batch_for(*m, 10 + step, batch_size, sequence), batch_size, outcome.figures));
     if (!is_encoder_) evaluate(*trainer, folder_, outcome.figures);
     const GlobalBatch prompt = random_batch(3, 1, sequence);
-    if (const auto logits = trainer->logits(prompt.tokens.data(), 9); logits) outcome.figures.push_back(static_cast<double>((*logits)[6]));
+    if (const auto logits = trainer->logits(prompt.tokens.data(), 9); logits)
+      outcome.figures.push_back(static_cast<double>((*logits)[6]));
     outcome.state = trainer.state();
     std::erase_if(outcome.state, [](const auto& t) { return t.first.find(".lora_") == std::string::npos; });
     return outcome;
@@ -122,9 +130,12 @@ TEST_P(Quantized, NoBudgetChangesABit) {
   const auto planned = plan_for(*model(path), least);
   EXPECT_GT(planned->plan.decisions.offload[Offloaded::weights], 0);
   const Trained offloaded = train(path, least);
-  for (size_t i = 0; i < expected.figures.size(); ++i) EXPECT_EQ(offloaded.figures[i], expected.figures[i]) << i;
-  for (const kernels::Isa isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
-    if (const Device* device = device_with(isa); device && isa != kernels::best_isa()) expect_same(train(path, codes(), *device), expected);
+  for (size_t i = 0; i < expected.figures.size(); ++i)
+    EXPECT_EQ(offloaded.figures[i], expected.figures[i]) << i;
+  for (const kernels::Isa isa :
+       {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
+    if (const Device* device = device_with(isa); device && isa != kernels::best_isa())
+      expect_same(train(path, codes(), *device), expected);
 }
 
 // A checkpoint belongs to the weights below its adapters.
@@ -151,13 +162,17 @@ TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
   };
   for (const Quantize other : {Quantize::none, Quantize::nf4, Quantize::int8})
     if (other != GetParam().quantize) refuses(request(other, GetParam().embeddings), "quantize: expected");
-  refuses(request(GetParam().quantize, GetParam().embeddings == Quantize::none ? Quantize::int8 : Quantize::none), "quantize_embeddings: expected");
+  refuses(
+      request(GetParam().quantize, GetParam().embeddings == Quantize::none ? Quantize::int8 : Quantize::none),
+      "quantize_embeddings: expected");
 }
 
 TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
   const auto m = model(folder(false));
   OpenTrainer trainer(m, plan_for(*m, codes()));
-  const auto logits = [&] { return static_cast<double>((*trainer->logits(random_batch(3, 1, sequence).tokens.data(), 9))[6]); };
+  const auto logits = [&] {
+    return static_cast<double>((*trainer->logits(random_batch(3, 1, sequence).tokens.data(), 9))[6]);
+  };
   const double before = logits();
   for (size_t p = 0; p < m->parameters().size(); ++p) {
     const Tensor& t = trainer->graph().at(m->parameters()[p]);
@@ -175,17 +190,24 @@ TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Quantized,
-                         testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
-                                         Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8}, Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
-                                         // Here sums are kept in addition to the values.
-                                         Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
-                                         // A sum over the head's features in three pieces.
-                                         Case{"qwen3_600_tokens", with_vocabulary(small_qwen3(), 600), Precision::bf16, Quantize::none, Quantize::int8},
-                                         Case{"bert_nf4", classifier_of(small_bert()), Precision::fp32, Quantize::nf4}, Case{"distilbert_int8", classifier_of(small_distilbert()), Precision::fp32, Quantize::int8, Quantize::int8},
-                                         Case{"bloom_nf4", small_bloom(), Precision::fp32, Quantize::nf4},
-                                         Case{"llama_embeddings_alone", small_llama(), Precision::fp32, Quantize::none, Quantize::int8}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Quantized,
+    testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4},
+                    Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
+                    Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8},
+                    Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
+                    // Here sums are kept in addition to the values.
+                    Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
+                    // A sum over the head's features in three pieces.
+                    Case{"qwen3_600_tokens", with_vocabulary(small_qwen3(), 600), Precision::bf16,
+                         Quantize::none, Quantize::int8},
+                    Case{"bert_nf4", classifier_of(small_bert()), Precision::fp32, Quantize::nf4},
+                    Case{"distilbert_int8", classifier_of(small_distilbert()), Precision::fp32,
+                         Quantize::int8, Quantize::int8},
+                    Case{"bloom_nf4", small_bloom(), Precision::fp32, Quantize::nf4},
+                    Case{"llama_embeddings_alone", small_llama(), Precision::fp32, Quantize::none,
+                         Quantize::int8}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace stw::quantize_test

@@ -35,8 +35,12 @@ std::string saved(Trainer& trainer, const TemporaryDirectory& folder) {
 TEST(Replan, KeepsTheBitsAtEveryBudget) {
   constexpr uint64_t steps = 12;
   TemporaryDirectory folder;
-  for (const auto& [config, precision, bits] : {std::tuple{SmallModel(small_gpt2("0.1")), Precision::fp32, 32}, {small_llama(), Precision::bf16, 8}, {small_qwen2(), Precision::fp16, 8},
-                                                {classifier_of(small_bert("0.1")), Precision::bf16, 8}, {{classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::fp32, 32}}) {
+  for (const auto& [config, precision, bits] :
+       {std::tuple{SmallModel(small_gpt2("0.1")), Precision::fp32, 32},
+        {small_llama(), Precision::bf16, 8},
+        {small_qwen2(), Precision::fp16, 8},
+        {classifier_of(small_bert("0.1")), Precision::bf16, 8},
+        {{classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::fp32, 32}}) {
     const auto model = model_of(config);
     Request r = request_of(precision, bits);
     r.memory_bytes = 1;
@@ -51,7 +55,8 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
     int offloaded = 0;
     for (uint64_t step = 0; step < steps; ++step) {
       const GlobalBatch batch = batch_for(*model, step, batch_size, sequence);
-      for (Trainer* t : {straight.get(), trainer.get()}) ASSERT_TRUE(t->step(batch.source(), batch_size, 3e-3));
+      for (Trainer* t : {straight.get(), trainer.get()})
+        ASSERT_TRUE(t->step(batch.source(), batch_size, 3e-3));
       const std::string before = saved(*trainer, folder);
       const auto next = plan(step % 3 == 0 ? least : least + random() % (most - least));
       offloaded += next->plan.decisions.offload.any();
@@ -72,7 +77,8 @@ TEST(Replan, MovesWhatLastsInBothDirections) {
   const Request r = request_of(Precision::bf16, 32);
   const auto plain = plan_for(*model, r);
   std::vector<std::shared_ptr<const Planned>> plans{plain};
-  for (const auto& [optimizer, masters, weights] : {std::tuple{3, 0, 0}, {0, 4, 0}, {4, 1, 2}, {1, 3, 3}, {0, 0, 2}, {4, 4, 3}, {2, 2, 0}}) {
+  for (const auto& [optimizer, masters, weights] :
+       {std::tuple{3, 0, 0}, {0, 4, 0}, {4, 1, 2}, {1, 3, 3}, {0, 0, 2}, {4, 4, 3}, {2, 2, 0}}) {
     Decisions d = plain->plan.decisions;
     d.offload[Offloaded::optimizer] = optimizer;
     d.offload[Offloaded::masters] = masters;
@@ -113,7 +119,13 @@ TEST(Replan, RefusesWhatWouldChangeBitsAndStaysAsItWas) {
   other = r;
   other.micro_batch = batch_size;
   other.recompute = Recompute::none;
-  r.memory_bytes = (*Planned::make(*model, [&] { Request tiny = r; tiny.memory_bytes = 1; return tiny; }()))->plan.minimum_bytes;
+  r.memory_bytes = (*Planned::make(*model,
+                                   [&] {
+                                     Request tiny = r;
+                                     tiny.memory_bytes = 1;
+                                     return tiny;
+                                   }()))
+                       ->plan.minimum_bytes;
   const auto tight = plan_for(*model, r), wide = plan_for(*model, other);
   OpenTrainer small(model, tight);
   const Status refused = small->replan(wide);

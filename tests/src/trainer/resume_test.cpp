@@ -52,14 +52,17 @@ TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
   OpenTrainer straight(model, planned, options);
   auto save = [&](uint64_t step) { return straight->save(folder / ("step" + std::to_string(step))); };
   ASSERT_TRUE(save(0));
-  ASSERT_TRUE(straight->run(dataset, 17, steps, schedule(), [&](const StepResult&, const Progress& p) { return static_cast<bool>(save(p.batches)); }));
+  ASSERT_TRUE(straight->run(dataset, 17, steps, schedule(), [&](const StepResult&, const Progress& p) {
+    return static_cast<bool>(save(p.batches));
+  }));
   const Progress expected = straight->progress();
   EXPECT_EQ(expected.step, steps);
 
-  options.seed = 1;   // replaced by the checkpoint's
+  options.seed = 1;  // replaced by the checkpoint's
   for (uint64_t step = 0; step <= steps; ++step) {
     const int64_t micro_batch = static_cast<int64_t>(step % 5) + 1;
-    const auto other = plan_for(*model, request_of(GetParam(), micro_batch, step % 2 ? Recompute::full : Recompute::none));
+    const auto other =
+        plan_for(*model, request_of(GetParam(), micro_batch, step % 2 ? Recompute::full : Recompute::none));
     OpenTrainer trainer(model, other, options);
     const auto restored = trainer->restore(folder / ("step" + std::to_string(step)));
     ASSERT_TRUE(restored) << restored.error().message;
@@ -78,15 +81,16 @@ TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
 
 std::string case_name(const testing::TestParamInfo<Case>& c) { return c.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Models, Resume,
-                         testing::Values(Case{"gpt2_dropout_fp32", small_gpt2("0.1"), Precision::fp32, 32},
-                                         Case{"gpt2_dropout_bf16_8", small_gpt2("0.1"), Precision::bf16, 8},
-                                         Case{"llama_bf16", small_llama(), Precision::bf16, 32},
-                                         Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8},
-                                         Case{"llama_adapters_bf16_8", {small_llama(), adapters_of_some()}, Precision::bf16, 8},
-                                         Case{"bloom_bf16_8", small_bloom("0.1"), Precision::bf16, 8},
-                                         Case{"qwen3_bf16_8", small_qwen3(), Precision::bf16, 8}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, Resume,
+    testing::Values(Case{"gpt2_dropout_fp32", small_gpt2("0.1"), Precision::fp32, 32},
+                    Case{"gpt2_dropout_bf16_8", small_gpt2("0.1"), Precision::bf16, 8},
+                    Case{"llama_bf16", small_llama(), Precision::bf16, 32},
+                    Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8},
+                    Case{"llama_adapters_bf16_8", {small_llama(), adapters_of_some()}, Precision::bf16, 8},
+                    Case{"bloom_bf16_8", small_bloom("0.1"), Precision::bf16, 8},
+                    Case{"qwen3_bf16_8", small_qwen3(), Precision::bf16, 8}),
+    case_name);
 
 // A trainer after one step, and its checkpoint.
 struct Saved {
@@ -108,8 +112,8 @@ TEST(Restore, FlippedBytesChangeNothing) {
   const State before = saved.trainer.state();
   std::mt19937 random(8);
   std::vector<size_t> places;
-  for (size_t i = 0; i < 64; ++i) places.push_back(i);                              // header and framing
-  for (size_t i = 1; i <= 64; ++i) places.push_back(good.size() - i);               // the hashes
+  for (size_t i = 0; i < 64; ++i) places.push_back(i);                 // header and framing
+  for (size_t i = 1; i <= 64; ++i) places.push_back(good.size() - i);  // the hashes
   for (int i = 0; i < 60; ++i) places.push_back(random() % good.size());
   for (size_t place : places) {
     std::string bad = good;
@@ -156,16 +160,27 @@ TEST(Restore, NumbersThatNoRunHasAreRefused) {
   Saved saved;
   const auto reader = CheckpointReader::open(saved.path);
   ASSERT_TRUE(reader);
-  const auto rewrite = [&](const Json& fields) { return write_with_fields(*reader, fields, saved.folder / "forged"); };
+  const auto rewrite = [&](const Json& fields) {
+    return write_with_fields(*reader, fields, saved.folder / "forged");
+  };
   ASSERT_TRUE(rewrite(reader->fields()));
   ASSERT_TRUE(saved.trainer->restore(saved.folder / "forged"));
   const State before = saved.trainer.state();
-  const struct { std::vector<std::string> keys; Json value; const char* part; } cases[] = {
-      {{"step"}, UINT64_MAX, "of 1 batches 18446744073709551615 were steps"}, {{"batches"}, 2, "of 2 batches 1 were steps and 0 were skipped"},
-      {{"skipped"}, 7, "and 7 were skipped"}, {{"batches"}, UINT64_MAX, "of 18446744073709551615 batches"},
-      {{"carried", "loss_scale"}, 2.0, "its loss scale is 2.0"}, {{"carried", "loss_scale"}, 0.5, "its loss scale is 0.5"}, {{"carried", "loss_scale"}, 1e300, "its loss scale is 1e+300"},
-      {{"carried", "loss_mean"}, -1e308, "its mean loss or norm is -1e+308"}, {{"carried", "norm_mean"}, 1e101, "its mean loss or norm is 1e+101"},
-      {{"carried", "loss_variance"}, 1e308, "the variance of its loss or norm is 1e+308"}, {{"carried", "norm_variance"}, -1.0, "the variance of its loss or norm is -1.0"}};
+  const struct {
+    std::vector<std::string> keys;
+    Json value;
+    const char* part;
+  } cases[] = {{{"step"}, UINT64_MAX, "of 1 batches 18446744073709551615 were steps"},
+               {{"batches"}, 2, "of 2 batches 1 were steps and 0 were skipped"},
+               {{"skipped"}, 7, "and 7 were skipped"},
+               {{"batches"}, UINT64_MAX, "of 18446744073709551615 batches"},
+               {{"carried", "loss_scale"}, 2.0, "its loss scale is 2.0"},
+               {{"carried", "loss_scale"}, 0.5, "its loss scale is 0.5"},
+               {{"carried", "loss_scale"}, 1e300, "its loss scale is 1e+300"},
+               {{"carried", "loss_mean"}, -1e308, "its mean loss or norm is -1e+308"},
+               {{"carried", "norm_mean"}, 1e101, "its mean loss or norm is 1e+101"},
+               {{"carried", "loss_variance"}, 1e308, "the variance of its loss or norm is 1e+308"},
+               {{"carried", "norm_variance"}, -1.0, "the variance of its loss or norm is -1.0"}};
   for (const auto& c : cases) {
     ASSERT_TRUE(rewrite(with_value(reader->fields(), c.keys, c.value)));
     const auto status = saved.trainer->restore(saved.folder / "forged");
@@ -181,7 +196,8 @@ TEST(Restore, AdaptersOfAnotherModelAreRefused) {
   TemporaryDirectory folder;
   const Case c{"", {small_llama(), adapters_of_some()}, Precision::fp32, 32};
   const auto model = model_of(c.config), other = model_of(c.config, 8);
-  OpenTrainer trainer(model, plan_for(*model, request_of(c, 2, Recompute::choose))), others(other, plan_for(*other, request_of(c, 2, Recompute::choose)));
+  OpenTrainer trainer(model, plan_for(*model, request_of(c, 2, Recompute::choose))),
+      others(other, plan_for(*other, request_of(c, 2, Recompute::choose)));
   const std::string path = folder / "checkpoint";
   ASSERT_TRUE(trainer->save(path));
   EXPECT_LT(file_bytes(path).size(), 4 * model->graph().parameter_count());
@@ -197,19 +213,26 @@ TEST(Restore, AdaptersOfAnotherModelAreRefused) {
     OpenTrainer third(otherwise, plan_for(*otherwise, request_of(another, 2, Recompute::choose)));
     const auto refused = third->restore(path);
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("adapters: expected "), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("adapters: expected "), std::string::npos)
+        << refused.error().message;
   }
 }
 
 TEST(Restore, AnotherRunIsRefusedByName) {
   Saved saved;
-  const struct { Case run; const char* field; } cases[] = {
+  const struct {
+    Case run;
+    const char* field;
+  } cases[] = {
       {{"", small_gpt2(), Precision::bf16, 32}, "precision"},
       {{"", small_gpt2(), Precision::fp32, 8}, "state_bits"},
       {{"", small_llama(), Precision::fp32, 32}, "architecture"},
       {{"", small_gpt2("0.1"), Precision::fp32, 32}, "model"},
-      {{"", R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4,
-                "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})", Precision::fp32, 32}, "model"}};
+      {{"",
+        R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4,
+                "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})",
+        Precision::fp32, 32},
+       "model"}};
   for (const auto& c : cases) {
     const auto model = model_of(c.run.config);
     OpenTrainer trainer(model, plan_for(*model, request_of(c.run, 2, Recompute::choose)));
@@ -217,7 +240,8 @@ TEST(Restore, AnotherRunIsRefusedByName) {
     const auto status = trainer->restore(saved.path);
     ASSERT_FALSE(status) << c.field;
     EXPECT_EQ(status.error().code, Code::bad_state);
-    EXPECT_NE(status.error().message.find(std::string(c.field) + ": expected"), std::string::npos) << status.error().message;
+    EXPECT_NE(status.error().message.find(std::string(c.field) + ": expected"), std::string::npos)
+        << status.error().message;
     EXPECT_EQ(differences(trainer.state(), before), "");
   }
   EXPECT_FALSE(saved.trainer->restore(saved.folder / "missing"));
@@ -243,7 +267,8 @@ TEST(Export, OpensAgain) {
       ASSERT_TRUE(again);
       OpenTrainer other(again, plan_for(*again, request_of(c, 3, Recompute::choose)));
       const State ours = trainer.state(), theirs = other.state();
-      for (int t : model->parameters()) EXPECT_TRUE(ours.at(model->graph().at(t).name) == theirs.at(model->graph().at(t).name));
+      for (int t : model->parameters())
+        EXPECT_TRUE(ours.at(model->graph().at(t).name) == theirs.at(model->graph().at(t).name));
       EXPECT_TRUE(again->config().json == model->config().json);
     }
 }
@@ -251,7 +276,9 @@ TEST(Export, OpensAgain) {
 // The exported config gives the dtype of the exported weights, not of the original ones.
 TEST(Export, SaysTheFormatOfItsWeights) {
   for (const char* key : {"dtype", "torch_dtype"})
-    for (const auto& [precision, name] : {std::pair{Precision::fp32, "float32"}, {Precision::bf16, "bfloat16"}, {Precision::fp16, "float16"}}) {
+    for (const auto& [precision, name] : {std::pair{Precision::fp32, "float32"},
+                                          {Precision::bf16, "bfloat16"},
+                                          {Precision::fp16, "float16"}}) {
       TemporaryDirectory folder;
       std::string config = small_llama();
       config.insert(1, std::string("\"") + key + "\": \"float64\", ");

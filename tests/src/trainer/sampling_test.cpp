@@ -16,7 +16,8 @@ namespace {
 
 TEST(Sampling, CandidatesAreThoseOfTransformers) {
   for (const golden::SamplingCase& one : golden::sampling_cases) {
-    const std::vector<TokenChoice> found = candidates(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, 1});
+    const std::vector<TokenChoice> found =
+        candidates(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, 1});
     ASSERT_EQ(found.size(), one.left.size()) << one.temperature << ' ' << one.top_k << ' ' << one.top_p;
     double sum = 0;
     for (const TokenChoice& candidate : found) sum += candidate.weight;
@@ -32,13 +33,16 @@ TEST(Sampling, DrawsAsOftenAsIsProbable) {
   for (const golden::SamplingCase& one : golden::sampling_cases) {
     if (one.temperature != 1.0) continue;
     std::map<int32_t, int> drawn;
-    for (uint64_t seed = 0; seed < draws; ++seed) ++drawn[sample(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, seed}, 7)];
+    for (uint64_t seed = 0; seed < draws; ++seed)
+      ++drawn[sample(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, seed}, 7)];
     int known = 0;
     for (const auto& [token, probability] : one.left) {
       known += drawn[token];
-      EXPECT_NEAR(drawn[token], draws * probability, 5 * std::sqrt(draws * probability * (1 - probability)) + 1) << token;
+      EXPECT_NEAR(drawn[token], draws * probability,
+                  5 * std::sqrt(draws * probability * (1 - probability)) + 1)
+          << token;
     }
-    EXPECT_EQ(known, draws);   // no other token was drawn
+    EXPECT_EQ(known, draws);  // no other token was drawn
   }
 }
 
@@ -52,7 +56,9 @@ TEST(Sampling, IsAFunctionOfSeedAndPosition) {
   }
   EXPECT_EQ(of_seed, again);
   EXPECT_NE(of_seed, of_position);
-  EXPECT_GT(std::count_if(of_position.begin(), of_position.end(), [&](int32_t token) { return token != of_position[0]; }), 10);
+  EXPECT_GT(std::count_if(of_position.begin(), of_position.end(),
+                          [&](int32_t token) { return token != of_position[0]; }),
+            10);
 }
 
 TEST(Sampling, KeepsOneCandidateAtLeast) {
@@ -60,7 +66,7 @@ TEST(Sampling, KeepsOneCandidateAtLeast) {
   for (const double top_p : {std::numeric_limits<double>::denorm_min(), 1e-9}) {
     const std::vector<TokenChoice> found = candidates(logits, {1, 0, top_p, 1});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].token, 1);   // among equal logits the smaller token
+    EXPECT_EQ(found[0].token, 1);  // among equal logits the smaller token
   }
   EXPECT_EQ(candidates(logits, {1, 0, 1, 1}).size(), 4u);
   EXPECT_EQ(candidates(logits, {1, 3, 1, 1}).size(), 3u);

@@ -9,13 +9,12 @@ namespace stw::schedule_test {
 namespace {
 
 TEST(Schedule, WarmsUpFromItsFirstShare) {
-  for (ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant, ScheduleKind::warmup_stable_decay,
-                            ScheduleKind::inverse_root}) {
+  for (ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant,
+                            ScheduleKind::warmup_stable_decay, ScheduleKind::inverse_root}) {
     const Schedule s{kind, 1e-3, 1e-4, 10, 100, 20};
-    for (uint64_t step = 0; step < 10; ++step) EXPECT_DOUBLE_EQ(s.at(step), 1e-4 * static_cast<double>(step + 1));
-    if (kind != ScheduleKind::inverse_root) {
-      EXPECT_DOUBLE_EQ(s.at(10), 1e-3);
-    }
+    for (uint64_t step = 0; step < 10; ++step)
+      EXPECT_DOUBLE_EQ(s.at(step), 1e-4 * static_cast<double>(step + 1));
+    if (kind != ScheduleKind::inverse_root) { EXPECT_DOUBLE_EQ(s.at(10), 1e-3); }
   }
 }
 
@@ -30,7 +29,8 @@ TEST(Schedule, FallsFromTheFullRate) {
 }
 
 TEST(Schedule, FallsAsItsNameSays) {
-  const Schedule cosine{ScheduleKind::cosine, 1e-3, 1e-4, 10, 110, 0}, linear{ScheduleKind::linear, 1e-3, 1e-4, 10, 110, 0};
+  const Schedule cosine{ScheduleKind::cosine, 1e-3, 1e-4, 10, 110, 0},
+      linear{ScheduleKind::linear, 1e-3, 1e-4, 10, 110, 0};
   EXPECT_NEAR(cosine.at(60), 5.5e-4, 1e-12);
   EXPECT_NEAR(cosine.at(35), 1e-4 + 0.5 * (1 + std::sqrt(0.5)) * 9e-4, 1e-12);
   EXPECT_NEAR(linear.at(35), 1e-4 + 0.75 * 9e-4, 1e-12);

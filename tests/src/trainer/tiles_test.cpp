@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 3, sequence = 290;   // longer than a chain
+constexpr int64_t batch_size = 3, sequence = 290;  // longer than a chain
 #ifdef STW_SANITIZED
 constexpr int rounds = 2;
 #else
@@ -79,28 +79,41 @@ TEST_P(Tiles, ChangeNoBit) {
     }
     if (round % 3 == 2 && !GetParam().fused_update) {
       const int blocks = plain->graph.blocks();
-      d.offload.parts = {pick(blocks + 2), pick(blocks + 2), pick(blocks + 1), pick(blocks + 1), pick(blocks + 1)};
+      d.offload.parts = {pick(blocks + 2), pick(blocks + 2), pick(blocks + 1), pick(blocks + 1),
+                         pick(blocks + 1)};
       d.offload.overlap = pick(2) && d.offload.any();
     }
     const auto planned = plan_with(*model_, r, d);
-    const auto parts = [](const Instruction& i) { return i.phase == Phase::recompute && i.rows % sequence != 0; };
+    const auto parts = [](const Instruction& i) {
+      return i.phase == Phase::recompute && i.rows % sequence != 0;
+    };
     const auto& all = planned->programs.micro_first.instructions;
-    const bool cuts = std::any_of(d.tile_rows.begin(), d.tile_rows.end(), [](int64_t rows) { return rows > 0 && rows < sequence; });
+    const bool cuts = std::any_of(d.tile_rows.begin(), d.tile_rows.end(),
+                                  [](int64_t rows) { return rows > 0 && rows < sequence; });
     EXPECT_TRUE(!cuts || std::count_if(all.begin(), all.end(), parts) > 0) << "nothing ran in tiles";
-    expect_same(train(planned), expected, "round " + std::to_string(round) + ", micro-batch " + std::to_string(d.micro_batch));
+    expect_same(train(planned), expected,
+                "round " + std::to_string(round) + ", micro-batch " + std::to_string(d.micro_batch));
     if (testing::Test::HasFailure()) return;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Tiles,
-                         testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32}, Case{"gpt2", small_gpt2(), Precision::bf16},
-                                         Case{"llama", small_llama(), Precision::bf16}, Case{"qwen2", small_qwen2(), Precision::fp32},
-                                         Case{"gpt2_adapters", {small_gpt2(), adapters_of_all()}, Precision::fp32},
-                                         Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::bf16},
-                                         Case{"llama_half", small_llama(), Precision::fp16},
-                                         Case{"gpt2_fused", small_gpt2(), Precision::fp32, true}, Case{"llama_fused", small_llama(), Precision::bf16, true},
-                                         Case{"gpt2_frozen", small_gpt2(), Precision::fp32, false, {{"embeddings", true, {}, {}, {}}, {"*mlp.c_fc*", true, {}, {}, {}}}}),
-                         [](const testing::TestParamInfo<Case>& c) { return std::string(c.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Tiles,
+    testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32},
+                    Case{"gpt2", small_gpt2(), Precision::bf16},
+                    Case{"llama", small_llama(), Precision::bf16},
+                    Case{"qwen2", small_qwen2(), Precision::fp32},
+                    Case{"gpt2_adapters", {small_gpt2(), adapters_of_all()}, Precision::fp32},
+                    Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::bf16},
+                    Case{"llama_half", small_llama(), Precision::fp16},
+                    Case{"gpt2_fused", small_gpt2(), Precision::fp32, true},
+                    Case{"llama_fused", small_llama(), Precision::bf16, true},
+                    Case{"gpt2_frozen",
+                         small_gpt2(),
+                         Precision::fp32,
+                         false,
+                         {{"embeddings", true, {}, {}, {}}, {"*mlp.c_fc*", true, {}, {}, {}}}}),
+    [](const testing::TestParamInfo<Case>& c) { return std::string(c.param.name); });
 
 // The search itself chooses tiles where memory is short.
 TEST(TiledPlan, TrainsInLessMemoryToTheSameBits) {

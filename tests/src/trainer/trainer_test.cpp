@@ -21,14 +21,15 @@ using namespace testing_tools;
 
 // More rows than a chain has terms, so that loss chunks cut samples.
 constexpr int64_t batch_size = 9, sequence = 33;
-#ifdef STW_SANITIZED   // a quarter of the variants, with every kind of save-sets
+#ifdef STW_SANITIZED  // a quarter of the variants, with every kind of save-sets
 constexpr int disturbed_rounds = 3, variant_step = 4;
 #else
 constexpr int disturbed_rounds = 20, variant_step = 1;
 #endif
 
 // One step with all samples, one with a sample without targets, one with two samples missing.
-Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const Device& device) {
+Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
+              const Device& device) {
   Trained outcome;
   OpenTrainer trainer(model, planned, {}, device);
   for (uint64_t step = 0; step < 3; ++step) {
@@ -69,11 +70,12 @@ TEST_P(SameBits, MicroBatchRecomputeChunksAndThreads) {
       Decisions d = plain->plan.decisions;
       d.micro_batch = micro_batch;
       d.loss_chunks = int64_t{1} << random() % 5;
-      for (uint32_t& saved : d.saved) saved = kind == 0 ? ~0u : kind == 1 ? 0u : static_cast<uint32_t>(random());
+      for (uint32_t& saved : d.saved)
+        saved = kind == 0 ? ~0u : kind == 1 ? 0u : static_cast<uint32_t>(random());
       const auto planned = plan_with(*model_, request(threads), d);
       expect_same(train(model_, planned, best_device()), expected,
-                  "micro-batch " + std::to_string(micro_batch) + ", sets " + std::to_string(kind) + ", chunks " +
-                      std::to_string(d.loss_chunks) + ", threads " + std::to_string(threads));
+                  "micro-batch " + std::to_string(micro_batch) + ", sets " + std::to_string(kind) +
+                      ", chunks " + std::to_string(d.loss_chunks) + ", threads " + std::to_string(threads));
     }
 }
 
@@ -102,9 +104,11 @@ TEST_P(SameBits, EveryInstructionSet) {
   Request r = request(2);
   r.micro_batch = 3;
   const auto planned = plan_for(*model_, r);
-  for (kernels::Isa isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
+  for (kernels::Isa isa :
+       {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
     if (const Device* device = device_with(isa); device && isa != kernels::best_isa())
-      expect_same(train(model_, planned, *device), expected, "instruction set " + std::to_string(static_cast<int>(isa)));
+      expect_same(train(model_, planned, *device), expected,
+                  "instruction set " + std::to_string(static_cast<int>(isa)));
 }
 
 // Threads that are late, early and out of order, twenty times.
@@ -139,47 +143,92 @@ TEST(DisturbedThreads, ChangeNoBit) {
   r.state_bits = 8;
   const auto planned = plan_for(*model, r);
   const Trained expected = train(model, planned, best_device());
-  for (int round = 0; round < disturbed_rounds; ++round) expect_same(train(model, planned, **device), expected, "round " + std::to_string(round));
+  for (int round = 0; round < disturbed_rounds; ++round)
+    expect_same(train(model, planned, **device), expected, "round " + std::to_string(round));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SameBits,
-                         testing::Values(Case{"gpt2", small_gpt2(), Precision::fp32, 32},
-                                         Case{"gpt2", small_gpt2(), Precision::bf16, 8},
-                                         Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 8},
-                                         Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 32},
-                                         Case{"llama", small_llama(), Precision::fp32, 32},
-                                         Case{"llama", small_llama(), Precision::bf16, 8},
-                                         Case{"qwen2", small_qwen2(), Precision::fp32, 8},
-                                         Case{"qwen2", small_qwen2(), Precision::bf16, 32},
-                                         Case{"qwen3", small_qwen3(), Precision::fp32, 32},
-                                         Case{"qwen3", small_qwen3(), Precision::bf16, 8},
-                                         Case{"phi3", small_phi3("0.1"), Precision::fp32, 8},
-                                         Case{"smollm3", small_smollm3(), Precision::bf16, 32},
-                                         Case{"gemma3", small_gemma3(), Precision::bf16, 8},
-                                         Case{"bloom", small_bloom("0.1"), Precision::fp32, 8},
-                                         Case{"bloom_adapters", {small_bloom(), adapters_of_all()}, Precision::bf16, 32},
-                                         Case{"bert", classifier_of(small_bert("0.1")), Precision::bf16, 32, Optimizer::muon},
-                                         Case{"bert_adapters", {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
-                                         Case{"electra_adapters", {classifier_of(small_electra("0.1")), adapters_of_all()}, Precision::fp32, 32},
-                                         Case{"roberta_nf4", {classifier_of(small_roberta()), adapters_of_some_of_encoders()}, Precision::fp16, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
-                                         Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp16, 8},
-                                         Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
-                                         Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
-                                         Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
-                                         Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
-                                         Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
-                                         Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
-                                         Case{"gpt2_short_gradients", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::bf16},
-                                         Case{"llama_short_all", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
-                                         Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
-                                         Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
-                                         Case{"qwen3_adapters", {small_qwen3(), adapters_of_all()}, Precision::fp16, 32, Optimizer::muon},
-                                         Case{"llama_nf4", {small_llama(), adapters_of_some()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
-                                         Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
-                                              {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
-                                         Case{"llama_grouped", small_llama(), Precision::bf16, 8, Optimizer::adamw,
-                                              {{"norms", true, {}, {}, {}}, {"blocks.0", {}, 0.1, 0.0, 32}}}),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, SameBits,
+    testing::Values(
+        Case{"gpt2", small_gpt2(), Precision::fp32, 32}, Case{"gpt2", small_gpt2(), Precision::bf16, 8},
+        Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 8},
+        Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 32},
+        Case{"llama", small_llama(), Precision::fp32, 32}, Case{"llama", small_llama(), Precision::bf16, 8},
+        Case{"qwen2", small_qwen2(), Precision::fp32, 8}, Case{"qwen2", small_qwen2(), Precision::bf16, 32},
+        Case{"qwen3", small_qwen3(), Precision::fp32, 32}, Case{"qwen3", small_qwen3(), Precision::bf16, 8},
+        Case{"phi3", small_phi3("0.1"), Precision::fp32, 8},
+        Case{"smollm3", small_smollm3(), Precision::bf16, 32},
+        Case{"gemma3", small_gemma3(), Precision::bf16, 8},
+        Case{"bloom", small_bloom("0.1"), Precision::fp32, 8},
+        Case{"bloom_adapters", {small_bloom(), adapters_of_all()}, Precision::bf16, 32},
+        Case{"bert", classifier_of(small_bert("0.1")), Precision::bf16, 32, Optimizer::muon},
+        Case{"bert_adapters", {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
+        Case{"electra_adapters",
+             {classifier_of(small_electra("0.1")), adapters_of_all()},
+             Precision::fp32,
+             32},
+        Case{"roberta_nf4",
+             {classifier_of(small_roberta()), adapters_of_some_of_encoders()},
+             Precision::fp16,
+             32,
+             Optimizer::adamw,
+             {},
+             Master::exact,
+             Gradients::fp32,
+             false,
+             Quantize::nf4,
+             Quantize::int8},
+        Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp16, 8},
+        Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
+        Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
+        Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
+        Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
+        Case{
+            "llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
+        Case{
+            "qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
+        Case{"gpt2_short_gradients",
+             small_gpt2("0.1"),
+             Precision::fp32,
+             32,
+             Optimizer::adamw,
+             {},
+             Master::exact,
+             Gradients::bf16},
+        Case{"llama_short_all",
+             small_llama(),
+             Precision::bf16,
+             8,
+             Optimizer::adamw,
+             {},
+             Master::short_remainder,
+             Gradients::bf16},
+        Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
+        Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
+        Case{"qwen3_adapters", {small_qwen3(), adapters_of_all()}, Precision::fp16, 32, Optimizer::muon},
+        Case{"llama_nf4",
+             {small_llama(), adapters_of_some()},
+             Precision::bf16,
+             8,
+             Optimizer::adamw,
+             {},
+             Master::exact,
+             Gradients::fp32,
+             false,
+             Quantize::nf4},
+        Case{"gpt2_frozen",
+             small_gpt2("0.1"),
+             Precision::fp32,
+             32,
+             Optimizer::adamw,
+             {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
+        Case{"llama_grouped",
+             small_llama(),
+             Precision::bf16,
+             8,
+             Optimizer::adamw,
+             {{"norms", true, {}, {}, {}}, {"blocks.0", {}, 0.1, 0.0, 32}}}),
+    case_name);
 
 // ---- one step in detail ----------------------------------------------------------------------------------
 
@@ -199,7 +248,7 @@ TEST_F(Step, LossIsTheMeanOverTheTargetsOfTheGlobalBatch) {
   GlobalBatch batch = random_batch(1, 2, sequence);
   ignore_sample(batch, 0);
   ignore_sample(batch, 1);
-  const size_t places[] = {4, 9, 30, 33 + 17};   // three targets in the first sample, one in the second
+  const size_t places[] = {4, 9, 30, 33 + 17};  // three targets in the first sample, one in the second
   const int32_t targets[] = {3, 14, 59, 26};
   for (int64_t micro_batch : {1, 2}) {
     OpenTrainer trainer(model_, planned(micro_batch, 2));
@@ -230,7 +279,8 @@ TEST_F(Step, MaskedMicroBatchAddsNothing) {
   for (int64_t sample : {0, 2, 3}) ignore_sample(many, sample);
   for (int64_t i = 0; i < sequence; ++i)
     for (int64_t sample : {0, 1}) {
-      const size_t from = static_cast<size_t>(sample * sequence + i), to = static_cast<size_t>((sample == 0 ? 1 : 4) * sequence + i);
+      const size_t from = static_cast<size_t>(sample * sequence + i),
+                   to = static_cast<size_t>((sample == 0 ? 1 : 4) * sequence + i);
       many.tokens[to] = few.tokens[from];
       many.targets[to] = few.targets[from];
     }
@@ -257,7 +307,8 @@ TEST(SkippedStep, LeavesEveryByte) {
       r.precision = precision;
       r.micro_batch = 3;
       const auto planned = plan_for(*model, r);
-      const GlobalBatch first = random_batch(4, batch_size, sequence), second = random_batch(5, batch_size, sequence);
+      const GlobalBatch first = random_batch(4, batch_size, sequence),
+                        second = random_batch(5, batch_size, sequence);
       GlobalBatch empty = random_batch(6, batch_size, sequence);
       for (int64_t s = 0; s < batch_size; ++s) ignore_sample(empty, s);
       bool poison = false;
@@ -304,13 +355,15 @@ TEST_F(Step, NonFiniteWeightsSkip) {
 
 // The coefficient is min(1, clip / (norm + 1e-6)): a norm of 4 with a clip of 1 becomes 1.
 TEST_F(Step, Clip) {
-  const struct { double clip, norm, scale; } cases[] = {{1, 4, 1 / (4 + 1e-6)}, {1, 0.5, 1}, {0, 4, 1}, {10, 4, 1}, {3, 4, 3 / (4 + 1e-6)}};
+  const struct {
+    double clip, norm, scale;
+  } cases[] = {{1, 4, 1 / (4 + 1e-6)}, {1, 0.5, 1}, {0, 4, 1}, {10, 4, 1}, {3, 4, 3 / (4 + 1e-6)}};
   for (const auto& c : cases) {
     Trainer* self = nullptr;
     TrainerOptions options;
     options.clip_norm = c.clip;
     options.weight_decay = 0;
-    const size_t parameter = model_->parameters().size() - 1;   // final_norm's bias: one use
+    const size_t parameter = model_->parameters().size() - 1;  // final_norm's bias: one use
     options.gradient_hook = [&](const GradientView& view) {
       std::fill_n(view.data, view.count, 0.0f);
       // The hook sees sums over the targets: N times the gradient.

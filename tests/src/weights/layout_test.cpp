@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/numbers.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
-#include "src/base/numbers.h"
 #include "tests/src/models/golden.h"
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
@@ -25,7 +25,8 @@ std::shared_ptr<const Model> open_folder(const std::string& folder) {
   return open_model(source);
 }
 
-std::unique_ptr<Trainer> trainer_of(const std::shared_ptr<const Model>& model, Precision precision = Precision::fp32) {
+std::unique_ptr<Trainer> trainer_of(const std::shared_ptr<const Model>& model,
+                                    Precision precision = Precision::fp32) {
   Request r = request_for(2, sequence);
   r.precision = precision;
   return trainer_for(model, plan_for(*model, r));
@@ -53,17 +54,21 @@ TEST(WeightLayout, IsThereAndBackAgain) {
 // transformers wrote the golden model's files.
 TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
   const auto model = open_folder(folder_of("adapter_bloom"));
-  auto weights = SafetensorsReader::open(folder_of("bloom")), adapters = SafetensorsReader::open(adapter_weights(folder_of("adapter_bloom")));
+  auto weights = SafetensorsReader::open(folder_of("bloom")),
+       adapters = SafetensorsReader::open(adapter_weights(folder_of("adapter_bloom")));
   ASSERT_TRUE(model && weights && adapters);
   size_t moved = 0;
   for (const int t : model->parameters()) {
     const Tensor& p = model->graph().at(t);
-    const bool is_queries_and_so_on = p.name.find("query_key_value") != p.name.npos && !p.name.ends_with(low_suffix);
+    const bool is_queries_and_so_on =
+        p.name.find("query_key_value") != p.name.npos && !p.name.ends_with(low_suffix);
     EXPECT_EQ(p.layout, is_queries_and_so_on ? (WeightLayout{6, 3}) : WeightLayout{}) << p.name;
     moved += is_queries_and_so_on;
     std::vector<float> values(p.shape.elements());
     ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
-    const auto in_file = p.adapter_of < 0 ? read_tensor<float>(*weights, p.name) : read_tensor<float>(*adapters, adapter_tensor_name(model->config(), p.name));
+    const auto in_file = p.adapter_of < 0
+                             ? read_tensor<float>(*weights, p.name)
+                             : read_tensor<float>(*adapters, adapter_tensor_name(model->config(), p.name));
     EXPECT_EQ(in_file_order(model->graph(), p.name, values), in_file) << p.name;
     std::vector<float> pieces(values.size());
     for (uint64_t at = 0, n = 1; at < values.size(); at += n, n = n % 701 + 1) {
@@ -72,7 +77,7 @@ TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
     }
     EXPECT_EQ(pieces, values) << p.name;
   }
-  EXPECT_EQ(moved, 2u * 3);   // a matrix, its bias and a factor of its adapter, in each of two layers
+  EXPECT_EQ(moved, 2u * 3);  // a matrix, its bias and a factor of its adapter, in each of two layers
 }
 
 // An untrained parameter is written as it was read, in the type of the run.
@@ -116,7 +121,8 @@ TEST(Layout, ATrainedModelIsReadAsItWas) {
   ASSERT_TRUE(again);
   OpenTrainer other(again, plan_for(*again, request_for(2, sequence)));
   const auto parameters = [&](State state) {
-    std::erase_if(state, [&](const auto& t) { return t.first.ends_with(".first") || t.first.ends_with(".second"); });
+    std::erase_if(state,
+                  [&](const auto& t) { return t.first.ends_with(".first") || t.first.ends_with(".second"); });
     return state;
   };
   EXPECT_EQ(differences(parameters(other.state()), parameters(trainer.state())), "");
@@ -146,7 +152,8 @@ TEST(Layout, OfFilesWithoutThePrefixAndInHalves) {
   for (const int t : model->parameters()) {
     const Tensor& p = model->graph().at(t);
     std::vector<float> values(p.shape.elements()), expected(values.size());
-    ASSERT_TRUE(short_one->read(p, 0, values.size(), values.data()) && model->read(p, 0, expected.size(), expected.data()));
+    ASSERT_TRUE(short_one->read(p, 0, values.size(), values.data()) &&
+                model->read(p, 0, expected.size(), expected.data()));
     for (float& x : expected) x = from_f16(to_f16(x));
     EXPECT_EQ(values, expected) << p.name;
   }
@@ -176,7 +183,10 @@ TEST(Layout, CodesOfSuchAMatrixAreRefused) {
   const auto refused = Model::open(source);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::unsupported);
-  EXPECT_NE(refused.error().message.find("h.1.self_attention.query_key_value.weight: in 4 bits, and with rows in order of heads"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find(
+                "h.1.self_attention.query_key_value.weight: in 4 bits, and with rows in order of heads"),
+            std::string::npos)
+      << refused.error().message;
 }
 
 }  // namespace

@@ -8,7 +8,10 @@ namespace {
 
 using namespace testing_tools;
 
-struct Stored { SafetensorsEntry entry; std::string bytes; };
+struct Stored {
+  SafetensorsEntry entry;
+  std::string bytes;
+};
 
 class Nf4Folder : public testing::Test {
  protected:
@@ -35,9 +38,11 @@ class Nf4Folder : public testing::Test {
     return Model::open(source);
   }
   // The folder with another tensor in place of the matrix's `suffix`, or without it, is refused.
-  void refused(const std::string& suffix, const std::function<void(Stored&)>& change, const std::string& part) {
+  void refused(const std::string& suffix, const std::function<void(Stored&)>& change,
+               const std::string& part) {
     std::vector<Stored> changed = tensors_;
-    const auto found = std::find_if(changed.begin(), changed.end(), [&](const Stored& t) { return t.entry.name == matrix + suffix; });
+    const auto found = std::find_if(changed.begin(), changed.end(),
+                                    [&](const Stored& t) { return t.entry.name == matrix + suffix; });
     ASSERT_NE(found, changed.end()) << suffix;
     if (change) change(*found);
     else changed.erase(found);
@@ -47,11 +52,14 @@ class Nf4Folder : public testing::Test {
     EXPECT_TRUE(model.error().message.starts_with(folder_.path())) << model.error().message;
   }
   void refused_state(const std::string& from, const std::string& to, const std::string& part) {
-    refused(state, [&](Stored& t) {
-      ASSERT_NE(t.bytes.find(from), t.bytes.npos);
-      t.bytes.replace(t.bytes.find(from), from.size(), to);
-      t.entry.shape = {static_cast<int64_t>(t.bytes.size())};
-    }, part);
+    refused(
+        state,
+        [&](Stored& t) {
+          ASSERT_NE(t.bytes.find(from), t.bytes.npos);
+          t.bytes.replace(t.bytes.find(from), from.size(), to);
+          t.entry.shape = {static_cast<int64_t>(t.bytes.size())};
+        },
+        part);
   }
   static constexpr const char* state = ".quant_state.bitsandbytes__nf4";
   const std::string matrix = "model.layers.1.self_attn.v_proj.weight";
@@ -64,7 +72,8 @@ TEST_F(Nf4Folder, IsReadAsItIs) {
   const auto model = open(tensors_);
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_TRUE((*model)->has_codes());
-  for (const int t : (*model)->parameters()) EXPECT_EQ((*model)->dtype_of((*model)->graph().at(t)), TensorDType::f32);
+  for (const int t : (*model)->parameters())
+    EXPECT_EQ((*model)->dtype_of((*model)->graph().at(t)), TensorDType::f32);
 }
 
 // Codes may be stored as numbers of another type, for frameworks that only move such types. The bytes are the
@@ -72,7 +81,8 @@ TEST_F(Nf4Folder, IsReadAsItIs) {
 TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
   std::vector<Stored> changed = tensors_;
   for (Stored& t : changed)
-    if (t.entry.name == matrix) t.entry = {matrix, TensorDType::bf16, {static_cast<int64_t>(t.bytes.size() / 2), 1}};
+    if (t.entry.name == matrix)
+      t.entry = {matrix, TensorDType::bf16, {static_cast<int64_t>(t.bytes.size() / 2), 1}};
   const auto model = open(changed);
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_TRUE((*model)->has_codes());
@@ -85,7 +95,7 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
   for (Stored& t : changed) {
     // The least of the nested values.
     if (t.entry.name == matrix + ".absmax") t.bytes[3] = 0, t.bytes[5] = 1;
-    if (t.entry.name == matrix + ".nested_absmax") t.bytes = std::string("\0\0\x80\x40", 4);   // 4
+    if (t.entry.name == matrix + ".nested_absmax") t.bytes = std::string("\0\0\x80\x40", 4);  // 4
   }
   ASSERT_TRUE(open(changed));
   ModelSource source;
@@ -106,15 +116,21 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
     const auto count = static_cast<int64_t>(2 * t.bytes.size());
     EXPECT_EQ(bytes.substr(0, t.bytes.size()), t.bytes) << t.entry.name;
     std::vector<float> values(static_cast<size_t>(count));
-    const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int p) { return model->graph().at(p).name == t.entry.name; });
+    const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(),
+                                     [&](int p) { return model->graph().at(p).name == t.entry.name; });
     ASSERT_TRUE(model->read(model->graph().at(tensor), 0, values.size(), values.data()));
     bool any_below = false;
     for (int64_t i = 0; i < count; ++i) {
       float scale;
-      std::memcpy(&scale, bytes.data() + kernels::scales_begin(kernels::WeightCodes::nf4, count) + i / kernels::weight_block * 4, 4);
+      std::memcpy(&scale,
+                  bytes.data() + kernels::scales_begin(kernels::WeightCodes::nf4, count) +
+                      i / kernels::weight_block * 4,
+                  4);
       any_below |= scale < 0;
       const auto byte = static_cast<uint8_t>(bytes[static_cast<size_t>(i / 2)]);
-      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scale) << t.entry.name << " " << i;
+      ASSERT_EQ(values[static_cast<size_t>(i)],
+                kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scale)
+          << t.entry.name << " " << i;
     }
     EXPECT_EQ(any_below, t.entry.name == matrix);
   }
@@ -125,7 +141,8 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
 TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
   constexpr int64_t rows = 640, columns = 160, count = rows * columns, blocks = count / 64, nested_size = 256;
   std::string config = file_bytes(config_);
-  for (const auto& [from, to] : {std::pair{"\"hidden_size\": 64", "\"hidden_size\": 160"}, {"\"intermediate_size\": 128", "\"intermediate_size\": 640"},
+  for (const auto& [from, to] : {std::pair{"\"hidden_size\": 64", "\"hidden_size\": 160"},
+                                 {"\"intermediate_size\": 128", "\"intermediate_size\": 640"},
                                  {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"}}) {
     ASSERT_NE(config.find(from), config.npos) << from;
     config.replace(config.find(from), std::string(from).size(), to);
@@ -142,21 +159,25 @@ TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
       std::vector<float> values(p.shape.elements());
       ASSERT_TRUE(random->read(p, 0, values.size(), values.data()));
       if (p.name == name) continue;
-      tensors.push_back({{p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}},
-                         std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
+      tensors.push_back(
+          {{p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}},
+           std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
     }
     const auto floats = [&](const std::string& suffix, const std::vector<float>& values) {
-      tensors.push_back({{name + suffix, TensorDType::f32, {static_cast<int64_t>(values.size())}}, std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
+      tensors.push_back({{name + suffix, TensorDType::f32, {static_cast<int64_t>(values.size())}},
+                         std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
     };
     std::string codes(count / 2, '\0'), scale_codes(blocks, '\0');
     for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<char>(i * 37 + i / 256);
     for (size_t b = 0; b < scale_codes.size(); ++b) scale_codes[b] = static_cast<char>(b * 11 + b / 256);
     std::vector<float> map(256), nested, scales;
     for (size_t i = 0; i < map.size(); ++i) map[i] = (static_cast<float>(i) - 127) / 128;
-    for (int64_t i = 0; i < (blocks + nested_size - 1) / nested_size; ++i) nested.push_back(0.01f * static_cast<float>(i + 1));
+    for (int64_t i = 0; i < (blocks + nested_size - 1) / nested_size; ++i)
+      nested.push_back(0.01f * static_cast<float>(i + 1));
     constexpr float offset = 0.25f;
     for (int64_t b = 0; b < blocks; ++b) {
-      const float product = map[static_cast<uint8_t>(scale_codes[static_cast<size_t>(b)])] * nested[static_cast<size_t>(b / nested_size)];
+      const float product = map[static_cast<uint8_t>(scale_codes[static_cast<size_t>(b)])] *
+                            nested[static_cast<size_t>(b / nested_size)];
       scales.push_back(product + offset);
     }
     EXPECT_EQ(nested.size(), 7u);
@@ -178,19 +199,24 @@ TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
     source.adapters = adapters_of_all();
     const auto model = open_model(source);
     source.adapters = {};
-    const Tensor& p = model->graph().at(*std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; }));
+    const Tensor& p =
+        model->graph().at(*std::find_if(model->parameters().begin(), model->parameters().end(),
+                                        [&](int t) { return model->graph().at(t).name == name; }));
     std::vector<float> values(count);
     ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
     for (int64_t i = 0; i < count; ++i) {
       const auto byte = static_cast<uint8_t>(codes[static_cast<size_t>(i / 2)]);
-      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scales[static_cast<size_t>(i / 64)]) << i;
+      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] *
+                                                    scales[static_cast<size_t>(i / 64)])
+          << i;
     }
     Request request = request_for(2, 24);
     request.quantize = Quantize::nf4;
     OpenTrainer trainer(model, plan_for(*model, request));
     const std::string bytes = trainer.state().at(name);
     EXPECT_EQ(bytes.substr(0, codes.size()), codes);
-    EXPECT_EQ(bytes.substr(codes.size()), std::string(reinterpret_cast<const char*>(scales.data()), scales.size() * 4));
+    EXPECT_EQ(bytes.substr(codes.size()),
+              std::string(reinterpret_cast<const char*>(scales.data()), scales.size() * 4));
   }
 }
 
@@ -226,11 +252,15 @@ TEST_F(Nf4Folder, OfGpt2AreRefused) {
     std::string bytes(t.bytes, '\0');
     ASSERT_TRUE(reader->read(t, 0, std::as_writable_bytes(std::span(bytes))));
     tensors.push_back({{t.name, *t.dtype, t.shape}, bytes});
-    if (t.name.ends_with("h.1.attn.c_attn.weight")) tensors.push_back({{t.name + state, TensorDType::u8, {2}}, "{}"});
+    if (t.name.ends_with("h.1.attn.c_attn.weight"))
+      tensors.push_back({{t.name + state, TensorDType::u8, {2}}, "{}"});
   }
   const auto refused = open(tensors);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("h.1.attn.c_attn.weight: matrices of gpt2 in 4 bits are not supported"), std::string::npos) << refused.error().message;
+  EXPECT_NE(
+      refused.error().message.find("h.1.attn.c_attn.weight: matrices of gpt2 in 4 bits are not supported"),
+      std::string::npos)
+      << refused.error().message;
 }
 
 TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
@@ -251,7 +281,8 @@ TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
   refused(".nested_quant_map", shorter, "expected .nested_quant_map of 256 elements");
   refused(".nested_absmax", shorter, "expected .nested_absmax of 1 elements");
   refused(state, shorter, "no JSON object");
-  refused(".quant_map", [](Stored& t) { t.bytes[8] ^= 1; }, "other values than those of nf4");
+  refused(
+      ".quant_map", [](Stored& t) { t.bytes[8] ^= 1; }, "other values than those of nf4");
 }
 
 TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
@@ -279,9 +310,12 @@ TEST_F(Nf4Folder, OtherKindsOfQuantizationAreRefused) {
     EXPECT_TRUE(model.error().message.starts_with(config_)) << model.error().message;
     EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
   };
-  refused_config("\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantization_config, \"gptq\", is not supported: expected weights as numbers");
-  refused_config("\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"", "\"bitsandbytes\" with quant_type \"fp4\", is not supported");
-  refused_config("\"load_in_4bit\": true", "\"load_in_4bit\": false", "\"bitsandbytes\" in 8 bits, is not supported");
+  refused_config("\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"",
+                 "quantization_config, \"gptq\", is not supported: expected weights as numbers");
+  refused_config("\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"",
+                 "\"bitsandbytes\" with quant_type \"fp4\", is not supported");
+  refused_config("\"load_in_4bit\": true", "\"load_in_4bit\": false",
+                 "\"bitsandbytes\" in 8 bits, is not supported");
 }
 
 }  // namespace

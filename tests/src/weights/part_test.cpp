@@ -1,9 +1,9 @@
 // A language model inside a model for images and text: reading its folder, names of tensors, and writing.
 #include "planner/plan/plan_file.h"
-#include "src/weights/adapter_files.h"
-#include "src/weights/merge.h"
 #include "src/models/file_names.h"
 #include "src/models/heads/labels.h"
+#include "src/weights/adapter_files.h"
+#include "src/weights/merge.h"
 #include "tests/src/models/golden.h"
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
@@ -38,11 +38,13 @@ std::string text_of(const std::string& path) {
 }
 
 // Copies a file with other names of the same tensors.
-void rename(const std::string& from, const std::string& to, const std::function<std::string(const std::string&)>& named) {
+void rename(const std::string& from, const std::string& to,
+            const std::function<std::string(const std::string&)>& named) {
   auto reader = SafetensorsReader::open(from);
   ASSERT_TRUE(reader);
   std::vector<SafetensorsEntry> entries;
-  for (const SafetensorsInfo& info : reader->tensors()) entries.push_back({named(info.name), *info.dtype, info.shape});
+  for (const SafetensorsInfo& info : reader->tensors())
+    entries.push_back({named(info.name), *info.dtype, info.shape});
   auto writer = SafetensorsWriter::create(to, entries, {});
   ASSERT_TRUE(writer);
   for (const SafetensorsInfo& info : reader->tensors()) {
@@ -58,14 +60,18 @@ void rename(const std::string& from, const std::string& to, const std::function<
 TEST(Part, NamesInFiles) {
   ModelConfig config;
   config.architecture = "gemma3_text";
-  EXPECT_EQ(names_in_files(config, "model.norm.weight"), (std::vector<std::string>{"model.norm.weight", "norm.weight"}));
+  EXPECT_EQ(names_in_files(config, "model.norm.weight"),
+            (std::vector<std::string>{"model.norm.weight", "norm.weight"}));
   EXPECT_EQ(name_for_adapters(config, "model.layers.0.q_proj"), "model.layers.0.q_proj");
   config.is_part = true;
   EXPECT_EQ(names_in_files(config, "model.norm.weight"),
-            (std::vector<std::string>{"language_model.model.norm.weight", "model.language_model.norm.weight", "model.norm.weight", "norm.weight"}));
-  EXPECT_EQ(names_in_files(config, "score.weight"), (std::vector<std::string>{"language_model.score.weight", "score.weight"}));
+            (std::vector<std::string>{"language_model.model.norm.weight", "model.language_model.norm.weight",
+                                      "model.norm.weight", "norm.weight"}));
+  EXPECT_EQ(names_in_files(config, "score.weight"),
+            (std::vector<std::string>{"language_model.score.weight", "score.weight"}));
   EXPECT_EQ(name_for_adapters(config, "model.layers.0.q_proj"), "model.language_model.layers.0.q_proj");
-  for (const char* name : {"language_model.model.layers.0.q_proj", "model.language_model.layers.0.q_proj", "model.layers.0.q_proj"})
+  for (const char* name : {"language_model.model.layers.0.q_proj", "model.language_model.layers.0.q_proj",
+                           "model.layers.0.q_proj"})
     EXPECT_EQ(name_in_model(name), "model.layers.0.q_proj");
 }
 
@@ -75,21 +81,25 @@ TEST(Part, TensorsAreFoundUnderEveryName) {
   for (const char* prefix : {"model.language_model.", "model."}) {
     TemporaryDirectory folder;
     put_file(folder / "config.json", text_of(folder_of("gemma3") + "/config.json"));
-    rename(folder_of("gemma3") + "/model.safetensors", folder / "model.safetensors", [&](const std::string& name) {
-      const std::string in_files = "language_model.model.";
-      return name.starts_with(in_files) ? prefix + name.substr(in_files.size()) : name;
-    });
+    rename(folder_of("gemma3") + "/model.safetensors", folder / "model.safetensors",
+           [&](const std::string& name) {
+             const std::string in_files = "language_model.model.";
+             return name.starts_with(in_files) ? prefix + name.substr(in_files.size()) : name;
+           });
     const auto other = open_model(of_folder(folder.path()));
     ASSERT_TRUE(other);
-    for (int t : whole->parameters()) EXPECT_EQ(values_of(*whole, whole->graph().at(t).name), values_of(*other, whole->graph().at(t).name));
+    for (int t : whole->parameters())
+      EXPECT_EQ(values_of(*whole, whole->graph().at(t).name), values_of(*other, whole->graph().at(t).name));
   }
   // Weights for images alone are no language model.
   TemporaryDirectory folder;
   put_file(folder / "config.json", text_of(folder_of("gemma3") + "/config.json"));
-  rename(folder_of("gemma3") + "/model.safetensors", folder / "model.safetensors", [](const std::string& name) { return "other." + name; });
+  rename(folder_of("gemma3") + "/model.safetensors", folder / "model.safetensors",
+         [](const std::string& name) { return "other." + name; });
   const auto none = Model::open(of_folder(folder.path()));
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("tensor model.embed_tokens.weight is missing"), std::string::npos) << none.error().message;
+  EXPECT_NE(none.error().message.find("tensor model.embed_tokens.weight is missing"), std::string::npos)
+      << none.error().message;
 }
 
 // A model trained in full is written as a text-only model.
@@ -131,18 +141,21 @@ TEST(Part, Adapters) {
     auto reader = SafetensorsReader::open(folder / "adapter_model.safetensors");
     ASSERT_TRUE(reader);
     EXPECT_EQ(reader->tensors().size(), *targets == 0 ? 28u : *targets == 'q' ? 4u : 2u);
-    EXPECT_NE(reader->find("base_model.model.model.language_model.layers.1.self_attn.q_proj.lora_A.weight"), nullptr);
+    EXPECT_NE(reader->find("base_model.model.model.language_model.layers.1.self_attn.q_proj.lora_A.weight"),
+              nullptr);
     const auto json = parse_json(text_of(folder / "adapter_config.json"));
     ASSERT_TRUE(json);
     EXPECT_EQ(*json->find("target_modules")->as_string(),
-              *targets == 0   ? R"((.*\.)?language_model\..*\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj))"
+              *targets == 0
+                  ? R"((.*\.)?language_model\..*\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj))"
               : *targets == 'q' ? R"((.*\.)?language_model\..*\.(q_proj))"
                                 : R"((model\.language_model\.layers\.1\.self_attn\.q_proj))");
-    const auto again = open_model(of_folder(folder.path()));   // the adapters name the larger model
+    const auto again = open_model(of_folder(folder.path()));  // the adapters name the larger model
     ASSERT_TRUE(again);
     OpenTrainer other(again, planned);
     const GlobalBatch batch = random_batch(3, 1, 16);
-    const auto expected = trainer->logits(batch.tokens.data(), 16), found = other->logits(batch.tokens.data(), 16);
+    const auto expected = trainer->logits(batch.tokens.data(), 16),
+               found = other->logits(batch.tokens.data(), 16);
     ASSERT_TRUE(expected && found);
     EXPECT_EQ(std::vector<float>(*expected, *expected + 97), std::vector<float>(*found, *found + 97));
     TemporaryDirectory merged;
@@ -154,7 +167,8 @@ TEST(Part, Adapters) {
 TEST(Part, Configs) {
   const auto parsed = [](const std::string& text) { return parse_model(text, "config"); };
   // As in published folders, which rely on transformers' defaults.
-  const auto hub = parsed(R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "eos_token_id": [1, 106], "torch_dtype": "bfloat16",
+  const auto hub = parsed(
+      R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "eos_token_id": [1, 106], "torch_dtype": "bfloat16",
     "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
                     "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, "vision_config": {"hidden_size": 1152}})");
   ASSERT_TRUE(hub) << hub.error().message;
@@ -162,8 +176,10 @@ TEST(Part, Configs) {
   EXPECT_EQ(hub->json.find("eos_token_id")->elements().size(), 2u);
   const auto preset = parsed(find_preset("gemma3-4b"));
   ASSERT_TRUE(preset);
-  EXPECT_EQ(describe(architecture_of(*hub).build(*hub, 64, Format::f32, {})), describe(architecture_of(*preset).build(*preset, 64, Format::f32, {})));
-  const auto classifier = parsed(R"({"architectures": ["Gemma3ForSequenceClassification"], "model_type": "gemma3", "id2label": {"0": "a", "1": "b", "2": "c"},
+  EXPECT_EQ(describe(architecture_of(*hub).build(*hub, 64, Format::f32, {})),
+            describe(architecture_of(*preset).build(*preset, 64, Format::f32, {})));
+  const auto classifier = parsed(
+      R"({"architectures": ["Gemma3ForSequenceClassification"], "model_type": "gemma3", "id2label": {"0": "a", "1": "b", "2": "c"},
     "text_config": {"num_hidden_layers": 2}})");
   ASSERT_TRUE(classifier) << classifier.error().message;
   EXPECT_EQ(classifier->labels.size(), 3u);
@@ -171,9 +187,11 @@ TEST(Part, Configs) {
   const std::pair<const char*, const char*> refused[] = {
       {R"({"model_type": "gemma3"})", "text_config"},
       {R"({"model_type": "gemma3", "text_config": 3})", "text_config"},
-      {R"({"model_type": "gemma3", "text_config": {"model_type": "llama"}})", "text_config: expected model_type gemma3_text, found \"llama\""},
+      {R"({"model_type": "gemma3", "text_config": {"model_type": "llama"}})",
+       "text_config: expected model_type gemma3_text, found \"llama\""},
       {R"({"model_type": "gemma3", "text_config": {"hidden_size": "wide"}})", "hidden_size"},
-      {R"({"architectures": ["Gemma3ForTokenClassification"], "model_type": "gemma3", "text_config": {}})", "ForTokenClassification is not supported"}};
+      {R"({"architectures": ["Gemma3ForTokenClassification"], "model_type": "gemma3", "text_config": {}})",
+       "ForTokenClassification is not supported"}};
   for (const auto& [text, part] : refused) {
     const auto config = parsed(text);
     ASSERT_FALSE(config) << text;

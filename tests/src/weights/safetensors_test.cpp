@@ -17,7 +17,8 @@ std::string with_header(const std::string& header, const std::string& data) {
   return file + header + data;
 }
 
-std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, int begin, int end) {
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, int begin,
+                  int end) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[" +
          std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
@@ -33,9 +34,12 @@ std::string contents(const SafetensorsReader& reader, std::string_view name) {
 }
 
 void write_example(const std::string& path) {
-  auto writer = SafetensorsWriter::create(
-      path, {{"b", TensorDType::f32, {2, 1}}, {"a", TensorDType::bf16, {3}}, {"scalar", TensorDType::i64, {}},
-             {"none", TensorDType::u8, {4, 0}}}, {{"format", "pt"}});
+  auto writer = SafetensorsWriter::create(path,
+                                          {{"b", TensorDType::f32, {2, 1}},
+                                           {"a", TensorDType::bf16, {3}},
+                                           {"scalar", TensorDType::i64, {}},
+                                           {"none", TensorDType::u8, {4, 0}}},
+                                          {{"format", "pt"}});
   ASSERT_TRUE(writer) << writer.error().message;
   ASSERT_TRUE(writer->write(bytes_of("01234567ab")));
   EXPECT_EQ(writer->finish().error().code, Code::bad_state);
@@ -74,10 +78,11 @@ TEST(Safetensors, WriterRefusesBadEntries) {
   TemporaryDirectory folder;
   const std::string path = folder / "a";
   using Entries = std::vector<SafetensorsEntry>;
-  for (const Entries& entries : {Entries{{"a", TensorDType::u8, {1}}, {"a", TensorDType::u8, {1}}},
-                                 Entries{{"__metadata__", TensorDType::u8, {1}}},
-                                 Entries{{"a", TensorDType::f32, {-1}}}, Entries{{"a", TensorDType::f32, {INT64_MAX}}},
-                                 Entries{{"a", TensorDType::u8, {INT64_MAX}}, {"b", TensorDType::u8, {1}}}})
+  for (const Entries& entries :
+       {Entries{{"a", TensorDType::u8, {1}}, {"a", TensorDType::u8, {1}}},
+        Entries{{"__metadata__", TensorDType::u8, {1}}}, Entries{{"a", TensorDType::f32, {-1}}},
+        Entries{{"a", TensorDType::f32, {INT64_MAX}}},
+        Entries{{"a", TensorDType::u8, {INT64_MAX}}, {"b", TensorDType::u8, {1}}}})
     EXPECT_EQ(SafetensorsWriter::create(path, entries, {}).error().code, Code::bad_argument);
   EXPECT_EQ(folder.entries(), 0u);
 }
@@ -109,7 +114,8 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
   EXPECT_NE(message("{" + entry("a", "U8", "[-1]", 0, 0) + "}", "").find("\"shape\""), std::string::npos);
   EXPECT_NE(message("{" + entry("a", "U8", "[1.0]", 0, 1) + "}", "0").find("\"shape\""), std::string::npos);
   EXPECT_NE(message("{" + entry("a", "U8", "[1]", 1, 0) + "}", "0").find("data_offsets"), std::string::npos);
-  EXPECT_NE(message("{" + entry("a", "U8", "[0]", 0, 0) + "," + entry("a", "U8", "[0]", 0, 0) + "}", "").find("twice"),
+  EXPECT_NE(message("{" + entry("a", "U8", "[0]", 0, 0) + "," + entry("a", "U8", "[0]", 0, 0) + "}", "")
+                .find("twice"),
             std::string::npos);
   EXPECT_NE(message("{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", "0").find("\"dtype\" is missing"),
             std::string::npos);
@@ -119,7 +125,8 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
   EXPECT_NE(message("", "").find("starts with {"), std::string::npos);
   EXPECT_NE(message("{\"a\":", "").find("header: line 1, column 6"), std::string::npos);
   put_file(path, "1234567");
-  EXPECT_NE(SafetensorsReader::open(path).error().message.find("at least 8 bytes, found 7"), std::string::npos);
+  EXPECT_NE(SafetensorsReader::open(path).error().message.find("at least 8 bytes, found 7"),
+            std::string::npos);
   put_file(path, std::string(8, '\xff') + "{}");
   EXPECT_NE(SafetensorsReader::open(path).error().message.find("at most 100000000 bytes"), std::string::npos);
   put_file(path, with_header("{}      ", ""));
@@ -130,7 +137,9 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
 TEST(Safetensors, UnknownTypesAreReadAsBytes) {
   TemporaryDirectory folder;
   const std::string path = folder / "a.safetensors", known = entry("k", "U8", "[2]", 0, 2) + ",";
-  put_file(path, with_header("{" + known + entry("a", "F8_E4M3", "[2,3]", 2, 8) + "," + entry("n", "F4", "[0,7]", 8, 8) + "}", "kk012345"));
+  put_file(path, with_header("{" + known + entry("a", "F8_E4M3", "[2,3]", 2, 8) + "," +
+                                 entry("n", "F4", "[0,7]", 8, 8) + "}",
+                             "kk012345"));
   auto reader = SafetensorsReader::open(path);
   ASSERT_TRUE(reader) << reader.error().message;
   ASSERT_EQ(reader->tensors().size(), 3u);
@@ -141,14 +150,17 @@ TEST(Safetensors, UnknownTypesAreReadAsBytes) {
   EXPECT_EQ(contents(*reader, "a"), "012345");
   EXPECT_EQ(contents(*reader, "k"), "kk");
   EXPECT_EQ(reader->find("k")->format, "U8");
-  const struct { const char* shape; int begin, end; const char* part; } cases[] = {
-      {"[2]", 1, 4, "tensor \"a\": expected its data at offset 2, found 1 (tensors overlap)"},
-      {"[2]", 3, 4, "(a hole in the data)"},
-      {"[2]", 2, 9, "(the file is truncated: download it again)"},
-      {"[2]", 2, 2, "tensor \"a\": expected more bytes for dtype F8_E4M3 and shape [2], found 0"},
-      {"[0,7]", 2, 4, "tensor \"a\": expected 0 bytes for dtype F8_E4M3 and shape [0,7], found 2"},
-      {"[4294967296,4294967296]", 2, 4, "does not fit 64 bits"},
-      {"[-1]", 2, 4, "\"shape\""}};
+  const struct {
+    const char* shape;
+    int begin, end;
+    const char* part;
+  } cases[] = {{"[2]", 1, 4, "tensor \"a\": expected its data at offset 2, found 1 (tensors overlap)"},
+               {"[2]", 3, 4, "(a hole in the data)"},
+               {"[2]", 2, 9, "(the file is truncated: download it again)"},
+               {"[2]", 2, 2, "tensor \"a\": expected more bytes for dtype F8_E4M3 and shape [2], found 0"},
+               {"[0,7]", 2, 4, "tensor \"a\": expected 0 bytes for dtype F8_E4M3 and shape [0,7], found 2"},
+               {"[4294967296,4294967296]", 2, 4, "does not fit 64 bits"},
+               {"[-1]", 2, 4, "\"shape\""}};
   for (const auto& [shape, begin, end, part] : cases) {
     put_file(path, with_header("{" + known + entry("a", "F8_E4M3", shape, begin, end) + "}", "kk01"));
     auto refused = SafetensorsReader::open(path);
@@ -161,8 +173,9 @@ TEST(Safetensors, Shards) {
   TemporaryDirectory folder;
   EXPECT_EQ(SafetensorsReader::open(folder.path()).error().code, Code::io_error);
   put_file(folder / "one.safetensors", with_header("{" + entry("a", "U8", "[2]", 0, 2) + "}", "AA"));
-  put_file(folder / "two.safetensors",
-           with_header("{" + entry("b", "U8", "[1]", 0, 1) + "," + entry("extra", "U8", "[1]", 1, 2) + "}", "BX"));
+  put_file(
+      folder / "two.safetensors",
+      with_header("{" + entry("b", "U8", "[1]", 0, 1) + "," + entry("extra", "U8", "[1]", 1, 2) + "}", "BX"));
   const std::string index = folder / "model.safetensors.index.json";
   put_file(index, R"({"metadata":{},"weight_map":{"b":"two.safetensors","a":"one.safetensors"}})");
   auto reader = SafetensorsReader::open(folder.path());
@@ -172,8 +185,8 @@ TEST(Safetensors, Shards) {
   EXPECT_EQ(contents(*reader, "b"), "B");
   EXPECT_EQ(reader->path_of(*reader->find("b")), folder / "two.safetensors");
   EXPECT_TRUE(SafetensorsReader::open(index));
-  for (const char* map : {R"({"a":"two.safetensors"})", R"({"a":"none.safetensors"})", R"({"a":"../one.safetensors"})",
-                          R"({"a":1})", R"({"a":""})"}) {
+  for (const char* map : {R"({"a":"two.safetensors"})", R"({"a":"none.safetensors"})",
+                          R"({"a":"../one.safetensors"})", R"({"a":1})", R"({"a":""})"}) {
     put_file(index, std::string("{\"weight_map\":") + map + "}");
     EXPECT_FALSE(SafetensorsReader::open(folder.path())) << map;
   }
@@ -190,7 +203,8 @@ TEST(SafetensorsFuzz, EveryTruncationIsFound) {
     put_file(path, whole.substr(0, length));
     auto reader = SafetensorsReader::open(path);
     ASSERT_FALSE(reader) << length;
-    EXPECT_NE(reader.error().message.find(length == 0 ? "empty" : "found " + std::to_string(length)), std::string::npos)
+    EXPECT_NE(reader.error().message.find(length == 0 ? "empty" : "found " + std::to_string(length)),
+              std::string::npos)
         << reader.error().message;
   }
 }

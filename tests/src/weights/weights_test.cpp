@@ -25,7 +25,8 @@ std::vector<float> read_all(const Model& model, const Tensor& t) {
 }
 
 TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
-  const auto model = model_of(small_gpt2(), 7), same = model_of(small_gpt2(), 7), other = model_of(small_gpt2(), 8);
+  const auto model = model_of(small_gpt2(), 7), same = model_of(small_gpt2(), 7),
+             other = model_of(small_gpt2(), 8);
   std::vector<std::vector<float>> seen;
   for (int t : model->parameters()) {
     const Tensor& p = model->graph().at(t);
@@ -53,7 +54,8 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
     EXPECT_NEAR(std, expected, 4 * expected / std::sqrt(2 * n)) << p.name;
     EXPECT_NEAR(sum / n, 0, 4 * expected / std::sqrt(n)) << p.name;
     EXPECT_NE(values, read_all(*other, p));
-    for (const auto& earlier : seen) EXPECT_FALSE(std::equal(values.begin(), values.begin() + 16, earlier.begin()));
+    for (const auto& earlier : seen)
+      EXPECT_FALSE(std::equal(values.begin(), values.begin() + 16, earlier.begin()));
     seen.push_back(values);
   }
 }
@@ -65,7 +67,8 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
 TEST(Filling, MatricesOfManyPiecesAreTheModels) {
   const auto model = model_of(gpt2_with_vocabulary(2111));
   const std::string name = "transformer.wte.weight";
-  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; });
+  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(),
+                                   [&](int t) { return model->graph().at(t).name == name; });
   const std::vector<float> values = read_all(*model, model->graph().at(tensor));
   ASSERT_GT(values.size(), size_t{2} << 16);
   const auto state_with = [&](Precision precision, Master master) {
@@ -78,7 +81,9 @@ TEST(Filling, MatricesOfManyPiecesAreTheModels) {
     std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
     return value;
   };
-  for (const auto& [precision, master] : {std::pair{Precision::fp32, Master::exact}, {Precision::fp16, Master::exact}, {Precision::bf16, Master::exact},
+  for (const auto& [precision, master] : {std::pair{Precision::fp32, Master::exact},
+                                          {Precision::fp16, Master::exact},
+                                          {Precision::bf16, Master::exact},
                                           {Precision::bf16, Master::short_remainder}}) {
     const State state = state_with(precision, master);
     const std::string& own = state.at(name);
@@ -88,8 +93,11 @@ TEST(Filling, MatricesOfManyPiecesAreTheModels) {
       const bool is_short = master == Master::short_remainder;
       const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
       if (precision == Precision::fp32) wrong += at(own, i, 0.0f) != values[i];
-      else if (precision == Precision::fp16) wrong += at(own, i, uint16_t{}) != to_f16(values[i]) || at(whole, i, 0.0f) != values[i];
-      else if (is_short) wrong += at(own, i, uint16_t{}) != split.half || at(whole, i, int8_t{}) != static_cast<int8_t>(split.remainder >> 8);
+      else if (precision == Precision::fp16)
+        wrong += at(own, i, uint16_t{}) != to_f16(values[i]) || at(whole, i, 0.0f) != values[i];
+      else if (is_short)
+        wrong += at(own, i, uint16_t{}) != split.half ||
+                 at(whole, i, int8_t{}) != static_cast<int8_t>(split.remainder >> 8);
       else wrong += at(own, i, uint16_t{}) != split.half || at(whole, i, int16_t{}) != split.remainder;
     }
     EXPECT_EQ(wrong, 0u) << name_of(precision) << ", master " << static_cast<int>(master);
@@ -98,15 +106,18 @@ TEST(Filling, MatricesOfManyPiecesAreTheModels) {
 
 TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
   ModelSource source;
-  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, "n_layer": 1, "n_head": 4})";
+  source.config_json =
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, "n_layer": 1, "n_head": 4})";
   source.adapters = adapters_of_all();
   const auto model = open_model(source);
   const std::string name = "transformer.h.0.mlp.c_fc.weight";
-  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; });
+  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(),
+                                   [&](int t) { return model->graph().at(t).name == name; });
   const std::vector<float> values = read_all(*model, model->graph().at(tensor));
   const auto count = static_cast<int64_t>(values.size());
   ASSERT_GT(count, 2 << 16);
-  for (const auto& [how, codes] : {std::pair{Quantize::nf4, kernels::WeightCodes::nf4}, {Quantize::int8, kernels::WeightCodes::int8}}) {
+  for (const auto& [how, codes] :
+       {std::pair{Quantize::nf4, kernels::WeightCodes::nf4}, {Quantize::int8, kernels::WeightCodes::int8}}) {
     Request r = request_for(1, 8, 2);
     r.quantize = how;
     const State state = OpenTrainer(model, plan_for(*model, r)).state();
@@ -115,7 +126,10 @@ TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
     kernels::quantize_weights(codes, values.data(), count, expected.data(), scales.data());
     const std::string& found = state.at(name);
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size()), 0) << name_of(how);
-    EXPECT_EQ(std::memcmp(found.data() + kernels::scales_begin(codes, count), scales.data(), scales.size() * sizeof(float)), 0) << name_of(how);
+    EXPECT_EQ(std::memcmp(found.data() + kernels::scales_begin(codes, count), scales.data(),
+                          scales.size() * sizeof(float)),
+              0)
+        << name_of(how);
   }
 }
 
@@ -126,7 +140,8 @@ TEST(Filling, ParametersOfManyPiecesAreWritten) {
   std::vector<float> values(2111 * 64);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   for (size_t p = 0; p < model->parameters().size(); ++p)
-    if (model->graph().at(model->parameters()[p]).name == "transformer.wte.weight") trainer->write_parameter(p, 0, values.data(), values.size());
+    if (model->graph().at(model->parameters()[p]).name == "transformer.wte.weight")
+      trainer->write_parameter(p, 0, values.data(), values.size());
   const std::string written = trainer.state().at("transformer.wte.weight");
   ASSERT_EQ(written.size(), values.size() * sizeof(float));
   EXPECT_EQ(std::memcmp(written.data(), values.data(), written.size()), 0);
@@ -135,7 +150,8 @@ TEST(Filling, ParametersOfManyPiecesAreWritten) {
 // Long samples have tables of many pieces. Every position has its own angle.
 TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
   constexpr int64_t positions = 2500;
-  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, "intermediate_size": 64,
+  const auto model = model_of(
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, "intermediate_size": 64,
                                   "num_hidden_layers": 1, "num_attention_heads": 1})");
   const auto planned = plan_for(*model, request_for(1, positions, 2));
   const OpenTrainer trainer(model, planned);
@@ -145,8 +161,11 @@ TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
   const size_t frequencies = tables.inverse_frequencies.size();
   ASSERT_GT(static_cast<size_t>(positions) * frequencies, size_t{1} << 16);
   const Arena& arena = planned->programs.arena;
-  for (const auto& [tensor, function] : {std::pair<int, double (*)(double)>{tables.cosine, std::cos}, {tables.sine, std::sin}}) {
-    const char* const begin = bytes.data() + arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(tensor)])].offset;
+  for (const auto& [tensor, function] :
+       {std::pair<int, double (*)(double)>{tables.cosine, std::cos}, {tables.sine, std::sin}}) {
+    const char* const begin =
+        bytes.data() +
+        arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(tensor)])].offset;
     double most = 0;
     for (size_t i = 0; i < static_cast<size_t>(positions) * frequencies; ++i) {
       float value;
@@ -172,7 +191,8 @@ Weights good_weights(const Model& model) {
     const Tensor& p = model.graph().at(t);
     std::vector<float> values(p.shape.elements());
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) / 8;
-    w.entries.push_back({p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
+    w.entries.push_back(
+        {p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
     w.data.emplace_back(reinterpret_cast<const char*>(values.data()), values.size() * 4);
   }
   return w;
@@ -245,7 +265,7 @@ TEST_F(WeightFile, OtherTypesAreConverted) {
         uint16_t half = 0;
         if (dtype == TensorDType::bf16) {
           half = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-        } else if (value > 0) {   // exact in half precision: at most 10 bits of mantissa
+        } else if (value > 0) {  // exact in half precision: at most 10 bits of mantissa
           const uint32_t bits = std::bit_cast<uint32_t>(value);
           half = static_cast<uint16_t>(((bits >> 23) - 112) << 10 | (bits >> 13 & 1023));
         }
@@ -279,7 +299,8 @@ TEST_F(WeightFile, NamesWithoutPrefix) {
 }
 
 TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
-  for (const char* name : {"transformer.h.0.attn.bias", "transformer.h.0.attn.masked_bias", "transformer.h.999.attn.c_attn.weight", "vision.h.0.scale", "score.weight"}) {
+  for (const char* name : {"transformer.h.0.attn.bias", "transformer.h.0.attn.masked_bias",
+                           "transformer.h.999.attn.c_attn.weight", "vision.h.0.scale", "score.weight"}) {
     weights_.entries.push_back({name, TensorDType::u8, {4}});
     weights_.data.push_back("mask");
   }
@@ -289,7 +310,9 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
 
 // A model without such a tensor would compute something else.
 TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
-  for (const char* name : {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax", "transformer.h.0.attn.c_attn.lora_A.weight"}) {
+  for (const char* name :
+       {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax",
+        "transformer.h.0.attn.c_attn.lora_A.weight"}) {
     Weights w = weights_;
     w.entries.push_back({name, TensorDType::u8, {4}});
     w.data.push_back("abcd");
@@ -311,7 +334,7 @@ TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
   };
   rewrite("\"U8\"", "\"F8\"");
   expect_values(open_with(path_));
-  rewrite("\"F32\"", "\"FP8\"");   // in the first tensor
+  rewrite("\"F32\"", "\"FP8\"");  // in the first tensor
   expect_file_refused(": tensor transformer.wte.weight: expected dtype F32, BF16, F16 or F64, found FP8");
 }
 
@@ -330,8 +353,10 @@ TEST_F(WeightFile, TiedTensorsAreEqual) {
   std::vector<float> values(table.shape.elements());
   const auto status = (*model)->read(table, 0, values.size(), values.data());
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message, path_ + ": tensor lm_head.weight: expected the values of transformer.wte.weight, found others: "
-                                            "the config's tie_word_embeddings should be false");
+  EXPECT_EQ(status.error().message,
+            path_ +
+                ": tensor lm_head.weight: expected the values of transformer.wte.weight, found others: "
+                "the config's tie_word_embeddings should be false");
   weights_.entries.back().shape = {61, 20};
   weights_.data.back().resize(61 * 20 * 4);
   expect_refused("tensor lm_head.weight: expected shape [61, 40], found [61, 20]");
@@ -369,7 +394,7 @@ TEST_F(WeightFile, Shards) {
 TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
   write(folder_ / "weights.safetensors", weights_);
   put_file(folder_ / "config.json", small_gpt2());
-  std::filesystem::create_directory(folder_ / "a.safetensors");   // a folder, not a file
+  std::filesystem::create_directory(folder_ / "a.safetensors");  // a folder, not a file
   ModelSource source;
   source.source = folder_.path();
   expect_values(Model::open(source));
@@ -379,8 +404,10 @@ TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
   for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
     ASSERT_FALSE(model);
     EXPECT_EQ(model.error().code, Code::bad_argument);
-    EXPECT_EQ(model.error().message, folder_.path() + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found 2, "
-                                                      "more.safetensors the first");
+    EXPECT_EQ(model.error().message, folder_.path() +
+                                         ": expected model.safetensors, model.safetensors.index.json or one "
+                                         "other .safetensors file, found 2, "
+                                         "more.safetensors the first");
   }
   source.weights = folder_ / "weights.safetensors";
   expect_values(Model::open(source));

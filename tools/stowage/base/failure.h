@@ -14,13 +14,15 @@ enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2, exit_does_not_fi
 inline int exit_of_signal(int signal) { return 128 + signal; }
 
 // Thrown when a signal stopped a run and the user has been told so.
-struct Stopped { int exit_code; };
+struct Stopped {
+  int exit_code;
+};
 
 class Failure : public std::runtime_error {
  public:
   Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}
   const int exit_code;
-  stw_status status = STW_OK;    // the library's status, if the library failed
+  stw_status status = STW_OK;  // the library's status, if the library failed
   uint64_t bytes_needed = 0;   // the smallest budget that works, if a plan does not fit; 0: unknown
 };
 
@@ -33,7 +35,10 @@ stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   if (status == STW_OK || status == tolerated) return status;
   const std::string message = error.message[0] ? error.message : stw_status_name(status);
   // An argument that the library rejects came from a flag.
-  Failure failure(status == STW_OVER_BUDGET ? exit_does_not_fit : status == STW_BAD_ARGUMENT ? exit_usage : exit_failed, message);
+  Failure failure(status == STW_OVER_BUDGET    ? exit_does_not_fit
+                  : status == STW_BAD_ARGUMENT ? exit_usage
+                                               : exit_failed,
+                  message);
   failure.status = status;
   throw failure;
 }

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -46,7 +46,7 @@ class Descriptor {
 
 // Limit for pipes and devices, which may have no end. Regular files have no limit, because their size is
 // known.
-constexpr size_t endless_limit = size_t{256} << 20;   // bytes
+constexpr size_t endless_limit = size_t{256} << 20;  // bytes
 
 // Makes a rename durable. A folder that can be written to may not be readable, and some file systems cannot
 // sync folders (EINVAL).
@@ -64,7 +64,8 @@ void sync_folder_of(const std::string& path) {
 }
 
 // The text that follows "key": after the first mention of "scope":.
-std::optional<std::string_view> json_value(std::string_view text, std::string_view scope, std::string_view key) {
+std::optional<std::string_view> json_value(std::string_view text, std::string_view scope,
+                                           std::string_view key) {
   for (const std::string_view name : {scope, key}) {
     if (name.empty()) continue;
     const size_t at = text.find(fmt::format("\"{}\"", name));
@@ -84,7 +85,9 @@ namespace {
 // Empty if there is no such file.
 std::optional<std::string> read_bytes(const std::string& path, bool only_regular) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
-  const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (only_regular ? O_NONBLOCK : 0)); }));
+  const Descriptor file(repeated([&] {
+    return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (only_regular ? O_NONBLOCK : 0));
+  }));
   if (file.get() < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     fail(path, "cannot read");
@@ -92,7 +95,8 @@ std::optional<std::string> read_bytes(const std::string& path, bool only_regular
   struct stat status;
   const bool is_known = ::fstat(file.get(), &status) == 0, has_size = is_known && S_ISREG(status.st_mode);
   if (only_regular && is_known && !has_size && !S_ISDIR(status.st_mode))
-    throw Failure(exit_failed, fmt::format("{}: expected a regular file, found a pipe, a socket or a device", path));
+    throw Failure(exit_failed,
+                  fmt::format("{}: expected a regular file, found a pipe, a socket or a device", path));
   std::string text;
   char chunk[65536];
   while (true) {
@@ -101,7 +105,8 @@ std::optional<std::string> read_bytes(const std::string& path, bool only_regular
     if (count == 0) return text;
     text.append(chunk, static_cast<size_t>(count));
     if (!has_size && text.size() > endless_limit)
-      throw Failure(exit_failed, fmt::format("{}: expected at most {} bytes of what is no regular file", path, endless_limit));
+      throw Failure(exit_failed, fmt::format("{}: expected at most {} bytes of what is no regular file", path,
+                                             endless_limit));
   }
 }
 
@@ -120,7 +125,8 @@ std::string beginning_of(const std::string& path, size_t bytes) {
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
   const Descriptor file(repeated([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   std::string text(bytes, '\0');
-  const ssize_t count = file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
+  const ssize_t count =
+      file.get() < 0 ? 0 : repeated([&] { return ::read(file.get(), text.data(), text.size()); });
   text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
   return text;
 }
@@ -134,8 +140,9 @@ std::string checksum_of(std::string_view text) {
 bool may_be_json(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
-  const std::string text = beginning_of(path, 4096);   // errors are reported when the file is read
-  const auto first = std::find_if_not(text.begin(), text.end(), [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
+  const std::string text = beginning_of(path, 4096);  // errors are reported when the file is read
+  const auto first = std::find_if_not(text.begin(), text.end(),
+                                      [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
   return first == text.end() ? text.size() == 4096 : *first == '{';
 }
 
@@ -144,23 +151,29 @@ void write_text(const std::string& path, std::string_view text) {
   struct stat status;
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode)) {
-    const File file(open_file(path.c_str(), "wb"));   // fails for a folder, as it should
-    if (!file || write_all(text, file.get()) != text.size() || repeated([&] { return std::fflush(file.get()); }) != 0)
+    const File file(open_file(path.c_str(), "wb"));  // fails for a folder, as it should
+    if (!file || write_all(text, file.get()) != text.size() ||
+        repeated([&] { return std::fflush(file.get()); }) != 0)
       fail(path, "cannot write");
     return;
   }
   std::string target = path;
   if (there)
-    if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free); real)
+    if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+        real)
       target = real.get();
   // The name must be unused: a file of that name next to the target may belong to another program.
   const std::string prefix = fmt::format("{}.tmp.{}.", target, ::getpid());
   std::string temporary = prefix + "0";
   int descriptor = -1;
-  for (int attempt = 1; (descriptor = repeated([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); })) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
+  for (int attempt = 1; (descriptor = repeated([&] {
+                           return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+                         })) < 0 &&
+                        errno == EEXIST && attempt < 10000;
+       ++attempt)
     temporary = fmt::format("{}{}", prefix, attempt);
   if (descriptor < 0) fail(path, "cannot create");
-  if (there) ::fchmod(descriptor, status.st_mode & 0777);   // the new file has the permissions of the old one
+  if (there) ::fchmod(descriptor, status.st_mode & 0777);  // the new file has the permissions of the old one
   int error = 0;
   for (std::string_view rest = text; !rest.empty() && error == 0;) {
     const ssize_t written = ::write(descriptor, rest.data(), std::min(rest.size(), size_t{1} << 30));
@@ -186,7 +199,8 @@ int made_file(std::string& name) {
 
 bool is_named(const std::string& path, std::string_view suffix) {
   return path.size() >= suffix.size() &&
-         std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<ptrdiff_t>(suffix.size()), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
+         std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<ptrdiff_t>(suffix.size()),
+                    [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
 }
 
 bool is_folder(const std::string& path) {
@@ -201,8 +215,8 @@ bool is_there(const std::string& path) {
 
 bool is_same(const std::string& one, const std::string& other) {
   struct stat first, second;
-  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 bool may_be_read_again(const std::string& path) {
@@ -231,7 +245,7 @@ std::optional<Number> json_number_as(std::string_view text, std::string_view sco
 
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
   const auto number = json_number_as<double>(text, scope, key);
-  return number && std::isfinite(*number) ? number : std::nullopt;   // "inf" and "nan" are not JSON
+  return number && std::isfinite(*number) ? number : std::nullopt;  // "inf" and "nan" are not JSON
 }
 
 // Not in terms of json_number, because a double does not hold every seed.
@@ -253,14 +267,15 @@ std::optional<std::string> json_string(std::string_view text, std::string_view s
   return std::string(value->substr(1, end - 1));
 }
 
-std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key) {
+std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope,
+                                                  std::string_view key) {
   const auto value = json_value(text, scope, key);
   if (!value || value->front() != '[') return std::nullopt;
   std::vector<std::string> elements;
   int depth = 0;
   bool quoted = false, escaped = false;
   for (const char c : *value) {
-    const bool is_outer = depth == 1 && !quoted;   // an element of the array itself
+    const bool is_outer = depth == 1 && !quoted;  // an element of the array itself
     if (quoted) {
       if (c == '"' && !escaped) quoted = false;
       escaped = c == '\\' && !escaped;
@@ -287,7 +302,10 @@ std::string json_bytes(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
     const size_t length = utf8_length(text);
-    const std::string quoted = length == 0 ? fmt::format("\"\\udc{:02x}\"", static_cast<unsigned>(static_cast<unsigned char>(text[0]))) : json_quoted(text.substr(0, length));
+    const std::string quoted =
+        length == 0
+            ? fmt::format("\"\\udc{:02x}\"", static_cast<unsigned>(static_cast<unsigned char>(text[0])))
+            : json_quoted(text.substr(0, length));
     out.append(quoted, 1, quoted.size() - 2);
     text.remove_prefix(std::max<size_t>(length, 1));
   }
@@ -297,12 +315,9 @@ std::string json_bytes(std::string_view text) {
 std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else
-      out += c;
+    if (c == '"' || c == '\\') out += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else out += c;
   }
   return out + '"';
 }

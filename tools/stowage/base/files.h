@@ -46,7 +46,8 @@ std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
 // The elements of an array as they are written, without white space.
-std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key);
+std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope,
+                                                  std::string_view key);
 // The text as a JSON string with its quotes. Bytes that are not UTF-8 are replaced.
 std::string json_quoted(std::string_view text);
 // The same, but keeps bytes that are not UTF-8: a byte is written as \udc80 to \udcff, as Python's

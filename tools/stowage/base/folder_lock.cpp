@@ -27,7 +27,8 @@ bool is_no_folder_to_lock(int error) { return error == ENOENT || error == EACCES
 // Whether the error means that the file system has no such locks. NFS locks only files that are open for
 // writing (EBADF), and a folder cannot be.
 bool has_no_locks(int error) {
-  return error == ENOLCK || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == ENOTTY || error == EINVAL || error == EBADF;
+  return error == ENOLCK || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == ENOTTY ||
+         error == EINVAL || error == EBADF;
 }
 
 std::string host_name() {
@@ -40,15 +41,19 @@ bool is_gone(const std::string& holder) {
   const std::string host = host_name() + " ";
   pid_t process = 0;
   if (!holder.starts_with(host)) return false;
-  const auto [end, problem] = std::from_chars(holder.data() + host.size(), holder.data() + holder.size(), process);
-  return problem == std::errc() && process > 0 && (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
+  const auto [end, problem] =
+      std::from_chars(holder.data() + host.size(), holder.data() + holder.size(), process);
+  return problem == std::errc() && process > 0 &&
+         (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
 }
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder) : descriptor_(repeated([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+FolderLock::FolderLock(const std::string& folder)
+    : descriptor_(repeated([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
   if (descriptor_ < 0 && is_no_folder_to_lock(errno)) return;
-  if (descriptor_ < 0) throw Failure(exit_failed, fmt::format("{}: cannot open the folder: {}", folder, std::strerror(errno)));
+  if (descriptor_ < 0)
+    throw Failure(exit_failed, fmt::format("{}: cannot open the folder: {}", folder, std::strerror(errno)));
   if (repeated([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0) return;
   const int error = errno;
   ::close(std::exchange(descriptor_, -1));
@@ -56,16 +61,22 @@ FolderLock::FolderLock(const std::string& folder) : descriptor_(repeated([&] { r
     make_file(folder);
     return;
   }
-  if (error == EWOULDBLOCK) throw Failure(exit_failed, fmt::format("{}: another run is writing into this folder; wait for its end, or give another --out", folder));
+  if (error == EWOULDBLOCK)
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: another run is writing into this folder; wait for its end, or give another --out",
+                    folder));
   throw Failure(exit_failed, fmt::format("{}: cannot lock the folder: {}", folder, std::strerror(error)));
 }
 
 void FolderLock::make_file(const std::string& folder) {
   const std::string file = folder + "/.stowage-lock", own = fmt::format("{} {}\n", host_name(), ::getpid());
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const int descriptor = repeated([&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+    const int descriptor =
+        repeated([&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (descriptor >= 0) {
-      const bool is_written = repeated([&] { return ::write(descriptor, own.data(), own.size()); }) == static_cast<ssize_t>(own.size());
+      const bool is_written = repeated([&] { return ::write(descriptor, own.data(), own.size()); }) ==
+                              static_cast<ssize_t>(own.size());
       const int error = errno;
       ::close(descriptor);
       if (!is_written) {
@@ -73,17 +84,25 @@ void FolderLock::make_file(const std::string& folder) {
         throw Failure(exit_failed, fmt::format("{}: cannot write: {}", file, std::strerror(error)));
       }
       file_ = file;
-      complain("stowage: note: {}: its file system has no locks: the file {} keeps other runs out", folder, file);
+      complain("stowage: note: {}: its file system has no locks: the file {} keeps other runs out", folder,
+               file);
       return;
     }
-    if (errno != EEXIST) throw Failure(exit_failed, fmt::format("{}: cannot create: {}", file, std::strerror(errno)));
+    if (errno != EEXIST)
+      throw Failure(exit_failed, fmt::format("{}: cannot create: {}", file, std::strerror(errno)));
     const std::string holder = read_text_if_there(file).value_or("");
     if (!is_gone(holder))
-      throw Failure(exit_failed, fmt::format("{}: another run is writing into this folder, says {} ({}); wait for its end, or give another --out, or remove that file if the run is no more",
-                                             folder, file, shortened(std::string_view(holder).substr(0, holder.find('\n')))));
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: another run is writing into this folder, says {} ({}); wait for its end, or give "
+                      "another --out, or remove that file if the run is no more",
+                      folder, file, shortened(std::string_view(holder).substr(0, holder.find('\n')))));
     ::unlink(file.c_str());
   }
-  throw Failure(exit_failed, fmt::format("{}: another run is writing into this folder; wait for its end, or give another --out", folder));
+  throw Failure(
+      exit_failed,
+      fmt::format("{}: another run is writing into this folder; wait for its end, or give another --out",
+                  folder));
 }
 
 FolderLock::~FolderLock() {

@@ -18,7 +18,7 @@ class FolderLock {
   void make_file(const std::string& folder);
 
   int descriptor_;
-  std::string file_;   // empty: no file was made
+  std::string file_;  // empty: no file was made
 };
 
 }  // namespace command

@@ -36,9 +36,15 @@ Info query(stw_status (*entry)(const Object*, Info*), const Object* object) {
   return info;
 }
 
-inline stw_model_info query(const Model& model) { return query<stw_model_info>(stw_model_query, model.get()); }
+inline stw_model_info query(const Model& model) {
+  return query<stw_model_info>(stw_model_query, model.get());
+}
 inline stw_plan_info query(const Plan& plan) { return query<stw_plan_info>(stw_plan_query, plan.get()); }
-inline stw_dataset_info query(const Dataset& data) { return query<stw_dataset_info>(stw_dataset_query, data.get()); }
-inline stw_progress query(const Trainer& trainer) { return query<stw_progress>(stw_trainer_progress, trainer.get()); }
+inline stw_dataset_info query(const Dataset& data) {
+  return query<stw_dataset_info>(stw_dataset_query, data.get());
+}
+inline stw_progress query(const Trainer& trainer) {
+  return query<stw_progress>(stw_trainer_progress, trainer.get());
+}
 
 }  // namespace command

@@ -26,7 +26,8 @@ void tell_from_handler(const char (&text)[size]) {
 void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
     first_signal = signal;
-    if (saves.load()) tell_from_handler("\nstowage: stopping this step, then saving; once more to end at once\n");
+    if (saves.load())
+      tell_from_handler("\nstowage: stopping this step, then saving; once more to end at once\n");
     else tell_from_handler("\nstowage: stopping; once more to end at once\n");
     if (stw_trainer* trainer = to_cancel.load()) stw_trainer_cancel(trainer);
     return;
@@ -36,8 +37,7 @@ void handle(int signal) {
   if (signal == SIGHUP) return;
   if (has_checkpoint.load())
     tell_from_handler("\nstowage: error: ended at once; the last complete checkpoint is unharmed\n");
-  else
-    tell_from_handler("\nstowage: error: ended at once; nothing was saved yet\n");
+  else tell_from_handler("\nstowage: error: ended at once; nothing was saved yet\n");
   ::_exit(exit_of_signal(signal));
 }
 
@@ -77,7 +77,9 @@ Interrupt::~Interrupt() {
   install(end_at_once);
 }
 
-int Interrupt::exit_code() const { return first_signal.load() == 0 ? 0 : exit_of_signal(first_signal.load()); }
+int Interrupt::exit_code() const {
+  return first_signal.load() == 0 ? 0 : exit_of_signal(first_signal.load());
+}
 
 void Interrupt::saved() { has_checkpoint = true; }
 

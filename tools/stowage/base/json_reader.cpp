@@ -12,13 +12,19 @@ namespace command {
 
 void JsonReader::fail(const std::string& what) const {
   const size_t at = text_.size() - rest_.size();
-  const std::string line = names_lines_ ? fmt::format(" of the file, in line {}", std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1) : "";
+  const std::string line =
+      names_lines_
+          ? fmt::format(" of the file, in line {}",
+                        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1)
+          : "";
   throw Failure(exit_failed, fmt::format("{}: {} at byte {}{}", damaged_, what, offset_ + at, line));
 }
 
 void JsonReader::skip_space() {
   size_t space = 0;
-  while (space < rest_.size() && (rest_[space] == ' ' || rest_[space] == '\n' || rest_[space] == '\r' || rest_[space] == '\t')) ++space;
+  while (space < rest_.size() &&
+         (rest_[space] == ' ' || rest_[space] == '\n' || rest_[space] == '\r' || rest_[space] == '\t'))
+    ++space;
   rest_.remove_prefix(space);
 }
 
@@ -49,11 +55,12 @@ std::string_view JsonReader::string() {
 
 std::string JsonReader::decoded(bool with_bytes) {
   std::string out;
-  const auto code_unit = [&](std::string_view raw) {   // parses \u and four digits
+  const auto code_unit = [&](std::string_view raw) {  // parses \u and four digits
     unsigned unit = 0;
     const std::string_view digits = raw.substr(std::min<size_t>(2, raw.size()), 4);
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), unit, 16);
-    if (!raw.starts_with("\\u") || digits.size() != 4 || read.ptr != digits.data() + 4) fail("expected \\u and four hexadecimal digits");
+    if (!raw.starts_with("\\u") || digits.size() != 4 || read.ptr != digits.data() + 4)
+      fail("expected \\u and four hexadecimal digits");
     return unit;
   };
   for (std::string_view raw = string(); !raw.empty();) {
@@ -75,9 +82,13 @@ std::string JsonReader::decoded(bool with_bytes) {
       out += static_cast<char>(code & 0xFF);
       continue;
     }
-    if (code >= 0xD800 && code < 0xE000) {   // a surrogate
+    if (code >= 0xD800 && code < 0xE000) {  // a surrogate
       const uint32_t low = code < 0xDC00 && raw.starts_with("\\u") ? code_unit(raw) : 0;
-      if (low < 0xDC00 || low >= 0xE000) fail(fmt::format("expected a pair of surrogates, found half of one (\\u{:04x}), which is no character, in the string that ends", code));
+      if (low < 0xDC00 || low >= 0xE000)
+        fail(
+            fmt::format("expected a pair of surrogates, found half of one (\\u{:04x}), which is no "
+                        "character, in the string that ends",
+                        code));
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
       raw.remove_prefix(6);
     }
@@ -97,7 +108,9 @@ uint64_t JsonReader::whole() {
 
 std::string_view JsonReader::number() {
   skip_space();
-  const auto is_of_number = [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'; };
+  const auto is_of_number = [](char c) {
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+  };
   size_t length = 0;
   while (length < rest_.size() && is_of_number(rest_[length])) ++length;
   if (length == 0) fail("expected a value");
@@ -122,7 +135,7 @@ std::string_view JsonReader::take_not_finite() {
 std::string_view JsonReader::skip() {
   skip_space();
   const std::string_view begin = rest_;
-  std::string open;   // closing brackets of what is open, innermost last
+  std::string open;  // closing brackets of what is open, innermost last
   const auto take_key = [&] {
     string();
     expect(':');
@@ -142,7 +155,12 @@ std::string_view JsonReader::skip() {
         open += ']';
         continue;
       case '"': string(); break;
-      case 't': case 'f': case 'n': case 'N': case 'I': case '-':
+      case 't':
+      case 'f':
+      case 'n':
+      case 'N':
+      case 'I':
+      case '-':
         if (take_word("true") || take_word("false") || take_word("null") || !take_not_finite().empty()) break;
         [[fallthrough]];
       default: number();

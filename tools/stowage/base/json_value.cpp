@@ -63,8 +63,9 @@ JsonValue skipped_value(JsonReader& reader) {
 
 bool operator==(const JsonValue& a, const JsonValue& b) {
   return a.kind == b.kind && a.boolean == b.boolean && a.text == b.text && a.elements == b.elements &&
-         std::is_permutation(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
-                             [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && x.value == y.value; });
+         std::is_permutation(
+             a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
+             [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && x.value == y.value; });
 }
 
 JsonValue text_value(std::string text) {
@@ -82,7 +83,8 @@ JsonValue read_json(std::string_view text, const std::string& path) {
   return value;
 }
 
-JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used) {
+JsonValue read_object(std::string_view text, const std::string& path,
+                      const std::function<bool(std::string_view key)>& is_used) {
   JsonReader reader(text, path + ": damaged");
   const auto read = [&](bool is_wanted) {
     const bool is_small = !reader.is_next('{') && !reader.is_next('[') && !reader.is_next('"');
@@ -112,7 +114,8 @@ void JsonView::fail(std::string_view expected) const {
 
 void JsonView::require(Kind kind, std::string_view expected) const {
   if (value_->kind != kind) fail(expected);
-  if (value_->is_skipped) throw Failure(exit_failed, fmt::format("{}: was skipped, and is asked for", place_));
+  if (value_->is_skipped)
+    throw Failure(exit_failed, fmt::format("{}: was skipped, and is asked for", place_));
 }
 
 JsonView JsonView::at(std::string_view key) const {
@@ -121,7 +124,8 @@ JsonView JsonView::at(std::string_view key) const {
   if (is_null()) return JsonView(null, std::move(place));
   const auto& all = members();
   // the last one counts
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });
+  const auto found =
+      std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });
   return JsonView(found == all.rend() ? null : found->value, std::move(place));
 }
 
@@ -137,7 +141,8 @@ const std::vector<JsonValue>& JsonView::raw_elements() const {
 
 std::vector<JsonView> JsonView::elements() const {
   std::vector<JsonView> views;
-  for (const JsonValue& element : raw_elements()) views.emplace_back(element, fmt::format("{}[{}]", place_, views.size()));
+  for (const JsonValue& element : raw_elements())
+    views.emplace_back(element, fmt::format("{}[{}]", place_, views.size()));
   return views;
 }
 
@@ -150,7 +155,8 @@ std::string JsonView::word() const {
   if (is_text()) return text();
   switch (value_->kind) {
     case Kind::number:
-      if (value_->text.find_first_of("Nn") != std::string::npos) fail(fmt::format("a string or a finite number, found {}", value_->text));
+      if (value_->text.find_first_of("Nn") != std::string::npos)
+        fail(fmt::format("a string or a finite number, found {}", value_->text));
       return value_->text;
     case Kind::boolean: return value_->boolean ? "true" : "false";
     default: fail("a string or a number");
@@ -161,7 +167,8 @@ uint64_t JsonView::whole(uint64_t largest) const {
   const std::string_view digits = value_->text;
   uint64_t whole = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
-  if (value_->kind != Kind::number || read.ec != std::errc() || read.ptr != digits.data() + digits.size() || whole > largest)
+  if (value_->kind != Kind::number || read.ec != std::errc() || read.ptr != digits.data() + digits.size() ||
+      whole > largest)
     fail(fmt::format("a whole number up to {}", largest));
   return whole;
 }
@@ -172,6 +179,8 @@ bool JsonView::flag_or(bool otherwise) const {
   return value_->boolean;
 }
 
-std::string JsonView::text_or(std::string_view otherwise) const { return is_null() ? std::string(otherwise) : text(); }
+std::string JsonView::text_or(std::string_view otherwise) const {
+  return is_null() ? std::string(otherwise) : text();
+}
 
 }  // namespace command

@@ -15,8 +15,8 @@ struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
-  bool is_skipped = false;   // by read_object: only `kind` is set
-  std::string text;   // a string, or a number as it is written
+  bool is_skipped = false;  // by read_object: only `kind` is set
+  std::string text;         // a string, or a number as it is written
   std::vector<JsonValue> elements;
   std::vector<JsonMember> members;
 };
@@ -35,7 +35,8 @@ JsonValue text_value(std::string text);
 JsonValue read_json(std::string_view text, const std::string& path);
 // The same, but skips all strings, arrays and objects in the object except the members for which `is_used` is
 // true. If the text is not an object, everything is skipped.
-JsonValue read_object(std::string_view text, const std::string& path, const std::function<bool(std::string_view key)>& is_used);
+JsonValue read_object(std::string_view text, const std::string& path,
+                      const std::function<bool(std::string_view key)>& is_used);
 
 // A value and its place ("tokenizer.json: model.vocab"), which every Failure names. The value must outlive
 // the view.
@@ -47,7 +48,9 @@ class JsonView {
   bool is_null() const { return value_->kind == JsonValue::Kind::null; }
   bool is_text() const { return value_->kind == JsonValue::Kind::string; }
   bool is_array() const { return value_->kind == JsonValue::Kind::array; }
-  bool is_negative() const { return value_->kind == JsonValue::Kind::number && value_->text.starts_with('-'); }
+  bool is_negative() const {
+    return value_->kind == JsonValue::Kind::number && value_->text.starts_with('-');
+  }
   // A view of null if there is no such member or if this is null.
   JsonView at(std::string_view key) const;
   // These throw a Failure if the value is of another kind.
@@ -55,7 +58,7 @@ class JsonView {
   std::vector<JsonView> elements() const;
   const std::vector<JsonValue>& raw_elements() const;
   const std::string& text() const;
-  std::string word() const;   // a string, a number or a boolean, as it is written
+  std::string word() const;  // a string, a number or a boolean, as it is written
   const JsonValue& raw() const { return *value_; }
   uint64_t whole(uint64_t largest) const;
   // The same, but null gives a default.

@@ -1,7 +1,7 @@
 #include "base/kept_options.h"
 
-#include <charconv>
 #include <fmt/format.h>
+#include <charconv>
 
 #include "base/failure.h"
 #include "base/files.h"
@@ -15,28 +15,36 @@ namespace {
 std::optional<uint64_t> read_hash(std::string_view text) {
   uint64_t hash = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-  return error == std::errc() && end == text.data() + text.size() && text.size() == 16 ? std::optional(hash) : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() && text.size() == 16 ? std::optional(hash)
+                                                                                       : std::nullopt;
 }
 
 // Throws a Failure if the checksum is wrong. Settings of older runs have no checksum.
 void check_sum(const std::string& text, const std::string& path) {
   const size_t at = text.rfind(checksum_field);
   if (at == std::string::npos) return;
-  if (text.compare(at + checksum_field.size(), std::string::npos, checksum_of(std::string_view(text).substr(0, at)) + "\"}\n") != 0)
-    throw Failure(exit_failed, fmt::format("{}: damaged, or changed since the run wrote it: its checksum is another one", path));
+  if (text.compare(at + checksum_field.size(), std::string::npos,
+                   checksum_of(std::string_view(text).substr(0, at)) + "\"}\n") != 0)
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: damaged, or changed since the run wrote it: its checksum is another one", path));
 }
 
 }  // namespace
 
-std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const ReadOption& option, std::vector<std::pair<std::string, std::string>>* recorded) {
+std::optional<uint64_t> for_options(const std::string& text, const std::string& path,
+                                    const ReadOption& option,
+                                    std::vector<std::pair<std::string, std::string>>* recorded) {
   check_sum(text, path);
   std::optional<uint64_t> data;
   JsonReader reader(text, path + ": damaged");
   reader.object([&](const std::string& key) {
     if (key == "format") {
-      if (reader.text() != settings_format) reader.fail(fmt::format("expected the format {}", settings_format));
+      if (reader.text() != settings_format)
+        reader.fail(fmt::format("expected the format {}", settings_format));
     } else if (key == "version") {
-      if (const uint64_t found = reader.whole(); found != settings_version) reader.fail(fmt::format("expected version {}, found {}", settings_version, found));
+      if (const uint64_t found = reader.whole(); found != settings_version)
+        reader.fail(fmt::format("expected version {}, found {}", settings_version, found));
     } else if (key == "options") {
       reader.object([&](const std::string& name) { option(reader, name); });
     } else if (key == "data") {
@@ -66,7 +74,8 @@ std::optional<uint64_t> for_settings(const std::string& folder, const ReadOption
 }
 
 std::optional<uint64_t> data_of_run(const std::string& folder) {
-  return for_settings(folder, [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.bytes(); }); });
+  return for_settings(
+      folder, [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.bytes(); }); });
 }
 
 std::vector<std::string> options_in(const std::string& text, const std::string& path) {

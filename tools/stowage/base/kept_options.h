@@ -19,16 +19,17 @@ inline constexpr uint64_t settings_version = 1;
 inline constexpr std::string_view checksum_field = ", \"checksum\": \"";
 
 // Reads the text of settings.json. Calls option(reader, name) for each option, which must read the values.
-// Returns the content hash of the run's data. `recorded` gets the names and checksums of the run's other files.
-// Throws a Failure that names `path` if the text is damaged.
+// Returns the content hash of the run's data. `recorded` gets the names and checksums of the run's other
+// files. Throws a Failure that names `path` if the text is damaged.
 using ReadOption = std::function<void(JsonReader& reader, const std::string& name)>;
-std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const ReadOption& option,
+std::optional<uint64_t> for_options(const std::string& text, const std::string& path,
+                                    const ReadOption& option,
                                     std::vector<std::pair<std::string, std::string>>* recorded = nullptr);
 // The same for a run's folder. Empty if the run has no settings.json.
 std::optional<uint64_t> for_settings(const std::string& folder, const ReadOption& option);
 
-// The options in the text of a settings.json, as on a command line. Throws a Failure that names `path` if the text
-// is damaged.
+// The options in the text of a settings.json, as on a command line. Throws a Failure that names `path` if the
+// text is damaged.
 std::vector<std::string> options_in(const std::string& text, const std::string& path);
 // The content hash of the data on which a run was last trained. Empty if it is unknown.
 std::optional<uint64_t> data_of_run(const std::string& folder);

@@ -6,7 +6,9 @@
 
 namespace command {
 
-inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+inline bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
 
 // Removes the byte-order mark that some editors put at the beginning. It is not part of the text.
 inline std::string_view without_mark(std::string_view content) {
@@ -30,7 +32,8 @@ void for_all_lines(std::string_view content, const Line& line) {
 // The same, without blank lines.
 template <class Line>
 void for_lines(std::string_view content, const Line& line) {
-  for_all_lines(content, [&](uint64_t number, std::string_view here) { return is_blank(here) || line(number, here); });
+  for_all_lines(content,
+                [&](uint64_t number, std::string_view here) { return is_blank(here) || line(number, here); });
 }
 
 }  // namespace command

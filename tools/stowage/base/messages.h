@@ -22,7 +22,7 @@ template <class... Values>
 void complain(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {
     write_to_stderr(printable(fmt::format(format, std::forward<Values>(values)...)) + "\n");
-  } catch (...) {   // out of memory
+  } catch (...) {  // out of memory
   }
 }
 
@@ -31,8 +31,7 @@ template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {
     write_to_stdout(fmt::format(format, std::forward<Values>(values)...));
-  } catch (...) {
-  }
+  } catch (...) {}
 }
 
 // Opens those of descriptors 0 to 2 that the caller closed, in such a way that using them fails as if they

@@ -12,7 +12,8 @@ class ProgressLine {
  public:
   // The run goes from `first` consumed batches to `last`. The bytes are those of the plan. `unit` is the unit
   // of the rate of learning, such as "pairs/s". `tokens` is the number of tokens in all samples of a batch.
-  ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit, uint64_t tokens);
+  ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit,
+               uint64_t tokens);
   // Called after a step. Draws if it is time to.
   void step(const stw_progress& now);
   // Called during a step. Draws on a terminal only.
@@ -38,10 +39,10 @@ class ProgressLine {
   const Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
   uint64_t drawn_tenth_;
-  uint64_t batches_;   // batches that have been made
+  uint64_t batches_;                  // batches that have been made
   double rate_ = 0, token_rate_ = 0;  // smoothed rates, in `unit` and in tokens of samples
   std::string shown_;
-  bool is_within_ = false;   // the terminal shows a state in the middle of a step
+  bool is_within_ = false;  // the terminal shows a state in the middle of a step
 };
 
 }  // namespace command

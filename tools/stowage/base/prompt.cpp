@@ -35,10 +35,12 @@ std::vector<int32_t> parse_prompt(std::string_view text, bool bytes, uint64_t vo
       uint64_t token = 0;
       const auto [end, problem] = std::from_chars(at, text.data() + text.size(), token);
       if (problem != std::errc())
-        throw Failure(exit_usage, "--prompt: this model takes token ids such as \"15496 11 995\", not text; for text, give a tokenizer.json or its folder with --tokenizer");
+        throw Failure(exit_usage,
+                      "--prompt: this model takes token ids such as \"15496 11 995\", not text; for text, "
+                      "give a tokenizer.json or its folder with --tokenizer");
       if (token >= vocabulary)
-        throw Failure(exit_failed,
-                      fmt::format("--prompt: token {} is outside the vocabulary of {}", token, grouped(vocabulary)));
+        throw Failure(exit_failed, fmt::format("--prompt: token {} is outside the vocabulary of {}", token,
+                                               grouped(vocabulary)));
       tokens.push_back(static_cast<int32_t>(token));
       at = end;
     }

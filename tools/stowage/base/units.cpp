@@ -53,7 +53,8 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
   if (at < text.size() && text[at] == ' ') ++at;
   std::string name(text.substr(at));
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == name; });
+  const auto unit =
+      std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == name; });
   if (unit == units.end()) return std::nullopt;
   const Wide bytes = Wide{mantissa} * unit->bytes / scale;
   if (bytes > std::numeric_limits<uint64_t>::max()) return std::nullopt;

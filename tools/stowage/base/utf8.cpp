@@ -8,14 +8,20 @@ namespace {
 
 // What the first byte of a sequence determines: the length, and the range of the second byte, which excludes
 // overlong forms, surrogates and codes past U+10FFFF. Length 0: no sequence begins with this byte.
-struct Lead { size_t length; unsigned char least, most; };
+struct Lead {
+  size_t length;
+  unsigned char least, most;
+};
 Lead lead_of(unsigned char first) {
   constexpr unsigned char least = 0x80, most = 0xBF;
   if (first < 0x80) return {1, least, most};
   if (first < 0xC2 || first > 0xF4) return {0, least, most};
   if (first < 0xE0) return {2, least, most};
-  if (first < 0xF0) return {3, first == 0xE0 ? static_cast<unsigned char>(0xA0) : least, first == 0xED ? static_cast<unsigned char>(0x9F) : most};
-  return {4, first == 0xF0 ? static_cast<unsigned char>(0x90) : least, first == 0xF4 ? static_cast<unsigned char>(0x8F) : most};
+  if (first < 0xF0)
+    return {3, first == 0xE0 ? static_cast<unsigned char>(0xA0) : least,
+            first == 0xED ? static_cast<unsigned char>(0x9F) : most};
+  return {4, first == 0xF0 ? static_cast<unsigned char>(0x90) : least,
+          first == 0xF4 ? static_cast<unsigned char>(0x8F) : most};
 }
 
 // Number of bytes at the beginning of `text` that belong to the sequence; its last bytes may be missing.

@@ -41,10 +41,11 @@ int32_t draw(void*, const stw_watch_info* now) noexcept {
     if (now->work == STW_WORK_STEP && draw_step) draw_step(*now);
     const char* const name = name_of(now->work);
     if (!name || !is_terminal(STDERR_FILENO)) return 0;
-    const std::string text = now->total > 0 ? fmt::format("{}  {:.0f} %", name, std::floor(100 * now->share)) : fmt::format("{} ...", name);
+    const std::string text = now->total > 0 ? fmt::format("{}  {:.0f} %", name, std::floor(100 * now->share))
+                                            : fmt::format("{} ...", name);
     write_to_stderr("\r" + text.substr(0, columns_of(STDERR_FILENO) - 1) + "\x1b[K");
     is_shown = true;
-  } catch (...) {   // a message must not end the work that it is about
+  } catch (...) {  // a message must not end the work that it is about
   }
   return 0;
 }

@@ -25,7 +25,7 @@ class ChatTemplate {
     std::string text;
     // what the assistant writes, with the end of its turn: begin and end, in bytes
     std::vector<std::pair<size_t, size_t>> said;
-    uint64_t work = 0;                             // steps of the interpreter for the whole conversation
+    uint64_t work = 0;  // steps of the interpreter for the whole conversation
   };
   // Renders a conversation: `messages` is an array of objects with a role and a content. The template also
   // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `said`
@@ -38,7 +38,9 @@ class ChatTemplate {
   // so that their total time is proportional to the conversation. Messages with thoughts or tool calls are
   // always located by rendering.
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
-  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0, const IsBeyond& is_beyond = {}, const std::vector<bool>& masked = {}) const;
+  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place,
+                    size_t first = 0, const IsBeyond& is_beyond = {},
+                    const std::vector<bool>& masked = {}) const;
   // The text up to the point where the assistant answers.
   std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
   // Special tokens that the template writes for a small conversation: those of the folder, and words that

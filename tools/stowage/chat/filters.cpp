@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "tokenizer/unicode.h"
 #include "chat/functions.h"
 #include "chat/letters.h"
 #include "chat/numbers.h"
 #include "chat/texts.h"
+#include "tokenizer/unicode.h"
 
 namespace command::chat {
 namespace {
@@ -21,29 +21,43 @@ using K = Value::Kind;
 
 // ---- texts
 template <std::string (*of)(const std::string&)>
-Value of_text(const Value& v, const Arguments&) { return of(v.str()); }
+Value of_text(const Value& v, const Arguments&) {
+  return of(v.str());
+}
 Value as_text(const Value& v, const Arguments&) { return v.str(); }
 // Splits words as Jinja does: at runs of white space, hyphens and opening brackets. Capitalizes the first
 // character of each.
 Value titled(const Value& v, const Arguments&) {
   const std::string text = v.str();
-  const auto is_between = [](uint32_t c) { return is_white(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<'; };
+  const auto is_between = [](uint32_t c) {
+    return is_white(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+  };
   std::string result;
   for (std::string_view rest = text; !rest.empty();) {
     const size_t first_bytes = first_character(rest).bytes;
     const bool is_gap = is_between(first_character(rest).code);
     size_t end = first_bytes;
-    for (Character c; end < rest.size() && is_between((c = first_character(rest.substr(end))).code) == is_gap;) end += c.bytes;
-    result += upper(std::string(rest.substr(0, first_bytes))) + lower(std::string(rest.substr(first_bytes, end - first_bytes)));
+    for (Character c;
+         end < rest.size() && is_between((c = first_character(rest.substr(end))).code) == is_gap;)
+      end += c.bytes;
+    result += upper(std::string(rest.substr(0, first_bytes))) +
+              lower(std::string(rest.substr(first_bytes, end - first_bytes)));
     rest.remove_prefix(end);
   }
   return result;
 }
-Value trimmed(const Value& v, const Arguments& a) { return stripped(v.str(), text_or_nothing(a.get(0, "chars")), true, true); }
-Value with_replaced(const Value& v, const Arguments& a) { return replaced(v.str(), a.get(0, "old").text(), a.get(1, "new").text(), integer_or(a.get(2, "count"), -1)); }
+Value trimmed(const Value& v, const Arguments& a) {
+  return stripped(v.str(), text_or_nothing(a.get(0, "chars")), true, true);
+}
+Value with_replaced(const Value& v, const Arguments& a) {
+  return replaced(v.str(), a.get(0, "old").text(), a.get(1, "new").text(), integer_or(a.get(2, "count"), -1));
+}
 Value with_indent(const Value& v, const Arguments& a) {
   const Value width = a.get(0, "width");
-  const std::string by = width.is(K::string) ? width.text() : std::string(static_cast<size_t>(std::clamp<int64_t>(integer_or(width, 4), 0, 1000)), ' ');
+  const std::string by =
+      width.is(K::string)
+          ? width.text()
+          : std::string(static_cast<size_t>(std::clamp<int64_t>(integer_or(width, 4), 0, 1000)), ' ');
   return indented(v.str(), by, a.get(1, "first").is_true(), a.get(2, "blank").is_true());
 }
 
@@ -58,7 +72,7 @@ Value absolute(const Value& v, const Arguments&) {
 Value whole_number(const Value& v, const Arguments& a) {
   Value otherwise = a.get(0, "default");
   if (otherwise.is(K::undefined)) otherwise = int64_t{0};
-  if (v.is(K::undefined)) return v.integer();   // throws
+  if (v.is(K::undefined)) return v.integer();  // throws
   const auto value_or = [&](std::optional<int64_t> whole) { return whole ? Value(*whole) : otherwise; };
   if (v.is(K::real)) return value_or(whole_part(v.real()));
   if (v.is_number()) return v.integer();
@@ -68,7 +82,7 @@ Value whole_number(const Value& v, const Arguments& a) {
   return value_or(real && std::isfinite(*real) ? whole_part(*real) : std::nullopt);
 }
 Value real_number(const Value& v, const Arguments& a) {
-  if (v.is_number() || v.is(K::undefined)) return v.real();   // throws for an undefined value
+  if (v.is_number() || v.is(K::undefined)) return v.real();  // throws for an undefined value
   if (v.is(K::string))
     if (const auto real = read_real(v.text())) return *real;
   const Value otherwise = a.get(0, "default");
@@ -78,13 +92,16 @@ Value to_digits(const Value& v, const Arguments& a) {
   const Value method = a.get(1, "method");
   const int64_t digits = integer_or(a.get(0, "precision"), 0);
   const std::string how = method.is(K::undefined) ? "common" : method.text();
-  if (how == "common") return v.is(K::real) ? Value(rounded(v.real(), digits)) : Value(rounded(v.integer(), digits));
+  if (how == "common")
+    return v.is(K::real) ? Value(rounded(v.real(), digits)) : Value(rounded(v.integer(), digits));
   if (how != "ceil" && how != "floor") throw TemplateError(fmt::format("round knows no '{}'", how));
-  constexpr int64_t most = 22;   // 10^22 is the largest power of ten that a double holds exactly
-  if (digits > most || digits < -most) throw TemplateError(fmt::format("round by {} with more than {} digits is not known here", how, most));
+  constexpr int64_t most = 22;  // 10^22 is the largest power of ten that a double holds exactly
+  if (digits > most || digits < -most)
+    throw TemplateError(fmt::format("round by {} with more than {} digits is not known here", how, most));
   const double scale = std::pow(10.0, static_cast<double>(digits)), scaled = v.real() * scale;
-  if (!std::isfinite(scaled)) throw TemplateError(fmt::format("round by {} needs a number that is finite", how));
-  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;   // + 0.0 turns -0 into 0
+  if (!std::isfinite(scaled))
+    throw TemplateError(fmt::format("round by {} needs a number that is finite", how));
+  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;  // + 0.0 turns -0 into 0
 }
 
 // ---- any value
@@ -101,7 +118,8 @@ Value attribute_of(const Value& value, const std::string& path) {
   for (const Value& part : split(path, ".", -1)) {
     const int64_t place = at.is(K::list) ? read_whole(part.text(), 10).value_or(-1) : -1;
     const Value* found = at.is(K::mapping) ? at.member(part.text()) : nullptr;
-    if (place >= 0 && place < static_cast<int64_t>(at.element_count())) found = &at.list()[static_cast<size_t>(place)];
+    if (place >= 0 && place < static_cast<int64_t>(at.element_count()))
+      found = &at.list()[static_cast<size_t>(place)];
     if (!found) return Value::undefined(part.text());
     at = Value(*found);
   }
@@ -130,7 +148,8 @@ Value as_json(const Value& v, const Arguments& a) {
   const Value indent = a.get(1, "indent"), separators = a.get(2, "separators");
   Value::JsonForm form{{}, a.get(0, "ensure_ascii").is_true()};
   if (indent.is(K::string)) form.indent = indent.text();
-  else if (!indent.is(K::undefined) && !indent.is(K::none)) form.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(indent.integer(), 0, 100)), ' ');
+  else if (!indent.is(K::undefined) && !indent.is(K::none))
+    form.indent = std::string(static_cast<size_t>(std::clamp<int64_t>(indent.integer(), 0, 100)), ' ');
   if (form.indent) form.between = ",";
   if (!separators.is(K::undefined) && !separators.is(K::none)) {
     if (separators.list().size() != 2) throw TemplateError("expected two separators");
@@ -147,9 +166,10 @@ Value first(const Value& v, const Arguments&) {
   return list.empty() ? Value::undefined("the first of nothing") : list.front();
 }
 Value last(const Value& v, const Arguments&) {
-  if (v.is(K::list)) v.list();   // throws for series whose elements come one at a time
+  if (v.is(K::list)) v.list();  // throws for series whose elements come one at a time
   const List list = v.is(K::string) ? List() : v.elements();
-  if (v.is(K::string) && v.is_true()) return v.text().substr(v.text().size() - last_character(v.text()).bytes);
+  if (v.is(K::string) && v.is_true())
+    return v.text().substr(v.text().size() - last_character(v.text()).bytes);
   return list.empty() ? Value::undefined("the last of nothing") : list.back();
 }
 Value elements(const Value& v, const Arguments&) { return v.elements(); }
@@ -157,14 +177,18 @@ Value one_by_one(List list) { return Value::series(std::move(list), Value::Serie
 Value items(const Value& v, const Arguments&) { return one_by_one(items_of(v)); }
 Value items_in_order(const Value& v, const Arguments& a) {
   const Value by = a.get(1, "by");
-  if (!by.is(K::undefined) && by.text() != "key" && by.text() != "value") throw TemplateError("dictsort knows 'key' and 'value'");
-  const bool by_value = !by.is(K::undefined) && by.text() == "value", keeps_case = a.get(0, "case_sensitive").is_true(), is_reversed = a.get(2, "reverse").is_true();
+  if (!by.is(K::undefined) && by.text() != "key" && by.text() != "value")
+    throw TemplateError("dictsort knows 'key' and 'value'");
+  const bool by_value = !by.is(K::undefined) && by.text() == "value",
+             keeps_case = a.get(0, "case_sensitive").is_true(), is_reversed = a.get(2, "reverse").is_true();
   List list = items_of(v);
   const auto key = [&](const Value& item) {
     const Value& of = item.list()[by_value ? 1 : 0];
     return of.is(K::string) && !keeps_case ? Value(lower(of.text())) : of;
   };
-  std::stable_sort(list.begin(), list.end(), [&](const Value& x, const Value& y) { return is_reversed ? key(y) < key(x) : key(x) < key(y); });
+  std::stable_sort(list.begin(), list.end(), [&](const Value& x, const Value& y) {
+    return is_reversed ? key(y) < key(x) : key(x) < key(y);
+  });
   return list;
 }
 Value in_one(const Value& v, const Arguments& a) {
@@ -192,7 +216,8 @@ Value sum(const Value& v, const Arguments& a) {
   bool is_real = false;
   for (const Value& item : items) {
     is_real |= item.is(K::real), real += item.real();
-    if (__builtin_add_overflow(whole, item.is(K::real) ? 0 : item.integer(), &whole)) throw TemplateError("a whole number is too large");
+    if (__builtin_add_overflow(whole, item.is(K::real) ? 0 : item.integer(), &whole))
+      throw TemplateError("a whole number is too large");
   }
   return is_real ? Value(real) : Value(whole);
 }
@@ -210,10 +235,12 @@ Value comparable(const Value& value, const Arguments& a, size_t at) {
   return of.is(K::string) && !a.get(at, "case_sensitive").is_true() ? Value(lower(of.text())) : of;
 }
 Value in_order(const Value& v, const Arguments& a) {
-  std::vector<std::pair<Value, Value>> items;   // sort key and element
+  std::vector<std::pair<Value, Value>> items;  // sort key and element
   for (const Value& item : v.elements()) items.emplace_back(comparable(item, a, 1), item);
   const bool is_reversed = a.get(0, "reverse").is_true();
-  std::stable_sort(items.begin(), items.end(), [&](const auto& x, const auto& y) { return is_reversed ? y.first < x.first : x.first < y.first; });
+  std::stable_sort(items.begin(), items.end(), [&](const auto& x, const auto& y) {
+    return is_reversed ? y.first < x.first : x.first < y.first;
+  });
   List list;
   for (auto& [key, item] : items) list.push_back(std::move(item));
   return list;
@@ -221,10 +248,13 @@ Value in_order(const Value& v, const Arguments& a) {
 // A key that is equal for equal values only, so that duplicates are found without comparing all pairs.
 std::string key_of(const Value& value) {
   switch (value.kind()) {
-    case K::boolean: case K::integer: return fmt::format("{}", value.integer());
+    case K::boolean:
+    case K::integer: return fmt::format("{}", value.integer());
     case K::real: {
       const double real = value.real();
-      return std::fabs(real) < 9e18 && real == std::floor(real) ? fmt::format("{}", static_cast<int64_t>(real)) : value.repr();
+      return std::fabs(real) < 9e18 && real == std::floor(real)
+                 ? fmt::format("{}", static_cast<int64_t>(real))
+                 : value.repr();
     }
     case K::list: {
       if (!value.is_tuple()) throw TemplateError("unique cannot compare lists; Python has no hash of them");
@@ -252,7 +282,8 @@ Value chosen(const Value& v, const Arguments& a) {
   const size_t test = by_attribute ? 1 : 0;
   for (const Value& item : elements_or_none(v)) {
     const Value of = by_attribute ? attribute_of(item, a.get(0, "").text()) : item;
-    const bool holds = a.values.size() > test ? apply_test(a.values[test].text(), of, behind(a, test + 1)) : of.is_true();
+    const bool holds =
+        a.values.size() > test ? apply_test(a.values[test].text(), of, behind(a, test + 1)) : of.is_true();
     if (holds == wanted) list.push_back(item);
   }
   return one_by_one(std::move(list));
@@ -291,15 +322,42 @@ struct Filter {
 };
 const std::map<std::string, Filter>& filters() {
   static const std::map<std::string, Filter> all = {
-      {"abs", {absolute}}, {"attr", {attribute, "name"}}, {"capitalize", {of_text<capitalize>}}, {"count", {length}}, {"d", {or_default, "default_value boolean"}},
-      {"default", {or_default, "default_value boolean"}}, {"dictsort", {items_in_order, "case_sensitive by reverse"}}, {"first", {first}}, {"float", {real_number, "default"}},
-      {"indent", {with_indent, "width first blank"}}, {"int", {whole_number, "default base"}}, {"items", {items}}, {"join", {in_one, "d attribute"}}, {"last", {last}},
-      {"length", {length}}, {"list", {elements}}, {"lower", {of_text<lower>}}, {"map", {mapped, nullptr}}, {"max", {extreme<true>, "case_sensitive attribute"}},
-      {"min", {extreme<false>, "case_sensitive attribute"}}, {"reject", {chosen<false, false>, nullptr}}, {"rejectattr", {chosen<true, false>, nullptr}},
-      {"replace", {with_replaced, "old new count"}}, {"reverse", {reversed}}, {"round", {to_digits, "precision method"}}, {"safe", {as_text}},
-      {"select", {chosen<false, true>, nullptr}}, {"selectattr", {chosen<true, true>, nullptr}}, {"sort", {in_order, "reverse case_sensitive attribute"}},
-      {"string", {as_text}}, {"sum", {sum, "attribute start"}}, {"title", {titled}}, {"tojson", {as_json, "ensure_ascii indent separators sort_keys"}},
-      {"trim", {trimmed, "chars"}}, {"unique", {unique, "case_sensitive attribute"}}, {"upper", {of_text<upper>}},
+      {"abs", {absolute}},
+      {"attr", {attribute, "name"}},
+      {"capitalize", {of_text<capitalize>}},
+      {"count", {length}},
+      {"d", {or_default, "default_value boolean"}},
+      {"default", {or_default, "default_value boolean"}},
+      {"dictsort", {items_in_order, "case_sensitive by reverse"}},
+      {"first", {first}},
+      {"float", {real_number, "default"}},
+      {"indent", {with_indent, "width first blank"}},
+      {"int", {whole_number, "default base"}},
+      {"items", {items}},
+      {"join", {in_one, "d attribute"}},
+      {"last", {last}},
+      {"length", {length}},
+      {"list", {elements}},
+      {"lower", {of_text<lower>}},
+      {"map", {mapped, nullptr}},
+      {"max", {extreme<true>, "case_sensitive attribute"}},
+      {"min", {extreme<false>, "case_sensitive attribute"}},
+      {"reject", {chosen<false, false>, nullptr}},
+      {"rejectattr", {chosen<true, false>, nullptr}},
+      {"replace", {with_replaced, "old new count"}},
+      {"reverse", {reversed}},
+      {"round", {to_digits, "precision method"}},
+      {"safe", {as_text}},
+      {"select", {chosen<false, true>, nullptr}},
+      {"selectattr", {chosen<true, true>, nullptr}},
+      {"sort", {in_order, "reverse case_sensitive attribute"}},
+      {"string", {as_text}},
+      {"sum", {sum, "attribute start"}},
+      {"title", {titled}},
+      {"tojson", {as_json, "ensure_ascii indent separators sort_keys"}},
+      {"trim", {trimmed, "chars"}},
+      {"unique", {unique, "case_sensitive attribute"}},
+      {"upper", {of_text<upper>}},
   };
   return all;
 }

@@ -88,7 +88,8 @@ class Interpreter {
       return;
     }
     const List parts = value.elements();
-    if (parts.size() != names.size()) throw TemplateError(fmt::format("expected {} values to assign, found {}", names.size(), parts.size()));
+    if (parts.size() != names.size())
+      throw TemplateError(fmt::format("expected {} values to assign, found {}", names.size(), parts.size()));
     for (size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = parts[i];
   }
 
@@ -153,9 +154,15 @@ class Interpreter {
     for (int64_t i = 0; i < count; ++i) {
       count_work();
       scopes_.emplace_back();
-      const auto at = [&](int64_t k) { return k >= 0 && k < count ? items[static_cast<size_t>(k)] : Value::undefined("there is no such item"); };
-      scopes_.back()["loop"] = Members{{"index", i + 1}, {"index0", i}, {"revindex", count - i}, {"revindex0", count - i - 1}, {"first", i == 0}, {"last", i + 1 == count},
-                                       {"length", count}, {"previtem", at(i - 1)}, {"nextitem", at(i + 1)}};
+      const auto at = [&](int64_t k) {
+        return k >= 0 && k < count ? items[static_cast<size_t>(k)]
+                                   : Value::undefined("there is no such item");
+      };
+      scopes_.back()["loop"] = Members{{"index", i + 1},        {"index0", i},
+                                       {"revindex", count - i}, {"revindex0", count - i - 1},
+                                       {"first", i == 0},       {"last", i + 1 == count},
+                                       {"length", count},       {"previtem", at(i - 1)},
+                                       {"nextitem", at(i + 1)}};
       assign(s.names, items[static_cast<size_t>(i)]);
       const Flow flow = carry_out(s.body);
       scopes_.pop_back();
@@ -173,12 +180,17 @@ class Interpreter {
     const size_t depth = scopes_.size();
     return Function([this, &s, depth](const Arguments& given) {
       if (++calls_ > deepest_call) throw TemplateError("macros call each other too deeply");
-      std::vector<Scope> beyond(std::make_move_iterator(scopes_.begin() + static_cast<ptrdiff_t>(std::min(depth, scopes_.size()))), std::make_move_iterator(scopes_.end()));
+      std::vector<Scope> beyond(
+          std::make_move_iterator(scopes_.begin() + static_cast<ptrdiff_t>(std::min(depth, scopes_.size()))),
+          std::make_move_iterator(scopes_.end()));
       scopes_.resize(std::min(depth, scopes_.size()));
       scopes_.emplace_back();
-      if (given.values.size() > s.parameters.size()) throw TemplateError(fmt::format("{}() takes {} arguments, found {}", s.text, s.parameters.size(), given.values.size()));
+      if (given.values.size() > s.parameters.size())
+        throw TemplateError(fmt::format("{}() takes {} arguments, found {}", s.text, s.parameters.size(),
+                                        given.values.size()));
       for (const auto& argument : given.named)
-        if (std::none_of(s.parameters.begin(), s.parameters.end(), [&](const Parameter& p) { return p.name == argument.first; }))
+        if (std::none_of(s.parameters.begin(), s.parameters.end(),
+                         [&](const Parameter& p) { return p.name == argument.first; }))
           throw TemplateError(fmt::format("{}() has no argument '{}'", s.text, argument.first));
       for (size_t i = 0; i < s.parameters.size(); ++i) {
         const Parameter& p = s.parameters[i];
@@ -208,7 +220,8 @@ class Interpreter {
     switch (e.kind) {
       case E::constant: return e.value;
       case E::name: return variable(e.text);
-      case E::list: case E::tuple: {
+      case E::list:
+      case E::tuple: {
         List list;
         for (const ExpressionPtr& a : e.arguments) list.push_back(value_of(*a));
         return {std::move(list), e.kind == E::tuple};
@@ -217,10 +230,12 @@ class Interpreter {
         Members members;
         for (size_t i = 0; i < e.arguments.size(); i += 2) {
           const Value name = argument(i), value = argument(i + 1);
-          if (!name.is(K::string)) throw TemplateError("a mapping whose keys are no strings is not known here");
+          if (!name.is(K::string))
+            throw TemplateError("a mapping whose keys are no strings is not known here");
           const std::string& key = name.text();
           count_work(members.size() / 16);
-          const auto found = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
+          const auto found =
+              std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
           if (found != members.end()) found->second = value;
           else members.emplace_back(key, value);
         }
@@ -277,7 +292,7 @@ class Interpreter {
 
   // A method takes precedence over a member of the same name, as in Jinja.
   static Value attribute(const Value& of, const std::string& name) {
-    if (of.is(K::undefined)) of.text();   // throws an error that names the undefined value
+    if (of.is(K::undefined)) of.text();  // throws an error that names the undefined value
     if (const auto method = method_of(of, name)) return *method;
     if (of.is(K::mapping))
       if (const Value* found = of.member(name)) return *found;
@@ -293,7 +308,8 @@ class Interpreter {
     if (key.is(K::string)) return attribute(of, key.text());
     if (of.is(K::list) && of.is_series()) return Value::undefined("an element of what has no places");
     const std::vector<size_t> places = of.is(K::string) ? characters(of.text()) : std::vector<size_t>();
-    const auto count = of.is(K::string) ? static_cast<int64_t>(places.size()) - 1 : static_cast<int64_t>(of.list().size());
+    const auto count =
+        of.is(K::string) ? static_cast<int64_t>(places.size()) - 1 : static_cast<int64_t>(of.list().size());
     int64_t at = key.integer();
     if (at < 0) at += count;
     if (at < 0 || at >= count) return Value::undefined(fmt::format("element {}", key.integer()));
@@ -316,12 +332,13 @@ class Interpreter {
     count_work(elements.size() / 2);
     const int64_t step = std::clamp(bound(3).value_or(1), -count - 1, count + 1);
     if (step == 0) throw TemplateError("a slice has a step of 0");
-    const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as in Python's slice.indices
+    const auto place = [&](std::optional<int64_t> given, int64_t standard) {  // as in Python's slice.indices
       if (!given) return standard;
       const int64_t at = *given < 0 ? *given + count : *given;
       return std::clamp<int64_t>(at, step < 0 ? -1 : 0, step < 0 ? count - 1 : count);
     };
-    const int64_t begin = place(bound(1), step < 0 ? count - 1 : 0), end = place(bound(2), step < 0 ? -1 : count);
+    const int64_t begin = place(bound(1), step < 0 ? count - 1 : 0),
+                  end = place(bound(2), step < 0 ? -1 : count);
     List chosen;
     std::string text;
     for (int64_t i = begin; step < 0 ? i > end : i < end; i += step) {
@@ -360,20 +377,23 @@ class Interpreter {
   }
   static Value repeated(const std::string& text, int64_t times) {
     if (times <= 0 || text.empty()) return std::string();
-    if (static_cast<uint64_t>(times) > longest_text / text.size()) throw TemplateError("the text is too long");
+    if (static_cast<uint64_t>(times) > longest_text / text.size())
+      throw TemplateError("the text is too long");
     std::string all;
     for (int64_t i = 0; i < times; ++i) all += text;
     return all;
   }
   Value repeated(const Value& list, int64_t times) {
-    if (times > 0 && !list.list().empty() && static_cast<uint64_t>(times) > longest_list / list.list().size()) throw TemplateError("a list is too long");
+    if (times > 0 && !list.list().empty() && static_cast<uint64_t>(times) > longest_list / list.list().size())
+      throw TemplateError("a list is too long");
     List all;
     for (int64_t i = 0; i < times; ++i) all.insert(all.end(), list.list().begin(), list.list().end());
     count_work(all.size() / 2);
     return {std::move(all), list.is_tuple()};
   }
   static Value number(const std::string& op, const Value& left, const Value& right) {
-    const bool is_real = left.is(K::real) || right.is(K::real) || op == "/" || (op == "**" && right.real() < 0);
+    const bool is_real =
+        left.is(K::real) || right.is(K::real) || op == "/" || (op == "**" && right.real() < 0);
     if ((op == "/" || op == "//" || op == "%") && right.real() == 0) throw TemplateError("division by 0");
     if (is_real) {
       const double a = left.real(), b = right.real();
@@ -392,9 +412,10 @@ class Interpreter {
     else if (op == "-") overflows = __builtin_sub_overflow(a, b, &result);
     else if (op == "*") overflows = __builtin_mul_overflow(a, b, &result);
     else if (op == "**") {
-      const bool is_trivial = a == 0 || a == 1 || a == -1;   // any exponent is cheap
+      const bool is_trivial = a == 0 || a == 1 || a == -1;  // any exponent is cheap
       result = 1;
-      for (int64_t i = 0; i < (is_trivial && b > 2 ? 2 - b % 2 : b) && !overflows; ++i) overflows = __builtin_mul_overflow(result, a, &result);
+      for (int64_t i = 0; i < (is_trivial && b > 2 ? 2 - b % 2 : b) && !overflows; ++i)
+        overflows = __builtin_mul_overflow(result, a, &result);
     } else {
       overflows = a == INT64_MIN && b == -1;
     }
@@ -409,8 +430,14 @@ class Interpreter {
       const Value right = value_of(*e.arguments[i + 1]);
       count_work(work_of(left) + work_of(right));
       const std::string& op = e.operators[i];
-      const bool holds = op == "==" ? left == right : op == "!=" ? !(left == right) : op == "<" ? left < right : op == ">" ? right < left : op == "<=" ? !(right < left)
-                         : op == ">=" ? !(left < right) : op == "in" ? right.contains(left) : !right.contains(left);
+      const bool holds = op == "=="   ? left == right
+                         : op == "!=" ? !(left == right)
+                         : op == "<"  ? left < right
+                         : op == ">"  ? right < left
+                         : op == "<=" ? !(right < left)
+                         : op == ">=" ? !(left < right)
+                         : op == "in" ? right.contains(left)
+                                      : !right.contains(left);
       if (!holds) return false;
       left = right;
     }
@@ -426,6 +453,8 @@ class Interpreter {
 
 }  // namespace
 
-Rendered render(const std::shared_ptr<const Statements>& program, Members variables) { return Interpreter(std::move(variables)).run(*program); }
+Rendered render(const std::shared_ptr<const Statements>& program, Members variables) {
+  return Interpreter(std::move(variables)).run(*program);
+}
 
 }  // namespace command::chat

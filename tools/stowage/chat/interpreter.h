@@ -13,7 +13,7 @@ struct Rendered {
   std::string text;
   // parts of the text inside {% generation %}: begin and end, in bytes
   std::vector<std::pair<size_t, size_t>> generated;
-  size_t work = 0;   // steps counted by the interpreter, which limits them
+  size_t work = 0;  // steps counted by the interpreter, which limits them
 };
 
 // Throws a TemplateError that begins with the line: a value is missing or has the wrong kind, or the template

@@ -19,6 +19,6 @@ bool is_all_lower(const std::string& text);
 bool is_all_upper(const std::string& text);
 
 bool is_printable(uint32_t code);
-std::optional<int> decimal_value(uint32_t code);   // digits of any script
+std::optional<int> decimal_value(uint32_t code);  // digits of any script
 
 }  // namespace command::chat

@@ -14,7 +14,10 @@ namespace {
 using T = Token::Kind;
 
 constexpr std::string_view spaces = " \t\n\r\f\v";
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Normalizes line ends as Jinja does and drops the last one.
@@ -53,11 +56,15 @@ class Cutter {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw TemplateError(fmt::format("line {}: {}", line_, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw TemplateError(fmt::format("line {}: {}", line_, what));
+  }
 
   size_t next_tag(size_t from) const {
     for (; (from = text_.find('{', from)) != std::string_view::npos; ++from)
-      if (from + 1 < text_.size() && (text_[from + 1] == '{' || text_[from + 1] == '%' || text_[from + 1] == '#')) return from;
+      if (from + 1 < text_.size() &&
+          (text_[from + 1] == '{' || text_[from + 1] == '%' || text_[from + 1] == '#'))
+        return from;
     return text_.size();
   }
   static std::string_view without_end(std::string_view text, std::string_view characters) {
@@ -73,7 +80,8 @@ class Cutter {
     if (!text.empty()) tokens_.push_back({T::text, std::string(text), line_});
   }
   void advance(size_t to) {
-    line_ += static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(at_), text_.begin() + static_cast<ptrdiff_t>(to), '\n'));
+    line_ += static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(at_),
+                                         text_.begin() + static_cast<ptrdiff_t>(to), '\n'));
     at_ = to;
   }
   // Handles the text after a tag. `sign` stands before the tag's end.
@@ -98,7 +106,8 @@ class Cutter {
   // Whether this tag is {% raw %}. The current position is at its name.
   bool is_raw() const {
     const size_t begin = text_.find_first_not_of(spaces, at_);
-    return begin != std::string_view::npos && text_.substr(begin).starts_with("raw") && (begin + 3 >= text_.size() || !is_letter(text_[begin + 3]));
+    return begin != std::string_view::npos && text_.substr(begin).starts_with("raw") &&
+           (begin + 3 >= text_.size() || !is_letter(text_[begin + 3]));
   }
   void raw() {
     const size_t end = text_.find("%}", at_);
@@ -125,7 +134,7 @@ class Cutter {
   void words(bool is_block) {
     tokens_.push_back({is_block ? T::begin_block : T::begin_output, "", line_});
     const std::string_view close = is_block ? "%}" : "}}";
-    int open = 0;   // open brackets: inside of them }} ends mappings, not the tag
+    int open = 0;  // open brackets: inside of them }} ends mappings, not the tag
     for (;;) {
       const size_t next = text_.find_first_not_of(spaces, at_);
       if (next == std::string_view::npos) fail("a tag has no end");
@@ -158,7 +167,8 @@ class Cutter {
       while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '_')) ++end;
     };
     digits();
-    if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) is_real = true, ++end, digits();
+    if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1]))
+      is_real = true, ++end, digits();
     if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
       size_t exponent = end + 1;
       if (exponent < text_.size() && (text_[exponent] == '-' || text_[exponent] == '+')) ++exponent;
@@ -192,11 +202,15 @@ class Cutter {
       uint32_t code = 0;
       for (size_t k = 1; k <= digits; ++k) {
         const char d = i + k < text_.size() ? text_[i + k] : ' ';
-        const int digit = is_digit(d) ? d - '0' : d >= 'a' && d <= 'f' ? d - 'a' + 10 : d >= 'A' && d <= 'F' ? d - 'A' + 10 : -1;
+        const int digit = is_digit(d)            ? d - '0'
+                          : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                          : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                                 : -1;
         if (digit < 0) fail("a string has an escape that is cut off");
         code = code * 16 + static_cast<uint32_t>(digit);
       }
-      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) fail("a string has an escape of no character");
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        fail("a string has an escape of no character");
       append_utf8(value, code);
       i += digits;
     } else {
@@ -204,11 +218,15 @@ class Cutter {
     }
   }
   void sign(std::string_view rest, int& open) {
-    constexpr std::array<std::string_view, 25> signs = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "|"};
-    const auto found = std::find_if(signs.begin(), signs.end(), [&](std::string_view s) { return rest.starts_with(s); });
+    constexpr std::array<std::string_view, 25> signs = {"**", "//", "==", "!=", "<=", ">=", "+", "-", "*",
+                                                        "/",  "%",  "~",  "<",  ">",  "=",  "(", ")", "[",
+                                                        "]",  "{",  "}",  ",",  ":",  ".",  "|"};
+    const auto found =
+        std::find_if(signs.begin(), signs.end(), [&](std::string_view s) { return rest.starts_with(s); });
     if (found == signs.end()) fail(fmt::format("unexpected '{}'", rest[0]));
     if (*found == "(" || *found == "[" || *found == "{") ++open;
-    if ((*found == ")" || *found == "]" || *found == "}") && --open < 0) fail(fmt::format("unexpected '{}'", *found));
+    if ((*found == ")" || *found == "]" || *found == "}") && --open < 0)
+      fail(fmt::format("unexpected '{}'", *found));
     add(T::sign, std::string(*found), at_ + found->size());
   }
   void add(T kind, std::string text, size_t end) {
@@ -220,7 +238,7 @@ class Cutter {
   const std::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
-  bool starts_line_ = true;   // whether the next text starts a line
+  bool starts_line_ = true;  // whether the next text starts a line
   std::vector<Token> tokens_;
 };
 

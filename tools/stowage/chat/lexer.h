@@ -7,9 +7,21 @@
 namespace command::chat {
 
 struct Token {
-  enum class Kind { text, begin_output, end_output, begin_block, end_block, name, string, integer, real, sign, end };
+  enum class Kind {
+    text,
+    begin_output,
+    end_output,
+    begin_block,
+    end_block,
+    name,
+    string,
+    integer,
+    real,
+    sign,
+    end
+  };
   Kind kind;
-  std::string text;   // for a string: its decoded value
+  std::string text;  // for a string: its decoded value
   int line;
 };
 

@@ -7,14 +7,14 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tokenizer/unicode.h"
 #include "chat/letters.h"
 #include "chat/texts.h"
+#include "tokenizer/unicode.h"
 
 namespace command::chat {
 namespace {
 
-constexpr int most_digits = 330;   // no double has digits further than this from the decimal point
+constexpr int most_digits = 330;  // no double has digits further than this from the decimal point
 
 [[noreturn]] void fail_as_too_large() { throw TemplateError("a whole number is too large"); }
 
@@ -62,8 +62,12 @@ std::optional<int64_t> read_whole(const std::string& text, int64_t base) {
   const std::string held = plain_number(text);
   std::string_view rest = held;
   const bool is_negative = take_sign(rest);
-  bool may_underscore = false;   // after a prefix
-  const int64_t of_prefix = rest.size() < 2 || rest[0] != '0' ? 0 : (rest[1] | 0x20) == 'x' ? 16 : (rest[1] | 0x20) == 'o' ? 8 : (rest[1] | 0x20) == 'b' ? 2 : 0;
+  bool may_underscore = false;  // after a prefix
+  const int64_t of_prefix = rest.size() < 2 || rest[0] != '0' ? 0
+                            : (rest[1] | 0x20) == 'x'         ? 16
+                            : (rest[1] | 0x20) == 'o'         ? 8
+                            : (rest[1] | 0x20) == 'b'         ? 2
+                                                              : 0;
   const bool is_zero_first = base == 0 && of_prefix == 0 && rest.starts_with('0');
   if (of_prefix != 0 && (base == 0 || base == of_prefix)) {
     base = of_prefix;
@@ -80,10 +84,11 @@ std::optional<int64_t> read_whole(const std::string& text, int64_t base) {
     }
     const int digit = digit_of(c);
     if (digit >= base) return std::nullopt;
-    if (is_zero_first && digit != 0) return std::nullopt;   // Python refuses "010" as ambiguous
+    if (is_zero_first && digit != 0) return std::nullopt;  // Python refuses "010" as ambiguous
     is_behind_digit = has_digits = true;
     // accumulates a negative number, whose range is larger by one
-    if (__builtin_mul_overflow(whole, base, &whole) || __builtin_sub_overflow(whole, digit, &whole)) fail_as_too_large();
+    if (__builtin_mul_overflow(whole, base, &whole) || __builtin_sub_overflow(whole, digit, &whole))
+      fail_as_too_large();
   }
   if (!has_digits || !is_behind_digit) return std::nullopt;
   if (!is_negative && whole == INT64_MIN) fail_as_too_large();
@@ -95,7 +100,8 @@ std::optional<double> read_real(const std::string& text) {
   std::string_view rest = held;
   std::string digits = take_sign(rest) ? "-" : "";
   const std::string name = lower(std::string(rest));
-  if (is_all_ascii(rest) && (name == "inf" || name == "infinity" || name == "nan")) return std::strtod((digits + name).c_str(), nullptr);
+  if (is_all_ascii(rest) && (name == "inf" || name == "infinity" || name == "nan"))
+    return std::strtod((digits + name).c_str(), nullptr);
   const size_t sign = digits.size();
   const bool has_whole = take_digits(rest, digits);
   if (!has_whole && (digits.size() > sign || !rest.starts_with('.'))) return std::nullopt;
@@ -124,7 +130,8 @@ std::optional<int64_t> whole_part(double number) {
 double rounded(double number, int64_t digits) {
   if (!std::isfinite(number) || digits > most_digits) return number;
   if (digits < -most_digits) return std::copysign(0.0, number);
-  if (digits >= 0) return std::strtod(fmt::format("{:.{}f}", number, static_cast<int>(digits)).c_str(), nullptr);
+  if (digits >= 0)
+    return std::strtod(fmt::format("{:.{}f}", number, static_cast<int>(digits)).c_str(), nullptr);
   // Keeps the digits before position `cut`.
   const auto dropped = static_cast<size_t>(-digits);
   const std::string all = fmt::format("{:.1074f}", std::fabs(number));
@@ -146,13 +153,13 @@ double rounded(double number, int64_t digits) {
 int64_t rounded(int64_t number, int64_t digits) {
   if (digits >= 0) return number;
   if (digits < -18) {
-    constexpr int64_t half = 5'000'000'000'000'000'000;   // half of 10^19
+    constexpr int64_t half = 5'000'000'000'000'000'000;  // half of 10^19
     if (digits == -19 && (number > half || number < -half)) fail_as_too_large();
     return 0;
   }
   int64_t unit = 1, below = 0;
   for (int64_t i = 0; i > digits; --i) unit *= 10;
-  const int64_t over = (number % unit + unit) % unit;   // distance from the multiple at or below it
+  const int64_t over = (number % unit + unit) % unit;  // distance from the multiple at or below it
   if (__builtin_sub_overflow(number, over, &below)) fail_as_too_large();
   const bool is_up = over > unit - over || (over == unit - over && (below / unit) % 2 != 0);
   int64_t result = below;

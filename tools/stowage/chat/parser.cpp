@@ -13,7 +13,7 @@ using T = Token::Kind;
 using E = Expression::Kind;
 using S = Statement::Kind;
 
-constexpr int deepest = 200, longest_chain = 400;   // limits: nesting depth of the source; depth of any tree
+constexpr int deepest = 200, longest_chain = 400;  // limits: nesting depth of the source; depth of any tree
 
 class Parser {
  public:
@@ -26,7 +26,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw TemplateError(fmt::format("line {}: {}", now().line, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw TemplateError(fmt::format("line {}: {}", now().line, what));
+  }
 
   // ---- tokens
   const Token& now() const { return tokens_[at_]; }
@@ -80,8 +82,9 @@ class Parser {
           ++at_;
           break;
         default:
-          ++at_;   // {%
-          if (std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return is_name(end); })) return list;
+          ++at_;  // {%
+          if (std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return is_name(end); }))
+            return list;
           statement(list);
       }
     }
@@ -126,7 +129,7 @@ class Parser {
         end_block();
         s.otherwise = statements({"endif"});
       }
-      ++at_;   // endif
+      ++at_;  // endif
       return end_block();
     }
   }
@@ -144,7 +147,7 @@ class Parser {
       end_block();
       s.otherwise = statements({"endfor"});
     }
-    ++at_;   // endfor
+    ++at_;  // endfor
     end_block();
   }
   std::vector<std::string> targets() {
@@ -321,7 +324,7 @@ class Parser {
       }
       case T::string: {
         std::string text;
-        while (now().kind == T::string) text += tokens_[at_++].text;   // adjacent strings are joined
+        while (now().kind == T::string) text += tokens_[at_++].text;  // adjacent strings are joined
         return constant(std::move(text));
       }
       case T::integer: {
@@ -408,7 +411,8 @@ class Parser {
       if (part[colons]) fail("expected ']'" + found());
       part[colons] = expression();
     }
-    if (colons > 0) return make(E::slice, {}, std::move(e), std::move(part[0]), std::move(part[1]), std::move(part[2]));
+    if (colons > 0)
+      return make(E::slice, {}, std::move(e), std::move(part[0]), std::move(part[1]), std::move(part[2]));
     if (!part[0]) fail("expected an expression" + found());
     return make(E::item, {}, std::move(e), std::move(part[0]));
   }
@@ -459,7 +463,8 @@ class Parser {
     const Token& t = now();
     if (t.kind == T::string || t.kind == T::integer || t.kind == T::real) return true;
     if (t.kind == T::sign) return t.text == "[" || t.text == "{";
-    return t.kind == T::name && t.text != "else" && t.text != "or" && t.text != "and" && t.text != "if" && t.text != "not" && t.text != "in";
+    return t.kind == T::name && t.text != "else" && t.text != "or" && t.text != "and" && t.text != "if" &&
+           t.text != "not" && t.text != "in";
   }
 
   const std::vector<Token> tokens_;
@@ -469,6 +474,8 @@ class Parser {
 
 }  // namespace
 
-std::shared_ptr<const Statements> parse(std::string_view source) { return std::make_shared<const Statements>(Parser(source).all()); }
+std::shared_ptr<const Statements> parse(std::string_view source) {
+  return std::make_shared<const Statements>(Parser(source).all());
+}
 
 }  // namespace command::chat

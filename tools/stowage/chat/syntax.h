@@ -16,15 +16,17 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 
 struct Expression {
   enum class Kind {
-    constant,     // value
-    name,         // text
-    list, tuple,  // arguments
-    mapping,      // keys and values in turn
-    attribute,    // arguments[0].text
-    item,         // arguments[0][arguments[1]]
-    slice,        // arguments[0][arguments[1]:arguments[2]:arguments[3]], null where absent
-    call,         // arguments[0](the others, named)
-    filter, test, // arguments[0] | text(the others, named); is text(…)
+    constant,  // value
+    name,      // text
+    list,
+    tuple,      // arguments
+    mapping,    // keys and values in turn
+    attribute,  // arguments[0].text
+    item,       // arguments[0][arguments[1]]
+    slice,      // arguments[0][arguments[1]:arguments[2]:arguments[3]], null where absent
+    call,       // arguments[0](the others, named)
+    filter,
+    test,         // arguments[0] | text(the others, named); is text(…)
     unary,        // text: "-", "+", "not"
     binary,       // text: an operator, "and", "or"
     comparison,   // comparisons of neighbouring arguments, all of which must hold
@@ -32,7 +34,7 @@ struct Expression {
   };
   Kind kind;
   int line;
-  int depth = 1;       // of the tree below this node
+  int depth = 1;  // of the tree below this node
   std::string text = {};
   Value value = {};
   std::vector<ExpressionPtr> arguments = {};
@@ -45,19 +47,20 @@ using Statements = std::vector<Statement>;
 
 struct Parameter {
   std::string name;
-  ExpressionPtr standard;   // default value; null: none
+  ExpressionPtr standard;  // default value; null: none
 };
 
 struct Statement {
   enum class Kind {
-    text,         // text
-    output,       // expression
-    branches,     // if, elif: a condition and a body each; `otherwise`
-    loop,         // for names in expression if condition; body; otherwise
-    assignment,   // names (or names[0].attribute) = expression; if expression is null, the text of body
-    macro,        // text(parameters)
-    generation,   // body: text of the assistant
-    loop_break, loop_continue,
+    text,        // text
+    output,      // expression
+    branches,    // if, elif: a condition and a body each; `otherwise`
+    loop,        // for names in expression if condition; body; otherwise
+    assignment,  // names (or names[0].attribute) = expression; if expression is null, the text of body
+    macro,       // text(parameters)
+    generation,  // body: text of the assistant
+    loop_break,
+    loop_continue,
   };
   Kind kind;
   int line;

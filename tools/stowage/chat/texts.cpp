@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "tokenizer/unicode.h"
 #include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 namespace command::chat {
 namespace {
@@ -16,7 +16,8 @@ void add_part(List& parts, std::string part) {
 }
 
 template <class IsStripped>
-std::string_view stripped_of(std::string_view text, const IsStripped& is_stripped, bool at_begin, bool at_end) {
+std::string_view stripped_of(std::string_view text, const IsStripped& is_stripped, bool at_begin,
+                             bool at_end) {
   while (at_begin && !text.empty()) {
     const Character c = first_character(text);
     if (!is_stripped(c.code)) break;
@@ -34,7 +35,8 @@ std::string_view stripped_of(std::string_view text, const IsStripped& is_strippe
 
 bool is_white(uint32_t code) { return is_space(code) || (code >= 0x1c && code <= 0x1f); }
 
-std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end) {
+std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin,
+                     bool at_end) {
   if (!given) return std::string(stripped_of(text, is_white, at_begin, at_end));
   std::set<uint32_t> codes;
   for (std::string_view rest = *given; !rest.empty();) {
@@ -42,7 +44,8 @@ std::string stripped(std::string_view text, const std::optional<std::string>& gi
     codes.insert(c.code);
     rest.remove_prefix(c.bytes);
   }
-  return std::string(stripped_of(text, [&](uint32_t code) { return codes.contains(code); }, at_begin, at_end));
+  return std::string(stripped_of(
+      text, [&](uint32_t code) { return codes.contains(code); }, at_begin, at_end));
 }
 List split(const std::string& text, const std::optional<std::string>& by, int64_t most) {
   List parts;
@@ -50,11 +53,13 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
   if (by && by->empty()) throw TemplateError("split by nothing");
   if (by) {
     size_t at = 0;
-    for (size_t next; most != 0 && (next = text.find(*by, at)) != std::string::npos; at = next + by->size(), --most) add_part(parts, text.substr(at, next - at));
+    for (size_t next; most != 0 && (next = text.find(*by, at)) != std::string::npos;
+         at = next + by->size(), --most)
+      add_part(parts, text.substr(at, next - at));
     add_part(parts, text.substr(at));
     return parts;
   }
-  std::string_view rest = stripped_of(text, is_white, true, false);   // splits at runs of white space
+  std::string_view rest = stripped_of(text, is_white, true, false);  // splits at runs of white space
   while (!rest.empty()) {
     if (most-- == 0) {
       add_part(parts, std::string(rest));
@@ -77,7 +82,9 @@ List split_from_end(const std::string& text, const std::optional<std::string>& b
   if (by->empty()) throw TemplateError("split by nothing");
   List parts;
   size_t end = text.size();
-  for (size_t next; most != 0 && end >= by->size() && (next = text.rfind(*by, end - by->size())) != std::string::npos; end = next, --most)
+  for (size_t next;
+       most != 0 && end >= by->size() && (next = text.rfind(*by, end - by->size())) != std::string::npos;
+       end = next, --most)
     add_part(parts, text.substr(next + by->size(), end - next - by->size()));
   add_part(parts, text.substr(0, end));
   std::reverse(parts.begin(), parts.end());
@@ -85,7 +92,8 @@ List split_from_end(const std::string& text, const std::optional<std::string>& b
 }
 List lines_of(const std::string& text, bool keeps_ends) {
   const auto ends_line = [](uint32_t code) {
-    return (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 || code == 0x2029;
+    return (code >= '\n' && code <= '\r') || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||
+           code == 0x2028 || code == 0x2029;
   };
   List lines;
   size_t begin = 0;
@@ -105,7 +113,9 @@ std::string replaced(const std::string& text, const std::string& from, const std
   size_t at = 0;
   if (from.empty()) throw TemplateError("replace needs what to replace");
   most = most < 0 ? INT64_MAX : most;
-  for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos; at = next + from.size(), --most) check_length((result += text.substr(at, next - at)) += to);
+  for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos;
+       at = next + from.size(), --most)
+    check_length((result += text.substr(at, next - at)) += to);
   return result + text.substr(at);
 }
 int64_t count_of(const std::string& part, const std::string& text) {
@@ -120,9 +130,13 @@ std::string joined(const List& list, const std::string& by) {
   return text;
 }
 bool any_affix(const std::string& text, const Value& affix, bool at_begin) {
-  const auto has = [&](const Value& v) { return at_begin ? text.starts_with(v.text()) : text.ends_with(v.text()); };
-  if (affix.is(Value::Kind::list) && !affix.is_tuple()) throw TemplateError("expected a string or a tuple of strings, found a list");
-  return affix.is(Value::Kind::list) ? std::any_of(affix.list().begin(), affix.list().end(), has) : has(affix);
+  const auto has = [&](const Value& v) {
+    return at_begin ? text.starts_with(v.text()) : text.ends_with(v.text());
+  };
+  if (affix.is(Value::Kind::list) && !affix.is_tuple())
+    throw TemplateError("expected a string or a tuple of strings, found a list");
+  return affix.is(Value::Kind::list) ? std::any_of(affix.list().begin(), affix.list().end(), has)
+                                     : has(affix);
 }
 std::string indented(const std::string& text, const std::string& by, bool first, bool blank) {
   std::string result;

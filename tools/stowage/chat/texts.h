@@ -9,9 +9,10 @@
 
 namespace command::chat {
 
-bool is_white(uint32_t code);   // Python's isspace
+bool is_white(uint32_t code);  // Python's isspace
 // Strips white space, or the given characters, from the ends.
-std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end);
+std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin,
+                     bool at_end);
 // `most`: the largest number of splits; negative: no limit. Without `by` the text is split at runs of white
 // space.
 List split(const std::string& text, const std::optional<std::string>& by, int64_t most);

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "tokenizer/unicode.h"
 #include "base/utf8.h"
 #include "chat/letters.h"
+#include "tokenizer/unicode.h"
 
 namespace command::chat {
 
@@ -51,7 +51,9 @@ std::string json_string_of(const std::string& s, bool ascii) {
     if (ascii && static_cast<unsigned char>(c) >= 0x80) {
       const Character character = first_character(std::string_view(s).substr(i));
       const uint32_t code = character.code;
-      text += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF));
+      text += code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                             : fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10),
+                                           0xDC00 + (code & 0x3FF));
       i += character.bytes - 1;
       continue;
     }
@@ -61,7 +63,8 @@ std::string json_string_of(const std::string& s, bool ascii) {
     else if (c == '\r') text += "\\r";
     else if (c == '\b') text += "\\b";
     else if (c == '\f') text += "\\f";
-    else if (static_cast<unsigned char>(c) < 0x20 || (ascii && c == 0x7F)) text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else if (static_cast<unsigned char>(c) < 0x20 || (ascii && c == 0x7F))
+      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     else text += c;
   }
   return text + '"';
@@ -83,7 +86,8 @@ Value::Value(std::string s) : kind_(K::string), text_(std::make_shared<const std
   check_length(*text_);
   parts_ += text_->size() / bytes_a_part;
 }
-Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {
+Value::Value(List l, bool is_tuple)
+    : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {
   if (list_->size() > longest_list) throw TemplateError("a list is too long");
   for (const Value& v : *list_) hold(v);
 }
@@ -111,17 +115,22 @@ Value Value::space(Members m) {
 Value::Value(Function f) : kind_(K::function), function_(std::make_shared<Function>(std::move(f))) {}
 
 const char* Value::kind_name() const {
-  constexpr const char* names[] = {"what is not defined", "none", "a boolean", "a whole number", "a number", "a string", "a list", "a mapping", "a function"};
+  constexpr const char* names[] = {
+      "what is not defined", "none",      "a boolean", "a whole number", "a number", "a string", "a list",
+      "a mapping",           "a function"};
   return names[static_cast<size_t>(kind_)];
 }
 void Value::fail(std::string_view expected) const {
-  throw TemplateError(kind_ == K::undefined ? fmt::format("'{}' is undefined", text_ ? *text_ : std::string()) : fmt::format("expected {}, found {}", expected, kind_name()));
+  throw TemplateError(kind_ == K::undefined ? fmt::format("'{}' is undefined", text_ ? *text_ : std::string())
+                                            : fmt::format("expected {}, found {}", expected, kind_name()));
 }
 
 bool Value::is_true() const {
   switch (kind_) {
-    case K::undefined: case K::none: return false;
-    case K::boolean: case K::integer: return integer_ != 0;
+    case K::undefined:
+    case K::none: return false;
+    case K::boolean:
+    case K::integer: return integer_ != 0;
     case K::real: return real_ != 0;
     case K::string: return !text_->empty();
     case K::list: return series_ == Series::once || !list_->empty();
@@ -144,7 +153,8 @@ const std::string& Value::text() const {
 }
 const List& Value::list() const {
   if (kind_ != K::list) fail("a list");
-  if (series_ == Series::once) throw TemplateError("expected a list, found what a filter gives one by one; `| list` makes a list of it");
+  if (series_ == Series::once)
+    throw TemplateError("expected a list, found what a filter gives one by one; `| list` makes a list of it");
   return *list_;
 }
 const Members& Value::members() const {
@@ -154,7 +164,8 @@ const Members& Value::members() const {
 void Value::set_member(const std::string& name, Value value) const {
   if (!is_space_) fail("a namespace, whose members may be set");
   if (value.is_space_) throw TemplateError("a namespace inside of another value is not known here");
-  const auto found = std::find_if(members_->begin(), members_->end(), [&](const auto& m) { return m.first == name; });
+  const auto found =
+      std::find_if(members_->begin(), members_->end(), [&](const auto& m) { return m.first == name; });
   if (found != members_->end()) found->second = std::move(value);
   else members_->emplace_back(name, std::move(value));
 }
@@ -197,7 +208,10 @@ void Value::add_repr(std::string& text) const {
     case K::string: text += python_string(*text_); break;
     case K::list: {
       const List& all = list();
-      if (is_series()) text += fmt::format("dict_{}([", series_ == Series::keys ? "keys" : series_ == Series::values ? "values" : "items");
+      if (is_series())
+        text += fmt::format("dict_{}([", series_ == Series::keys     ? "keys"
+                                         : series_ == Series::values ? "values"
+                                                                     : "items");
       else text += is_tuple_ ? "(" : "[";
       for (const Value& v : all) begin_next(), v.add_repr(text);
       text += is_series() ? "])" : !is_tuple_ ? "]" : all.size() == 1 ? ",)" : ")";
@@ -223,7 +237,9 @@ std::string Value::json(const JsonForm& form) const {
   return text;
 }
 void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
-  if (is_series() || is_space_) throw TemplateError("what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
+  if (is_series() || is_space_)
+    throw TemplateError(
+        "what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
   const auto add_line = [&](int d) {
     text += '\n';
     for (int i = 0; i < d; ++i) check_length(text += *form.indent);
@@ -239,7 +255,11 @@ void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
     case K::boolean: text += integer_ ? "true" : "false"; break;
     case K::string: text += json_string_of(*text_, form.ascii); break;
     case K::integer: add_repr(text); break;
-    case K::real: text += std::isnan(real_) ? "NaN" : std::isinf(real_) ? (real_ > 0 ? "Infinity" : "-Infinity") : of_real(real_); break;
+    case K::real:
+      text += std::isnan(real_)   ? "NaN"
+              : std::isinf(real_) ? (real_ > 0 ? "Infinity" : "-Infinity")
+                                  : of_real(real_);
+      break;
     case K::list:
       text += '[';
       for (const Value& v : *list_) begin_next(), v.add_json(text, form, depth + 1);
@@ -262,11 +282,14 @@ void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
 }
 
 bool Value::operator==(const Value& other) const {
-  if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() == other.real() : integer_ == other.integer_;
+  if (is_number() && other.is_number())
+    return kind_ == K::real || other.kind_ == K::real ? real() == other.real() : integer_ == other.integer_;
   if (kind_ != other.kind_) return false;
   switch (kind_) {
     case K::string: return *text_ == *other.text_;
-    case K::list: return is_tuple_ == other.is_tuple_ && series_ == other.series_ && series_ != Series::once && (list_ == other.list_ || *list_ == *other.list_);
+    case K::list:
+      return is_tuple_ == other.is_tuple_ && series_ == other.series_ && series_ != Series::once &&
+             (list_ == other.list_ || *list_ == *other.list_);
     case K::mapping: {
       if (members_ == other.members_) return true;
       if (members_->size() != other.members_->size()) return false;
@@ -283,10 +306,14 @@ bool Value::operator==(const Value& other) const {
 }
 
 bool Value::operator<(const Value& other) const {
-  if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
+  if (is_number() && other.is_number())
+    return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
   // UTF-8 preserves the order of characters
   if (kind_ == K::string && other.kind_ == K::string) return *text_ < *other.text_;
-  if (kind_ == K::list && other.kind_ == K::list && is_tuple_ == other.is_tuple_ && !is_series() && !other.is_series()) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
+  if (kind_ == K::list && other.kind_ == K::list && is_tuple_ == other.is_tuple_ && !is_series() &&
+      !other.is_series())
+    return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(),
+                                        other.list_->end());
   if (kind_ == K::undefined) fail("");
   if (other.kind_ == K::undefined) other.fail("");
   throw TemplateError(fmt::format("{} and {} have no order", kind_name(), other.kind_name()));
@@ -298,7 +325,8 @@ bool Value::contains(const Value& item) const {
     case K::string: return text_->find(item.text()) != std::string::npos;
     case K::list: return std::find(list_->begin(), list_->end(), item) != list_->end();
     case K::mapping:
-      if (item.is(K::mapping) || (item.is(K::list) && !item.is_tuple())) throw TemplateError("a list or a mapping is no key of a mapping");
+      if (item.is(K::mapping) || (item.is(K::list) && !item.is_tuple()))
+        throw TemplateError("a list or a mapping is no key of a mapping");
       return item.is(K::string) && member(*item.text_) != nullptr;
     default: fail("a string, a list or a mapping");
   }
@@ -337,7 +365,9 @@ std::vector<size_t> characters(std::string_view text) {
   return at;
 }
 
-int64_t integer_or(const Value& value, int64_t otherwise) { return value.is(K::undefined) ? otherwise : value.integer(); }
+int64_t integer_or(const Value& value, int64_t otherwise) {
+  return value.is(K::undefined) ? otherwise : value.integer();
+}
 
 std::optional<std::string> text_or_nothing(const Value& value) {
   return value.is(K::undefined) || value.is(K::none) ? std::nullopt : std::optional(value.text());

@@ -5,12 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "commands/commands.h"
 #include "base/files.h"
-#include "flags/flags.h"
-#include "plans/profile.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "commands/commands.h"
+#include "flags/flags.h"
+#include "plans/profile.h"
 
 namespace command {
 namespace {
@@ -18,7 +18,8 @@ namespace {
 // Checked before the measurement, which takes a while.
 void check_out(const std::string& out) {
   const size_t slash = out.rfind('/');
-  if (is_folder(out)) throw Failure(exit_failed, fmt::format("--out {}: this is a folder, expected a file", out));
+  if (is_folder(out))
+    throw Failure(exit_failed, fmt::format("--out {}: this is a folder, expected a file", out));
   if (slash != std::string::npos && slash > 0 && !is_folder(out.substr(0, slash)))
     throw Failure(exit_failed, fmt::format("--out {}: there is no folder {}", out, out.substr(0, slash)));
 }
@@ -26,8 +27,8 @@ void check_out(const std::string& out) {
 std::string milliseconds(double seconds) { return fmt::format("{:.2f} ms", seconds * 1e3); }
 
 std::string choices(const stw_plan_info& plan) {
-  return fmt::format("micro-batch {}, {} loss chunk{}, {}", plan.micro_batch, plan.loss_chunks, plan.loss_chunks == 1 ? "" : "s",
-                     human_bytes(plan.arena));
+  return fmt::format("micro-batch {}, {} loss chunk{}, {}", plan.micro_batch, plan.loss_chunks,
+                     plan.loss_chunks == 1 ? "" : "s", human_bytes(plan.arena));
 }
 
 struct CalibrateCommand {
@@ -47,13 +48,17 @@ struct CalibrateCommand {
     write_text(out, text);
     options.profile = text.data();
     options.profile_size = text.size();
-    const stw_plan_info before = query(made), now = query(require_plan(create_plan(opened, model.source, options)));
+    const stw_plan_info before = query(made),
+                        now = query(require_plan(create_plan(opened, model.source, options)));
     print_profile(text);
-    fmt::print("\n  a step of {}    {} x {} tokens, {}\n", model.source, before.global_batch, before.sequence, choices(before));
+    fmt::print("\n  a step of {}    {} x {} tokens, {}\n", model.source, before.global_batch, before.sequence,
+               choices(before));
     fmt::print("  predicted before  {}\n", milliseconds(before.step_seconds));
-    fmt::print("  measured          {}\n", milliseconds(static_cast<double>(read_profile(text).step_nanoseconds) * 1e-9));
+    fmt::print("  measured          {}\n",
+               milliseconds(static_cast<double>(read_profile(text).step_nanoseconds) * 1e-9));
     const bool same = choices(before) == choices(now);
-    fmt::print("  predicted now     {}{}\n", milliseconds(now.step_seconds), same ? "" : " with " + choices(now));
+    fmt::print("  predicted now     {}{}\n", milliseconds(now.step_seconds),
+               same ? "" : " with " + choices(now));
     if (now.reserve != before.reserve)
       fmt::print("  outside the arena {}; before, {} were assumed\n", human_bytes(now.reserve),
                  human_bytes(before.reserve));
@@ -70,7 +75,9 @@ struct CalibrateCommand {
     const Trainer trainer(created);
     std::string text(STW_PROFILE_BYTES, '\0');
     size_t size = 0;
-    long_call([&](stw_error* error) { return stw_trainer_calibrate(trainer.get(), text.data(), text.size(), &size, error); });
+    long_call([&](stw_error* error) {
+      return stw_trainer_calibrate(trainer.get(), text.data(), text.size(), &size, error);
+    });
     text.resize(size);
     return text;
   }
@@ -86,7 +93,9 @@ void add_calibrate(CLI::App& application) {
   add_adapter_flags(command, self->model);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
-  command.add_option("--out", self->out, "The file to write, such as here.json.")->required()->type_name("FILE");
+  command.add_option("--out", self->out, "The file to write, such as here.json.")
+      ->required()
+      ->type_name("FILE");
   command.footer(
       "Times every op of a step of this model. So choose a model and sizes like those that you will\n"
       "plan, and run nothing else on the machine during the measurement.");

@@ -1,4 +1,5 @@
-// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is; or its number.
+// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is; or
+// its number.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -13,30 +14,30 @@
 #include <optional>
 #include <span>
 
-#include "commands/commands.h"
-#include "data/data.h"
-#include "evaluation/entities.h"
 #include "base/failure.h"
 #include "base/files.h"
-#include "run/inference.h"
-#include "data/labelled.h"
 #include "base/messages.h"
-#include "flags/number_checks.h"
 #include "base/prompt.h"
-#include "data/tagged.h"
 #include "base/units.h"
+#include "commands/commands.h"
+#include "data/data.h"
+#include "data/labelled.h"
+#include "data/tagged.h"
+#include "evaluation/entities.h"
+#include "flags/number_checks.h"
+#include "run/inference.h"
 
 namespace command {
 namespace {
 
-constexpr uint64_t longest_default = 1024;   // tokens, of a model that no run tells more of
-constexpr uint64_t rows_of_encoder = 512;    // tokens of the texts that an encoder reads at once
+constexpr uint64_t longest_default = 1024;  // tokens, of a model that no run tells more of
+constexpr uint64_t rows_of_encoder = 512;   // tokens of the texts that an encoder reads at once
 
 struct ClassifyCommand {
   ModelFlags model;
   PlanFlags plan;
   LabelFields fields;
-  std::string tokenizer = "auto", data;   // data: the name of the source
+  std::string tokenizer = "auto", data;  // data: the name of the source
   std::vector<std::string> files;
   std::string format = "auto";
   DataSource source;
@@ -44,24 +45,36 @@ struct ClassifyCommand {
   std::optional<uint64_t> top;
   std::optional<double> threshold;
   bool json = false;
-  uint32_t task = STW_TASK_LABEL;   // the model's
+  uint32_t task = STW_TASK_LABEL;  // the model's
 
   void run() {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     for (const std::string& text : texts)
-      if (is_there(text) && !is_folder(text)) complain("stowage: warning: --text {}: is classified as it is, though there is a file of that name; --data reads files", text);
-    if (!files.empty()) source = DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
+      if (is_there(text) && !is_folder(text))
+        complain(
+            "stowage: warning: --text {}: is classified as it is, though there is a file of that name; "
+            "--data reads files",
+            text);
+    if (!files.empty())
+      source =
+          DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
     data = source.name();
     const Model asked = open_model(model);
     const stw_model_info about = query(asked);
     const std::vector<std::string> labels = labels_of(asked);
     if (labels.empty())
-      throw Failure(exit_usage, fmt::format("{}: is {}: `stowage train` makes a classifier of it, from texts with labels", model.source,
-                                            about.generates ? "a language model" : about.task == STW_TASK_MASKED_LANGUAGE_MODEL ? "a masked language model" : "an encoder without labels"));
+      throw Failure(
+          exit_usage,
+          fmt::format("{}: is {}: `stowage train` makes a classifier of it, from texts with labels",
+                      model.source,
+                      about.generates                                ? "a language model"
+                      : about.task == STW_TASK_MASKED_LANGUAGE_MODEL ? "a masked language model"
+                                                                     : "an encoder without labels"));
     task = about.task;
     check_task(model.source);
-    const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, source.has_tokens(), run_of(model), about.vocabulary);
+    const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data,
+                                                    source.has_tokens(), run_of(model), about.vocabulary);
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
@@ -73,14 +86,19 @@ struct ClassifyCommand {
       longest = std::max<uint64_t>(longest, seen.back().tokens.size());
     }
     // An encoder reads several texts at once, as many as fit a sample.
-    plan.sequence = about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
+    plan.sequence =
+        about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     for (size_t first = 0; first < seen.size(); first += texts_at_once)
-      answer(opened.trainer.get(), std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
-    const auto empty = static_cast<uint64_t>(std::count_if(seen.begin(), seen.end(), [](const SeenText& text) { return text.tokens.empty(); }));
+      answer(opened.trainer.get(),
+             std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
+    const auto empty = static_cast<uint64_t>(
+        std::count_if(seen.begin(), seen.end(), [](const SeenText& text) { return text.tokens.empty(); }));
     if (empty > 0)
-      complain("stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the model has no answer to them, and their lines are {}", grouped(empty),
-               grouped(seen.size()), json ? "null" : "empty");
+      complain(
+          "stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the "
+          "model has no answer to them, and their lines are {}",
+          grouped(empty), grouped(seen.size()), json ? "null" : "empty");
   }
 
   // A text's words, and where they lie in it; of words that were given as such, nowhere.
@@ -89,80 +107,108 @@ struct ClassifyCommand {
     std::string place, text;
     std::vector<std::pair<size_t, size_t>> places;
     std::string joined(size_t first, size_t end) const {
-      if (!places.empty()) return text.substr(places[first].first, places[end - 1].second - places[first].first);
-      return fmt::format("{}", fmt::join(words.begin() + static_cast<std::ptrdiff_t>(first), words.begin() + static_cast<std::ptrdiff_t>(end), " "));
+      if (!places.empty())
+        return text.substr(places[first].first, places[end - 1].second - places[first].first);
+      return fmt::format("{}", fmt::join(words.begin() + static_cast<std::ptrdiff_t>(first),
+                                         words.begin() + static_cast<std::ptrdiff_t>(end), " "));
     }
   };
 
   std::vector<Words> all_words() const {
     std::vector<Words> all;
     if (!data.empty() && holds_tags(source, fields))
-      for (TaggedText& text : read_tagged(source, fields, false)) all.push_back({std::move(text.words), text.place, "", {}});
+      for (TaggedText& text : read_tagged(source, fields, false))
+        all.push_back({std::move(text.words), text.place, "", {}});
     if (all.empty() || !texts.empty())
       for (LabelledText& text : all_texts(!all.empty())) {
-        if (text.pair) throw Failure(exit_failed, fmt::format("{}: has two texts, and the model gives the words of one their labels", text.place));
+        if (text.pair)
+          throw Failure(exit_failed,
+                        fmt::format("{}: has two texts, and the model gives the words of one their labels",
+                                    text.place));
         Words words{{}, text.place, std::move(text.text), {}};
         words.places = word_places(words.text, words.place);
-        for (const auto& [begin, end] : words.places) words.words.push_back(words.text.substr(begin, end - begin));
+        for (const auto& [begin, end] : words.places)
+          words.words.push_back(words.text.substr(begin, end - begin));
         all.push_back(std::move(words));
       }
     return all;
   }
 
-  void run_words(const Tokenization& tokenization, const stw_model_info& about, const std::vector<std::string>& labels, uint64_t most) {
-    if (top > 1) throw Failure(exit_usage, "--top: is for labels of whole texts, and this model gives every word one");
+  void run_words(const Tokenization& tokenization, const stw_model_info& about,
+                 const std::vector<std::string>& labels, uint64_t most) {
+    if (top > 1)
+      throw Failure(exit_usage, "--top: is for labels of whole texts, and this model gives every word one");
     const std::vector<Words> all = all_words();
     uint64_t longest = 2, cut = 0;
     std::vector<SeenWords> seen;
     for (const Words& text : all) {
-      seen.push_back(text.words.empty() ? SeenWords{} : tokens_of_words(text.words, text.place, tokenization, about, most));
+      seen.push_back(text.words.empty() ? SeenWords{}
+                                        : tokens_of_words(text.words, text.place, tokenization, about, most));
       longest = std::max<uint64_t>(longest, seen.back().text.tokens.size());
       cut += seen.back().text.is_cut;
     }
     if (cut > 0)
-      complain("stowage: warning: {} of {} texts are longer than {} tokens, which cuts them: words past that have no label; --seq takes more", grouped(cut),
-               grouped(all.size()), grouped(most));
+      complain(
+          "stowage: warning: {} of {} texts are longer than {} tokens, which cuts them: words past that have "
+          "no label; --seq takes more",
+          grouped(cut), grouped(all.size()), grouped(most));
     plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     const bool has_entities = are_entity_tags(labels);
     for (size_t first = 0; first < seen.size(); first += texts_at_once) {
       const auto now = std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first));
-      std::vector<SeenWords> some;   // of texts with words
-      std::copy_if(now.begin(), now.end(), std::back_inserter(some), [](const SeenWords& text) { return !text.first.empty(); });
-      const std::vector<std::vector<float>> logits = some.empty() ? std::vector<std::vector<float>>() : word_logits(opened.trainer.get(), some, labels.size());
+      std::vector<SeenWords> some;  // of texts with words
+      std::copy_if(now.begin(), now.end(), std::back_inserter(some),
+                   [](const SeenWords& text) { return !text.first.empty(); });
+      const std::vector<std::vector<float>> logits =
+          some.empty() ? std::vector<std::vector<float>>()
+                       : word_logits(opened.trainer.get(), some, labels.size());
       for (size_t i = 0, answered = 0; i < now.size(); ++i)
-        print_words(all[first + i], now[i], now[i].first.empty() ? std::vector<float>() : logits[answered++], labels, has_entities);
+        print_words(all[first + i], now[i], now[i].first.empty() ? std::vector<float>() : logits[answered++],
+                    labels, has_entities);
     }
   }
 
   // Of an entity the score is the mean of its words'.
-  void print_words(const Words& text, const SeenWords& seen, const std::vector<float>& logits, const std::vector<std::string>& labels, bool has_entities) const {
-    std::vector<std::string> tags(text.words.size());   // empty: no label
+  void print_words(const Words& text, const SeenWords& seen, const std::vector<float>& logits,
+                   const std::vector<std::string>& labels, bool has_entities) const {
+    std::vector<std::string> tags(text.words.size());  // empty: no label
     std::vector<double> scores(text.words.size());
     size_t row = 0;
     for (size_t w = 0; w < tags.size(); ++w) {
       if (seen.first[w] < 0) continue;
-      const std::vector<double> shares = probabilities(std::span(logits).subspan(row++ * labels.size(), labels.size()));
+      const std::vector<double> shares =
+          probabilities(std::span(logits).subspan(row++ * labels.size(), labels.size()));
       const auto best = std::max_element(shares.begin(), shares.end());
       tags[w] = labels[static_cast<size_t>(best - shares.begin())], scores[w] = *best;
     }
     std::string line;
-    const auto add = [&](const std::string& item, const char* between) { line += (line.empty() ? "" : json ? "," : between) + item; };
+    const auto add = [&](const std::string& item, const char* between) {
+      line += (line.empty() ? "" : json ? "," : between) + item;
+    };
     if (has_entities) {
       for (const Entity& e : entities_of(tags)) {
         const std::span<const double> of_words = std::span(scores).subspan(e.first, e.end - e.first);
-        const double score = std::accumulate(of_words.begin(), of_words.end(), 0.0) / static_cast<double>(of_words.size());
+        const double score =
+            std::accumulate(of_words.begin(), of_words.end(), 0.0) / static_cast<double>(of_words.size());
         const std::string words = text.joined(e.first, e.end);
         if (json)
-          add(fmt::format("{{\"label\":{},\"score\":{},\"first\":{},\"end\":{},\"text\":{}}}", json_quoted(e.type), score, e.first, e.end, json_quoted(words)), "");
+          add(fmt::format("{{\"label\":{},\"score\":{},\"first\":{},\"end\":{},\"text\":{}}}",
+                          json_quoted(e.type), score, e.first, e.end, json_quoted(words)),
+              "");
         else
-          add(fmt::format("{} {}:{} {:.4f} {}", name_of(e.type), e.first, e.end, score, name_of(words)), "\t");
+          add(fmt::format("{} {}:{} {:.4f} {}", name_of(e.type), e.first, e.end, score, name_of(words)),
+              "\t");
       }
     } else {
       for (size_t w = 0; w < tags.size(); ++w) {
         const bool is_labelled = !tags[w].empty();
-        const std::string label = is_labelled ? json_quoted(tags[w]) : "null", score = is_labelled ? fmt::format("{}", scores[w]) : "null";
-        if (json) add(fmt::format("{{\"word\":{},\"label\":{},\"score\":{}}}", json_quoted(text.words[w]), label, score), "");
+        const std::string label = is_labelled ? json_quoted(tags[w]) : "null",
+                          score = is_labelled ? fmt::format("{}", scores[w]) : "null";
+        if (json)
+          add(fmt::format("{{\"word\":{},\"label\":{},\"score\":{}}}", json_quoted(text.words[w]), label,
+                          score),
+              "");
         else add(name_of(text.words[w]) + (is_labelled ? "/" + name_of(tags[w]) : ""), " ");
       }
     }
@@ -179,23 +225,41 @@ struct ClassifyCommand {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
       return all;
     }
-    for (LabelledText& text : source.is_table() || source.holds_objects() ? read_labelled(source, fields, Wanted::answers) : read_lines(source)) all.push_back(std::move(text));
+    for (LabelledText& text : source.is_table() || source.holds_objects()
+                                  ? read_labelled(source, fields, Wanted::answers)
+                                  : read_lines(source))
+      all.push_back(std::move(text));
     return all;
   }
 
   void check_task(const std::string& name) const {
-    if (task != STW_TASK_LABELS && threshold) throw Failure(exit_usage, fmt::format("--threshold: is for models that give a text any number of labels; {} gives it {}", name, task == STW_TASK_NUMBER ? "numbers" : task == STW_TASK_TOKEN_LABEL ? "one for each word" : "one"));
-    if (task == STW_TASK_NUMBER && top) throw Failure(exit_usage, fmt::format("--top: is for labels; {} gives a text numbers", name));
+    if (task != STW_TASK_LABELS && threshold)
+      throw Failure(
+          exit_usage,
+          fmt::format("--threshold: is for models that give a text any number of labels; {} gives it {}",
+                      name,
+                      task == STW_TASK_NUMBER        ? "numbers"
+                      : task == STW_TASK_TOKEN_LABEL ? "one for each word"
+                                                     : "one"));
+    if (task == STW_TASK_NUMBER && top)
+      throw Failure(exit_usage, fmt::format("--top: is for labels; {} gives a text numbers", name));
   }
 
-  void answer(stw_trainer* trainer, std::span<const SeenText> seen, const std::vector<std::string>& labels) const {
+  void answer(stw_trainer* trainer, std::span<const SeenText> seen,
+              const std::vector<std::string>& labels) const {
     std::vector<SeenText> some;
-    std::copy_if(seen.begin(), seen.end(), std::back_inserter(some), [](const SeenText& text) { return !text.tokens.empty(); });
-    const std::vector<float> outputs = some.empty() ? std::vector<float>() : label_logits(trainer, some, labels.size());
+    std::copy_if(seen.begin(), seen.end(), std::back_inserter(some),
+                 [](const SeenText& text) { return !text.tokens.empty(); });
+    const std::vector<float> outputs =
+        some.empty() ? std::vector<float>() : label_logits(trainer, some, labels.size());
     auto next = outputs.begin();
     for (const SeenText& text : seen) {
       if (text.tokens.empty()) {
-        write_line(!json ? "" : task == STW_TASK_LABELS || top > 1 ? "null" : task != STW_TASK_NUMBER ? "{\"label\":null,\"score\":null}" : labels.size() > 1 ? "{\"numbers\":null}" : "{\"number\":null}");
+        write_line(!json                                ? ""
+                   : task == STW_TASK_LABELS || top > 1 ? "null"
+                   : task != STW_TASK_NUMBER            ? "{\"label\":null,\"score\":null}"
+                   : labels.size() > 1                  ? "{\"numbers\":null}"
+                                                        : "{\"number\":null}");
         continue;
       }
       const std::span<const float> of_text(next, next + static_cast<std::ptrdiff_t>(labels.size()));
@@ -208,14 +272,16 @@ struct ClassifyCommand {
 
   static std::vector<double> sigmoids(std::span<const float> logits) {
     std::vector<double> shares(logits.size());
-    std::transform(logits.begin(), logits.end(), shares.begin(), [](float x) { return 1 / (1 + std::exp(-static_cast<double>(x))); });
+    std::transform(logits.begin(), logits.end(), shares.begin(),
+                   [](float x) { return 1 / (1 + std::exp(-static_cast<double>(x))); });
     return shares;
   }
 
   static std::vector<double> probabilities(std::span<const float> logits) {
     const double largest = *std::max_element(logits.begin(), logits.end());
     std::vector<double> shares(logits.size());
-    std::transform(logits.begin(), logits.end(), shares.begin(), [&](float x) { return std::exp(static_cast<double>(x) - largest); });
+    std::transform(logits.begin(), logits.end(), shares.begin(),
+                   [&](float x) { return std::exp(static_cast<double>(x) - largest); });
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (double& share : shares) share /= sum;
     return shares;
@@ -227,18 +293,21 @@ struct ClassifyCommand {
     return breaks ? json_quoted(label) : ::isatty(STDOUT_FILENO) ? printable(label) : label;
   }
 
-  // The most probable first; of equal ones the first. As many as were asked for; of several labels else those above the threshold.
+  // The most probable first; of equal ones the first. As many as were asked for; of several labels else those
+  // above the threshold.
   void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
     std::vector<size_t> order(shares.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] > shares[b]; });
     const bool is_several = task == STW_TASK_LABELS;
-    if (is_several && !top) std::erase_if(order, [&](size_t i) { return !(shares[i] > threshold.value_or(0.5)); });
+    if (is_several && !top)
+      std::erase_if(order, [&](size_t i) { return !(shares[i] > threshold.value_or(0.5)); });
     else order.resize(std::min<size_t>(order.size(), top.value_or(1)));
     std::string line;
     for (const size_t i : order) {
       const std::string separator = line.empty() ? "" : json ? "," : "\t";
-      if (json) line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
+      if (json)
+        line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
       else line += fmt::format("{}{} {:.4f}", separator, name_of(labels[i]), shares[i]);
     }
     write_line(json && (is_several || top.value_or(1) > 1) ? "[" + line + "]" : line);
@@ -246,8 +315,11 @@ struct ClassifyCommand {
 
   void print_numbers(std::span<const float> numbers) const {
     std::string line;
-    for (const float number : numbers) line += fmt::format("{}{}", line.empty() ? "" : json ? "," : "\t", number);
-    write_line(!json ? line : numbers.size() > 1 ? fmt::format("{{\"numbers\":[{}]}}", line) : fmt::format("{{\"number\":{}}}", line));
+    for (const float number : numbers)
+      line += fmt::format("{}{}", line.empty() ? "" : json ? "," : "\t", number);
+    write_line(!json                ? line
+               : numbers.size() > 1 ? fmt::format("{{\"numbers\":[{}]}}", line)
+                                    : fmt::format("{{\"number\":{}}}", line));
   }
 
   static void write_line(const std::string& line) {
@@ -260,37 +332,62 @@ struct ClassifyCommand {
 
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
-  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or which labels, or which number; or what its words have.");
-  command.footer("It prints a line for each text, in their order. An empty text has a line too. Texts are cut to the samples that the classifier was trained on.\n"
-                 "  one label of a text: the label and its probability\n"
-                 "  any number of labels: those above --threshold, each with its probability; an empty line where there are none\n"
-                 "  numbers: the numbers\n"
-                 "  labels of words: the entities of the text, each as LABEL FIRST:END SCORE WORDS, with tabs between them; or WORD/TAG for each word,\n"
-                 "    where tags do not say where entities begin. A text is split at white space and punctuation, unless its file has words.\n"
-                 "A text without a token, such as an empty one of a tokenizer that puts none around it, has an empty line (--json: null).");
+  CLI::App& command = *application.add_subcommand("classify",
+                                                  "Say which label of a classifier a text has, or which "
+                                                  "labels, or which number; or what its words have.");
+  command.footer(
+      "It prints a line for each text, in their order. An empty text has a line too. Texts are cut to the "
+      "samples that the classifier was trained on.\n"
+      "  one label of a text: the label and its probability\n"
+      "  any number of labels: those above --threshold, each with its probability; an empty line where there "
+      "are none\n"
+      "  numbers: the numbers\n"
+      "  labels of words: the entities of the text, each as LABEL FIRST:END SCORE WORDS, with tabs between "
+      "them; or WORD/TAG for each word,\n"
+      "    where tags do not say where entities begin. A text is split at white space and punctuation, "
+      "unless its file has words.\n"
+      "A text without a token, such as an empty one of a tokenizer that puts none around it, has an empty "
+      "line (--json: null).");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
-  command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
-  command.add_option("--data", self->files, "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of words, or else a line each.")
+  command.add_option("--text", self->texts, "What to classify. May be given several times.")
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
+  command
+      .add_option("--data", self->files,
+                  "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of "
+                  "words, or else a line each.")
       ->check(not_empty())
       ->expected(1, -1)
       ->type_name("FILE...");
   add_data_format_flag(command, self->format);
   add_field_flags(command, self->fields, false);
-  command.add_option("--top", self->top, "The K most probable labels, not one alone, nor those above --threshold.")->check(positive())->type_name("K");
-  command.add_option("--threshold", self->threshold, "Where a text may have several labels: the probability above which it has one. Default: 0.5.")
+  command
+      .add_option("--top", self->top,
+                  "The K most probable labels, not one alone, nor those above --threshold.")
+      ->check(positive())
+      ->type_name("K");
+  command
+      .add_option(
+          "--threshold", self->threshold,
+          "Where a text may have several labels: the probability above which it has one. Default: 0.5.")
       ->check(number_in(0, 1))
       ->excludes(command.get_option("--top"))
       ->type_name("P");
   command.add_flag("--json", self->json,
-                   "A JSON object a line, {\"label\": …, \"score\": …}; with --top, of words, or where a text may have several, a list of them;\n"
+                   "A JSON object a line, {\"label\": …, \"score\": …}; with --top, of words, or where a "
+                   "text may have several, a list of them;\n"
                    "{\"number\": …}, or {\"numbers\": […]}.");
   add_tokenizer_flag(command, self->tokenizer);
-  command.add_option("--seq", self->plan.sequence, "Longest text. Default: the samples of the training run, else the model's, at most 1024 tokens.")
+  command
+      .add_option(
+          "--seq", self->plan.sequence,
+          "Longest text. Default: the samples of the training run, else the model's, at most 1024 tokens.")
       ->check(whole_number(2))
       ->type_name("N");
   command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
-  add_bytes(command, "--vram,--memory", self->plan.memory_bytes, "Bounds the memory. Default: the smallest that works.");
+  add_bytes(command, "--vram,--memory", self->plan.memory_bytes,
+            "Bounds the memory. Default: the smallest that works.");
   add_quantize_flags(command, self->plan);
   add_threads_flag(command, self->plan);
   command.callback([self] { self->run(); });

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace CLI {   // its headers cost more to compile than all else here
+namespace CLI {  // its headers cost more to compile than all else here
 class App;
 }
 

@@ -1,4 +1,5 @@
-// `stowage generate`: continues a prompt. Past the longest sequence it goes on from the last half of what it has.
+// `stowage generate`: continues a prompt. Past the longest sequence it goes on from the last half of what it
+// has.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,16 +8,16 @@
 #include <cstdio>
 #include <memory>
 
-#include "commands/commands.h"
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/foreign_file.h"
-#include "run/inference.h"
 #include "base/messages.h"
-#include "flags/number_checks.h"
 #include "base/prompt.h"
-#include "data/tokenization.h"
 #include "base/units.h"
+#include "commands/commands.h"
+#include "data/tokenization.h"
+#include "flags/number_checks.h"
+#include "run/inference.h"
 
 namespace command {
 namespace {
@@ -32,19 +33,29 @@ struct GenerateCommand {
   double temperature = 0.8, top_p = 1;
   bool goes_on = false, converses = false;
   std::string system, chat_template;
-  std::vector<int32_t> stop;   // tokens
+  std::vector<int32_t> stop;  // tokens
 
   void run() {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     if (is_there(prompt) && !is_folder(prompt))
-      complain("stowage: warning: --prompt {}: is continued as it is, though there is a file of that name; --prompt \"$(cat {})\" takes what is in it", prompt, shell_word(prompt));
+      complain(
+          "stowage: warning: --prompt {}: is continued as it is, though there is a file of that name; "
+          "--prompt \"$(cat {})\" takes what is in it",
+          prompt, shell_word(prompt));
     const stw_model_info about = query(open_model(model));
     if (about.task == STW_TASK_MASKED_LANGUAGE_MODEL)
-      throw Failure(exit_usage, fmt::format("{}: is a masked language model, and does not know what follows a text", model.source));
-    if (about.labels > 0) throw Failure(exit_usage, fmt::format("{}: is a classifier, and does not know what follows a text; `stowage classify` says what one is", model.source));
-    const bool takes_own = converses && tokenizer == "auto" && about.vocabulary != 256;   // a conversation is text
-    const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary) : Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
+      throw Failure(
+          exit_usage,
+          fmt::format("{}: is a masked language model, and does not know what follows a text", model.source));
+    if (about.labels > 0)
+      throw Failure(exit_usage, fmt::format("{}: is a classifier, and does not know what follows a text; "
+                                            "`stowage classify` says what one is",
+                                            model.source));
+    const bool takes_own =
+        converses && tokenizer == "auto" && about.vocabulary != 256;  // a conversation is text
+    const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary)
+                                        : Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
     std::vector<int32_t> tokens = converses ? conversation(tokenization) : tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
@@ -67,7 +78,8 @@ struct GenerateCommand {
 
   // What the model is to answer, as its template writes it.
   std::vector<int32_t> conversation(const Tokenization& tokenization) {
-    if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
+    if (tokenization.kind() == Tokenization::Kind::ids)
+      throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
     const auto how = chat_template_of(chat_template, tokenization, run_of(model));
     if (!how) throw no_chat_template("--chat");
     using Kind = JsonValue::Kind;
@@ -83,7 +95,9 @@ struct GenerateCommand {
     say("user", prompt);
     // Of the end of a turn the token that stands for it, if one does.
     const std::vector<int32_t> end = tokenization.encode(how->end_of_answer("--chat"), "--chat", true);
-    if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() && !tokenization.has_text(end[0])) stop.push_back(end[0]);
+    if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() &&
+        !tokenization.has_text(end[0]))
+      stop.push_back(end[0]);
     return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
   }
 
@@ -124,17 +138,23 @@ void add_generate(CLI::App& application) {
   auto self = std::make_shared<GenerateCommand>();
   CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
   command.footer(
-      "Models take and give text where the folder has a tokenizer, and models of 256 tokens byte by byte; runs that were\n"
-      "trained on token ids, and models without a tokenizer, take and give token ids, or text with the --tokenizer that is given.");
+      "Models take and give text where the folder has a tokenizer, and models of 256 tokens byte by byte; "
+      "runs that were\n"
+      "trained on token ids, and models without a tokenizer, take and give token ids, or text with the "
+      "--tokenizer that is given.");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
   command
-      .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
+      .add_option("--prompt", self->prompt,
+                  "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
-  auto* chat = command.add_flag("--chat", self->converses,
-                                "The prompt is what a user says, written as the model's chat template has it.\n"
-                                "Only the answer is shown, up to the token that ends a turn, if one does.");
-  command.add_option("--system", self->system, "With --chat: the system's message before it.")->needs(chat)->type_name("TEXT");
+  auto* chat =
+      command.add_flag("--chat", self->converses,
+                       "The prompt is what a user says, written as the model's chat template has it.\n"
+                       "Only the answer is shown, up to the token that ends a turn, if one does.");
+  command.add_option("--system", self->system, "With --chat: the system's message before it.")
+      ->needs(chat)
+      ->type_name("TEXT");
   add_chat_template_flag(command, self->chat_template);
   command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")
       ->check(positive())
@@ -142,19 +162,25 @@ void add_generate(CLI::App& application) {
   command.add_option("--temperature", self->temperature, "0: always the most probable token. Default: 0.8.")
       ->check(not_negative())
       ->type_name("T");
-  command.add_option("--top-k", self->top_k, "Draw from the K most probable tokens; 0: from all. Default: 0.")
+  command
+      .add_option("--top-k", self->top_k, "Draw from the K most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
-  command.add_option("--top-p", self->top_p, "Draw from the fewest most probable tokens, of those of --top-k, that have at least\nthe probability P together at this temperature. Default: 1 (all).")
+  command
+      .add_option("--top-p", self->top_p,
+                  "Draw from the fewest most probable tokens, of those of --top-k, that have at least\nthe "
+                  "probability P together at this temperature. Default: 1 (all).")
       ->check(above_zero(1))
       ->type_name("P");
   command.add_flag("--ignore-end", self->goes_on,
-                   "Text: go on behind a token that ends it (of its run's documents, or eos_token_id of generation_config.json "
+                   "Text: go on behind a token that ends it (of its run's documents, or eos_token_id of "
+                   "generation_config.json "
                    "or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command
-      .add_option("--seq", self->plan.sequence, "Longest context. Default: that of the training run, else the model's.")
+      .add_option("--seq", self->plan.sequence,
+                  "Longest context. Default: that of the training run, else the model's.")
       ->check(whole_number(2))
       ->type_name("N");
   command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");

@@ -6,9 +6,9 @@
 namespace command {
 
 struct GuidePage {
-  std::string_view topic;     // the file's name without .md
-  std::string_view answers;   // what it is about, from the index
-  std::string_view text;      // Markdown, UTF-8
+  std::string_view topic;    // the file's name without .md
+  std::string_view answers;  // what it is about, from the index
+  std::string_view text;     // Markdown, UTF-8
 };
 
 // In the order of the guide's index.

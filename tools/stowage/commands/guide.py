@@ -1,4 +1,5 @@
 """Writes guide.cpp: guide.py OUTPUT INDEX PAGES... makes a C++ file of Markdown pages. The index has a row for each, `| [Title](page.md) | what it answers |`."""
+
 import pathlib
 import re
 import sys
@@ -11,14 +12,23 @@ def literal(text):
     data = text.encode()
     out = []
     for at in range(0, len(data), PIECE):
-        piece = "".join(chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in data[at:at + PIECE])
+        piece = "".join(
+            chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+            for byte in data[at : at + PIECE]
+        )
         out.append(f'    "{piece}"')
     return "\n".join(out)
 
 
 def main():
     output, index, *pages = sys.argv[1:]
-    answers = dict(re.findall(r"^\| \[[^]]*\]\(([a-z-]+)\.md\) \| (.*) \|$", pathlib.Path(index).read_text(encoding="utf-8"), re.MULTILINE))
+    answers = dict(
+        re.findall(
+            r"^\| \[[^]]*\]\(([a-z-]+)\.md\) \| (.*) \|$",
+            pathlib.Path(index).read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
     if list(answers) != [pathlib.Path(page).stem for page in pages]:
         sys.exit(f"{index}: its rows are not the pages that are built, in their order")
     rows = []
@@ -28,7 +38,8 @@ def main():
             sys.exit(f"{page}: a page begins with its heading")
         rows.append(f'  {{"{page.stem}",\n{literal(answers[page.stem])},\n{literal(text)}}},')
     body = "\n".join(rows)
-    pathlib.Path(output).write_text(f"""// Made by guide.py.
+    pathlib.Path(output).write_text(
+        f"""// Made by guide.py.
 #include "commands/guide.h"
 
 #include <array>
@@ -43,7 +54,9 @@ std::span<const GuidePage> guide_pages() {{
 }}
 
 }}  // namespace command
-""", encoding="utf-8")
+""",
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

@@ -10,16 +10,16 @@
 #include <optional>
 #include <vector>
 
-#include "run/checkpoint_header.h"
-#include "commands/commands.h"
 #include "base/files.h"
-#include "flags/flags.h"
-#include "run/metrics.h"
-#include "plans/profile.h"
-#include "base/prompt.h"
-#include "run/run_folder.h"
 #include "base/kept_options.h"
+#include "base/prompt.h"
 #include "base/units.h"
+#include "commands/commands.h"
+#include "flags/flags.h"
+#include "plans/profile.h"
+#include "run/checkpoint_header.h"
+#include "run/metrics.h"
+#include "run/run_folder.h"
 #include "run/weights_file.h"
 
 namespace command {
@@ -27,7 +27,9 @@ namespace {
 
 void show(const char* name, const std::string& value) { fmt::print("{:<14}{}\n", name, value); }
 
-bool is_model(const std::string& folder) { return is_there(folder + "/config.json") || is_there(folder + "/adapter_config.json"); }
+bool is_model(const std::string& folder) {
+  return is_there(folder + "/config.json") || is_there(folder + "/adapter_config.json");
+}
 
 void show_number(const std::string& text, const char* name, const char* scope, const char* key) {
   if (const auto value = json_number(text, scope, key)) show(name, grouped(static_cast<uint64_t>(*value)));
@@ -43,18 +45,24 @@ void show_model(const std::string& source, const std::string& name) {
   show("width", grouped(info.width));
   show("vocabulary", grouped(info.vocabulary));
   show("positions", grouped(info.positions));
-  show("parameters", info.trainable == info.parameters
-                         ? grouped(info.parameters)
-                         : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
-  if (info.task == STW_TASK_LABELS || info.task == STW_TASK_NUMBER) show("task", info.task == STW_TASK_LABELS ? "labels" : "number");
+  show("parameters",
+       info.trainable == info.parameters
+           ? grouped(info.parameters)
+           : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
+  if (info.task == STW_TASK_LABELS || info.task == STW_TASK_NUMBER)
+    show("task", info.task == STW_TASK_LABELS ? "labels" : "number");
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) {
     constexpr size_t most_shown = 8;
-    const std::vector<std::string> first(labels.begin(), labels.begin() + static_cast<ptrdiff_t>(std::min(labels.size(), most_shown)));
-    show("labels", fmt::format("{}: {}{}", grouped(labels.size()), fmt::join(first, ", "), labels.size() > most_shown ? ", ..." : ""));
+    const std::vector<std::string> first(
+        labels.begin(), labels.begin() + static_cast<ptrdiff_t>(std::min(labels.size(), most_shown)));
+    show("labels", fmt::format("{}: {}{}", grouped(labels.size()), fmt::join(first, ", "),
+                               labels.size() > most_shown ? ", ..." : ""));
   }
   if (info.task == STW_TASK_MASKED_LANGUAGE_MODEL) show("task", "hidden tokens: a masked language model");
   if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
-  show("weights", info.has_codes ? "read from files, matrices in 4 bits" : info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
+  show("weights", info.has_codes     ? "read from files, matrices in 4 bits"
+                  : info.has_weights ? "read from files"
+                                     : "none, drawn from a seed when training begins");
   const size_t count = stw_model_tensor_count(model.get());
   fmt::print("\n{} tensors\n", grouped(count));
   for (size_t index = 0; index < count; ++index) {
@@ -69,15 +77,23 @@ void show_model(const std::string& source, const std::string& name) {
 
 void show_history(const MetricHistory& history) {
   const auto last = [](const char* name, const std::vector<MetricPoint>& points, const std::string& more) {
-    if (!points.empty()) show(name, fmt::format("{:.4f} at step {:.0f}{}", points.back().value, points.back().step, more));
+    if (!points.empty())
+      show(name, fmt::format("{:.4f} at step {:.0f}{}", points.back().value, points.back().step, more));
   };
   last("training loss", history.losses, "");
-  if (!history.accuracies.empty()) last("evaluation", history.evaluations, fmt::format(", accuracy {:.4f}", history.accuracies.back().value));
-  else if (!history.errors.empty()) last("evaluation", history.evaluations, fmt::format(", RMSE {:.4g}", history.errors.back().value));
-  else if (!history.evaluations.empty()) last("evaluation", history.evaluations, fmt::format(", perplexity {:.4g}", std::exp(history.evaluations.back().value)));
+  if (!history.accuracies.empty())
+    last("evaluation", history.evaluations,
+         fmt::format(", accuracy {:.4f}", history.accuracies.back().value));
+  else if (!history.errors.empty())
+    last("evaluation", history.evaluations, fmt::format(", RMSE {:.4g}", history.errors.back().value));
+  else if (!history.evaluations.empty())
+    last("evaluation", history.evaluations,
+         fmt::format(", perplexity {:.4g}", std::exp(history.evaluations.back().value)));
 }
 
-std::string folder_of(const std::string& path) { return path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/')); }
+std::string folder_of(const std::string& path) {
+  return path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/'));
+}
 
 void show_checkpoint(const std::string& path, const std::string& header) {
   show("checkpoint", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
@@ -86,22 +102,37 @@ void show_checkpoint(const std::string& path, const std::string& header) {
     std::string text = *name;
     const auto master = json_string(header, "identity", "master").value_or("none");
     if (master != "none") text += fmt::format(", master {}", master);
-    if (json_string(header, "identity", "gradients").value_or("fp32") != "fp32") text += ", gradients in bf16";
+    if (json_string(header, "identity", "gradients").value_or("fp32") != "fp32")
+      text += ", gradients in bf16";
     if (json_bool(header, "identity", "fused_update").value_or(false)) text += ", fused update";
     if (json_string(header, "identity", "attention").value_or("own") != "own") text += ", cuDNN's attention";
-    if (const auto codes = json_string(header, "identity", "quantize").value_or("none"); codes != "none") text += fmt::format(", {} below adapters", codes);
-    if (const auto codes = json_string(header, "identity", "quantize_embeddings").value_or("none"); codes != "none") text += fmt::format(", {} embeddings", codes);
+    if (const auto codes = json_string(header, "identity", "quantize").value_or("none"); codes != "none")
+      text += fmt::format(", {} below adapters", codes);
+    if (const auto codes = json_string(header, "identity", "quantize_embeddings").value_or("none");
+        codes != "none")
+      text += fmt::format(", {} embeddings", codes);
     show("precision", text);
   }
-  if (const auto preference = json_string(header, "identity", "preference").value_or("none"); preference != "none") show("preference", preference);
+  if (const auto preference = json_string(header, "identity", "preference").value_or("none");
+      preference != "none")
+    show("preference", preference);
   if (const auto optimizer = json_string(header, "identity", "optimizer"))
-    show("optimizer", fmt::format("{} with {:.0f}-bit states", *optimizer, json_number(header, "identity", "state_bits").value_or(32)));
-  if (const auto scale = json_number(header, "carried", "loss_scale"); scale && *scale != 1) show("loss scale", fmt::format("{:.0f}", *scale));
+    show("optimizer", fmt::format("{} with {:.0f}-bit states", *optimizer,
+                                  json_number(header, "identity", "state_bits").value_or(32)));
+  if (const auto scale = json_number(header, "carried", "loss_scale"); scale && *scale != 1)
+    show("loss scale", fmt::format("{:.0f}", *scale));
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
-  const bool has_pairs = json_string(header, "identity", "preference").value_or("none") != "none", has_labels = is_there(RunFolder(folder_of(path)).labels());
-  const bool are_of_words = read_text_if_there(RunFolder(folder_of(path)).config()).value_or("").find("ForTokenClassification\"") != std::string::npos;
-  show_number(header, has_pairs ? "pairs" : has_labels ? are_of_words ? "words" : "texts" : "tokens", "", "tokens");
+  const bool has_pairs = json_string(header, "identity", "preference").value_or("none") != "none",
+             has_labels = is_there(RunFolder(folder_of(path)).labels());
+  const bool are_of_words =
+      read_text_if_there(RunFolder(folder_of(path)).config()).value_or("").find("ForTokenClassification\"") !=
+      std::string::npos;
+  show_number(header,
+              has_pairs    ? "pairs"
+              : has_labels ? are_of_words ? "words" : "texts"
+                           : "tokens",
+              "", "tokens");
   call([&](stw_error* error) { return stw_checkpoint_verify(path.c_str(), error); });
   show("checksums", "all right");
 }
@@ -111,7 +142,8 @@ void show_plan_summary(const std::string& text) {
   show_number(text, "batch", "request", "global_batch");
   show_number(text, "sequence", "request", "sequence");
   show_number(text, "micro-batch", "numerics", "micro_batch");
-  if (const auto bytes = json_number(text, "bytes", "peak")) show("memory", exact_bytes(static_cast<uint64_t>(*bytes)));
+  if (const auto bytes = json_number(text, "bytes", "peak"))
+    show("memory", exact_bytes(static_cast<uint64_t>(*bytes)));
 }
 
 void show_plan(const std::string& path, const std::string& text, ModelFlags flags) {
@@ -126,7 +158,8 @@ void show_plan(const std::string& path, const std::string& text, ModelFlags flag
   const Model model = open_model(flags);
   stw_plan* plan = nullptr;
   try {
-    call([&](stw_error* error) { return stw_plan_load(&plan, model.get(), text.data(), text.size(), error); });
+    call(
+        [&](stw_error* error) { return stw_plan_load(&plan, model.get(), text.data(), text.size(), error); });
   } catch (const Failure& failure) {
     throw Failure(failure.exit_code, fmt::format("{}: {}", path, failure.what()));
   }
@@ -142,13 +175,15 @@ void show_weights(const std::string& path) {
     formats[printable(tensor.format)] += 1;
   }
   std::vector<std::string> names;
-  for (const auto& [format, count] : formats) names.push_back(formats.size() == 1 ? format : fmt::format("{} x {}", count, format));
+  for (const auto& [format, count] : formats)
+    names.push_back(formats.size() == 1 ? format : fmt::format("{} x {}", count, format));
   show("weights", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
   show("parameters", grouped(parameters));
   show("formats", fmt::format("{}", fmt::join(names, ", ")));
   fmt::print("\n{} tensors\n", grouped(tensors.size()));
   for (const StoredTensor& tensor : tensors)
-    fmt::print("  {:<52} {:>18} {:>15} {:>6}\n", printable(tensor.name), fmt::format("{}", fmt::join(tensor.shape, " x ")), grouped(tensor.elements),
+    fmt::print("  {:<52} {:>18} {:>15} {:>6}\n", printable(tensor.name),
+               fmt::format("{}", fmt::join(tensor.shape, " x ")), grouped(tensor.elements),
                printable(tensor.format));
 }
 
@@ -172,8 +207,9 @@ bool show_run(const RunFolder& folder) {
 void inspect_folder(const std::string& path) {
   const bool run = show_run(RunFolder(path)), model = is_model(path);
   if (!run && !model)
-    throw Failure(exit_failed,
-                  fmt::format("{}: expected a model or a run, found neither config.json nor metrics.jsonl", path));
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: expected a model or a run, found neither config.json nor metrics.jsonl", path));
   if (run && model) fmt::print("\n");
   if (model) show_model(path, path);
 }
@@ -186,7 +222,8 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
   const bool is_text =
       is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
       (path.ends_with(".jsonl") || may_be_json(path));  // files of tokens are not read, whatever their size
-  const std::string text = is_text ? read_text(path) : "", format = json_string(text, "", "format").value_or("");
+  const std::string text = is_text ? read_text(path) : "",
+                    format = json_string(text, "", "format").value_or("");
   if (format == "stowage-plan") return show_plan(path, text, model);
   if (!flag.empty())
     throw Failure(exit_usage, fmt::format("{}: this flag is for plans, and {} is not a plan", flag, path));
@@ -197,8 +234,12 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
     throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, but its header is damaged", path));
   if (path.ends_with(".safetensors")) return show_weights(path);
   if (!is_text)
-    throw Failure(exit_failed, fmt::format("{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
-                                           "metrics.jsonl, found none of them", path));
+    throw Failure(
+        exit_failed,
+        fmt::format(
+            "{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
+            "metrics.jsonl, found none of them",
+            path));
   if (format == "stowage-profile") {
     require_profile(path, text);
     return print_profile(text);
@@ -223,8 +264,10 @@ void add_inspect(CLI::App& application) {
   auto flags = std::make_shared<Flags>();
   CLI::App& command =
       *application.add_subcommand("inspect", "Describe a file or folder: what it is, and what it contains.");
-  command.add_option("PATH", flags->path,
-                     "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
+  command
+      .add_option("PATH", flags->path,
+                  "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a "
+                  "preset's name.")
       ->required()
       ->type_name("");
   add_model_flags(command, flags->model);
@@ -235,7 +278,9 @@ void add_inspect(CLI::App& application) {
       ->required(false);
   command.callback([flags, &command] {
     const std::vector<CLI::Option*> options = command.get_options();
-    const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) { return option->count() > 0 && option != command.get_option("PATH"); });
+    const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) {
+      return option->count() > 0 && option != command.get_option("PATH");
+    });
     inspect(flags->path, flags->model, given == options.end() ? "" : (*given)->get_name());
   });
 }

@@ -1,4 +1,5 @@
-// The command `stowage`: finds the subcommand, and turns every failure into a line on stderr, or one for each wrong flag, and an exit code.
+// The command `stowage`: finds the subcommand, and turns every failure into a line on stderr, or one for each
+// wrong flag, and an exit code.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "commands/commands.h"
 #include "base/failure.h"
 #include "base/interrupt.h"
 #include "base/messages.h"
+#include "commands/commands.h"
+#include "flags/usage_error.h"
 #include "run/run_settings.h"
 #include "stowage.h"
-#include "flags/usage_error.h"
 
 namespace {
 
@@ -28,11 +29,12 @@ class Help : public CLI::Formatter {
   explicit Help(std::string required) : required_(std::move(required)) {}
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_name();
-    return (type.empty() ? "" : " " + type.substr(0, type.find(':'))) + (option->get_required() ? required_ : "");
+    return (type.empty() ? "" : " " + type.substr(0, type.find(':'))) +
+           (option->get_required() ? required_ : "");
   }
 
  private:
-  std::string required_;   // what stands behind an option that must be given
+  std::string required_;  // what stands behind an option that must be given
 };
 
 int report(int exit_code, std::string line) {
@@ -59,12 +61,15 @@ int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
-  application.option_defaults()->disable_flag_override();   // --overwrite=0 is no way to say that something is not wanted
+  application.option_defaults()
+      ->disable_flag_override();  // --overwrite=0 is no way to say that something is not wanted
   application.formatter(std::make_shared<Help>(" (required)"));
   application.set_version_flag(
-      "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
+      "--version", [] { return std::string(stw_build_info()); },
+      "Say what this is, and what it was built with.");
   application.footer(
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 and the signal's number where one ended it: 130 Ctrl-C, 143 SIGTERM.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 and the signal's number where one ended "
+      "it: 130 Ctrl-C, 143 SIGTERM.\n"
       "`stowage COMMAND --help` explains a command, and `stowage help` shows the guide.");
   command::add_plan(application);
   command::add_train(application, count > 0 ? words[0] : "stowage");
@@ -79,22 +84,24 @@ int main(int count, char** words) {
   command::add_pack(application);
   command::add_help(application);
   CLI::App& train = *application.get_subcommand("train");
-  train.formatter(std::make_shared<Help>(" (required unless --resume)"));   // which brings what the run was given
+  train.formatter(
+      std::make_shared<Help>(" (required unless --resume)"));  // which brings what the run was given
   try {
     command::require_values(application, {words, words + count});
     std::vector<std::string> line = command::with_settings_of_run(train, {words, words + count});
-    std::reverse(line.begin(), line.end());   // CLI11 takes them from the end
+    std::reverse(line.begin(), line.end());  // CLI11 takes them from the end
     if (!line.empty()) line.pop_back();
     application.parse(std::move(line));
     return finish();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {   // a call for help
+    if (error.get_exit_code() == 0) {  // a call for help
       std::ostringstream text;
       application.exit(error, text, text);
       command::write_to_stdout(text.str());
       return finish();
     }
-    for (const std::string& line : command::usage_errors(application, error)) report(command::exit_usage, line);
+    for (const std::string& line : command::usage_errors(application, error))
+      report(command::exit_usage, line);
     return command::exit_usage;
   } catch (const command::Stopped& stopped) {
     std::fflush(stdout);
@@ -103,7 +110,5 @@ int main(int count, char** words) {
     return report(failure.exit_code, failure.what());
   } catch (const std::bad_alloc&) {
     return report(command::exit_failed, "not enough memory");
-  } catch (const std::exception& error) {
-    return report(command::exit_failed, error.what());
-  }
+  } catch (const std::exception& error) { return report(command::exit_failed, error.what()); }
 }

@@ -6,14 +6,14 @@
 #include <charconv>
 #include <memory>
 
-#include "commands/commands.h"
 #include "base/files.h"
-#include "flags/flags.h"
 #include "base/handles.h"
-#include "plans/lifetimes.h"
 #include "base/messages.h"
-#include "flags/number_checks.h"
 #include "base/utf8.h"
+#include "commands/commands.h"
+#include "flags/flags.h"
+#include "flags/number_checks.h"
+#include "plans/lifetimes.h"
 
 namespace command {
 namespace {
@@ -28,7 +28,8 @@ struct PackCommand {
     if (capacity && *capacity == 0) throw Failure(exit_usage, "--capacity: expected more than 0 bytes");
     const bool standard_input = file == "-";
     const std::string name = standard_input ? "standard input" : file;
-    const LifetimeTable table = parse_lifetimes(read_text(standard_input ? "/dev/stdin" : file), name, ignores_offsets);
+    const LifetimeTable table =
+        parse_lifetimes(read_text(standard_input ? "/dev/stdin" : file), name, ignores_offsets);
     for (const std::string& column : table.other_columns)
       complain(
           "stowage: warning: {}: column \"{}\" is copied and constrains nothing; the columns that constrain "
@@ -44,15 +45,16 @@ struct PackCommand {
       call([&](stw_error* error) {
         return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
       });
-    } catch (const Failure& failure) {   // about the content of the file
-      throw Failure(failure.exit_code == exit_usage ? exit_failed : failure.exit_code, failure.exit_code == exit_usage ? name + ": " + with_ids(failure.what(), table) : failure.what());
+    } catch (const Failure& failure) {  // about the content of the file
+      throw Failure(
+          failure.exit_code == exit_usage ? exit_failed : failure.exit_code,
+          failure.exit_code == exit_usage ? name + ": " + with_ids(failure.what(), table) : failure.what());
     }
     const std::string text = with_offsets(table, offsets);
-    if (out.empty())
-      fmt::print("{}", text);
-    else
-      write_text(out, text);
-    const double gap = result.bound ? static_cast<double>(result.height) / static_cast<double>(result.bound) - 1 : 0;
+    if (out.empty()) fmt::print("{}", text);
+    else write_text(out, text);
+    const double gap =
+        result.bound ? static_cast<double>(result.height) / static_cast<double>(result.bound) - 1 : 0;
     complain("height {}, bound {}, gap {:.2f} %: {}{}", result.height, result.bound, gap * 100,
              verdict(result),
              table.given_offsets == 0
@@ -99,7 +101,8 @@ void add_pack(CLI::App& application) {
       ->type_name("");
   add_bytes(command, "--capacity", self->capacity,
             "Bytes that the buffers must fit into. Default: as few as possible.");
-  command.add_option("--node-limit", self->node_limit, "Decisions that the search may take before it gives up.")
+  command
+      .add_option("--node-limit", self->node_limit, "Decisions that the search may take before it gives up.")
       ->check(positive())
       ->type_name("N")
       ->capture_default_str();

@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "commands/commands.h"
 #include "base/files.h"
-#include "flags/flags.h"
-#include "plans/largest_model.h"
 #include "base/messages.h"
-#include "flags/number_checks.h"
-#include "plans/plan_answers.h"
-#include "plans/plan_comparison.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "commands/commands.h"
+#include "flags/flags.h"
+#include "flags/number_checks.h"
+#include "plans/largest_model.h"
+#include "plans/plan_answers.h"
+#include "plans/plan_comparison.h"
 
 namespace command {
 namespace {
@@ -28,7 +28,8 @@ std::string picture(const Plan& plan, uint32_t kind) {
   std::string text(size_t{1} << 24, 0);
   size_t size = 0;
   long_call([&](stw_error* error) {
-    const stw_status status = stw_plan_picture_watched(plan.get(), kind, text.data(), text.size(), &size, work_watch(), error);
+    const stw_status status =
+        stw_plan_picture_watched(plan.get(), kind, text.data(), text.size(), &size, work_watch(), error);
     if (status == STW_OK || size <= text.size()) return status;
     text.resize(size);
     return stw_plan_picture_watched(plan.get(), kind, text.data(), text.size(), &size, work_watch(), error);
@@ -47,7 +48,9 @@ struct PlanCommand {
 
   void run() const {
     if (most == "model") {
-      for (const auto& [given, flag] : {std::pair{&model.source, "--model"}, {&model.weights, "--weights"}, {&model.adapter, "--adapter"}})
+      for (const auto& [given, flag] : {std::pair{&model.source, "--model"},
+                                        {&model.weights, "--weights"},
+                                        {&model.adapter, "--adapter"}})
         if (!given->empty())
           throw Failure(
               exit_usage,
@@ -55,7 +58,8 @@ struct PlanCommand {
       auto any = sized<stw_model_info>();
       any.positions = any.vocabulary = UINT64_MAX;
       const DeviceChoice where = choose_device(plan.device);
-      return print_largest_model(model, plan_options(model, any, plan, where), plan.sequence.has_value(), json);
+      return print_largest_model(model, plan_options(model, any, plan, where), plan.sequence.has_value(),
+                                 json);
     }
     if (model.source.empty()) throw Failure(exit_usage, "--model is required");
     if (most == "seq" && plan.sequence)
@@ -70,7 +74,8 @@ struct PlanCommand {
           human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
     if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options);
-    for (const auto& [file, kind] : {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
+    for (const auto& [file, kind] :
+         {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
       if (!file.empty()) write_text(file, picture(answer.plan, kind));
     if (frontier && json) {
       print_frontier(answer.plan, true);
@@ -136,14 +141,17 @@ void add_plan(CLI::App& application) {
       .add_option("--csv", self->csv,
                   "Write the buffers at the peak, for tools that assign offsets: id,lower,upper,size,...")
       ->type_name("FILE");
-  for (const char* name : {"--html", "--svg", "--csv", "--frontier"}) most->excludes(command.get_option(name));
+  for (const char* name : {"--html", "--svg", "--csv", "--frontier"})
+    most->excludes(command.get_option(name));
   // Two finished plans take no other flags than those about their model.
   for (CLI::Option* option : command.get_options())
-    if (option != compared && std::find(of_model.begin(), of_model.end(), option) == of_model.end()) compared->excludes(option);
+    if (option != compared && std::find(of_model.begin(), of_model.end(), option) == of_model.end())
+      compared->excludes(option);
   command.footer(presets_text());
   command.callback([self, of_model] {
     if (self->compared.empty()) return self->run();
-    const auto given = std::find_if(of_model.begin(), of_model.end(), [](const CLI::Option* option) { return option->count() > 0; });
+    const auto given = std::find_if(of_model.begin(), of_model.end(),
+                                    [](const CLI::Option* option) { return option->count() > 0; });
     self->compare(given == of_model.end() ? "" : (*given)->get_name());
   });
 }

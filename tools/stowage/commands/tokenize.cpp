@@ -6,14 +6,14 @@
 #include <memory>
 #include <optional>
 
+#include "base/files.h"
+#include "base/messages.h"
+#include "base/units.h"
 #include "commands/commands.h"
 #include "data/data_source.h"
-#include "base/files.h"
-#include "flags/flags.h"
-#include "base/messages.h"
-#include "flags/number_checks.h"
 #include "data/tokenization.h"
-#include "base/units.h"
+#include "flags/flags.h"
+#include "flags/number_checks.h"
 
 namespace command {
 namespace {
@@ -26,23 +26,38 @@ struct TokenizeCommand {
   bool overwrite = false;
 
   void run() const {
-    if (!out.ends_with(".bin")) throw Failure(exit_usage, fmt::format("--out {}: expected a name that ends in .bin, by which files of token ids are known", out));
-    if (is_there(out) && !overwrite) throw Failure(exit_failed, fmt::format("{} exists already: replace it with --overwrite, or give another --out", out));
+    if (!out.ends_with(".bin"))
+      throw Failure(
+          exit_usage,
+          fmt::format("--out {}: expected a name that ends in .bin, by which files of token ids are known",
+                      out));
+    if (is_there(out) && !overwrite)
+      throw Failure(
+          exit_failed,
+          fmt::format("{} exists already: replace it with --overwrite, or give another --out", out));
     const uint64_t vocabulary = query(open_model(model)).vocabulary;
     if (document_end && *document_end >= vocabulary)
-      throw Failure(exit_usage, fmt::format("--document-end {}: outside of the vocabulary of {}", *document_end, grouped(vocabulary)));
+      throw Failure(exit_usage, fmt::format("--document-end {}: outside of the vocabulary of {}",
+                                            *document_end, grouped(vocabulary)));
     const auto tokenization = Tokenization::of_text(tokenizer, model.source, vocabulary);
     std::vector<int32_t> tokens;
     uint64_t bytes = 0;
     for (const std::string& file : data) {
-      if (is_same(file, out)) throw Failure(exit_failed, fmt::format("--data {}: is --out {}, which would be replaced", file, out));
+      if (is_same(file, out))
+        throw Failure(exit_failed, fmt::format("--data {}: is --out {}, which would be replaced", file, out));
     }
     DataReading reading;
     reading.format = format;
     const DataSource source(data, reading);
     if (source.holds_examples())
-      throw Failure(exit_failed, fmt::format("--data {}: holds examples ({}), which `train` and `eval` read themselves; --data-format text takes it as it is written", source.name(), source.description()));
-    if (source.has_tokens()) throw Failure(exit_failed, fmt::format("--data {}: expected text, found token ids, as its name or --data-format says", source.name()));
+      throw Failure(exit_failed, fmt::format("--data {}: holds examples ({}), which `train` and `eval` read "
+                                             "themselves; --data-format text takes it as it is written",
+                                             source.name(), source.description()));
+    if (source.has_tokens())
+      throw Failure(
+          exit_failed,
+          fmt::format("--data {}: expected text, found token ids, as its name or --data-format says",
+                      source.name()));
     for (size_t i = 0; i < source.files().size(); ++i) {
       const std::string text(source.content(i));
       source.forget();
@@ -51,9 +66,11 @@ struct TokenizeCommand {
       if (document_end) tokens.push_back(static_cast<int32_t>(*document_end));
       bytes += text.size();
     }
-    if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected some text, found none", data.front()));
+    if (tokens.empty())
+      throw Failure(exit_failed, fmt::format("{}: expected some text, found none", data.front()));
     write_text(out, token_file(tokens, vocabulary));
-    tell("wrote       {}: {} tokens of {} bytes of text ({:.2f} bytes a token), uint{}\n", out, grouped(tokens.size()), grouped(bytes),
+    tell("wrote       {}: {} tokens of {} bytes of text ({:.2f} bytes a token), uint{}\n", out,
+         grouped(tokens.size()), grouped(bytes),
          static_cast<double>(bytes) / static_cast<double>(tokens.size()), 8 * token_bytes(vocabulary));
   }
 };
@@ -62,22 +79,39 @@ struct TokenizeCommand {
 
 void add_tokenize(CLI::App& application) {
   auto self = std::make_shared<TokenizeCommand>();
-  CLI::App& command = *application.add_subcommand("tokenize", "Turn texts into a file of a model's token ids.");
-  command.footer("Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json, or of BERT's vocab.txt, special tokens\n"
-                 "included. `train` and `eval` do the same with a text, each time.");
-  command.add_option("--model", self->model.source,
-                     "The model that the ids are for: a folder with config.json, a config.json, or a preset such as gpt2.")
+  CLI::App& command =
+      *application.add_subcommand("tokenize", "Turn texts into a file of a model's token ids.");
+  command.footer(
+      "Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json, or of BERT's vocab.txt, "
+      "special tokens\n"
+      "included. `train` and `eval` do the same with a text, each time.");
+  command
+      .add_option("--model", self->model.source,
+                  "The model that the ids are for: a folder with config.json, a config.json, or a preset "
+                  "such as gpt2.")
       ->required()
       ->type_name("MODEL");
-  command.add_option("--data", self->data, "Texts in UTF-8, one after the other; folders, and patterns such as 'texts/*.txt'.")->required()->expected(1, -1)->type_name("FILE...");
+  command
+      .add_option("--data", self->data,
+                  "Texts in UTF-8, one after the other; folders, and patterns such as 'texts/*.txt'.")
+      ->required()
+      ->expected(1, -1)
+      ->type_name("FILE...");
   add_data_format_flag(command, self->format);
-  command.add_option("--tokenizer", self->tokenizer, "A tokenizer.json, a vocab.txt or its folder. Default: that beside the model's config.json.")
+  command
+      .add_option(
+          "--tokenizer", self->tokenizer,
+          "A tokenizer.json, a vocab.txt or its folder. Default: that beside the model's config.json.")
       ->check(CLI::ExistingPath)
       ->type_name("PATH");
-  command.add_option("--document-end", self->document_end, "A token that is put behind every text, such as the model's end of text. Default: none.")
+  command
+      .add_option("--document-end", self->document_end,
+                  "A token that is put behind every text, such as the model's end of text. Default: none.")
       ->check(whole_number(0, 0x7fffffff))
       ->type_name("ID");
-  command.add_option("--out", self->out, "The file to write, for --data of `train` and `eval`.")->required()->type_name("FILE.bin");
+  command.add_option("--out", self->out, "The file to write, for --data of `train` and `eval`.")
+      ->required()
+      ->type_name("FILE.bin");
   command.add_flag("--overwrite", self->overwrite, "Replace the file of --out where it is there already.");
   command.callback([self] { self->run(); });
 }

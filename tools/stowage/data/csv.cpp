@@ -28,7 +28,11 @@ std::string_view take(std::string_view& text, size_t bytes) {
 }  // namespace
 
 CsvReader::CsvReader(std::string_view text, const std::string& name, char separator)
-    : text_(without_mark(text)), name_(name), separator_(separator), ends_{separator, '\n'}, blanks_(separator == '\t' ? blanks_but_tabs : blanks) {}
+    : text_(without_mark(text)),
+      name_(name),
+      separator_(separator),
+      ends_{separator, '\n'},
+      blanks_(separator == '\t' ? blanks_but_tabs : blanks) {}
 
 std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
 
@@ -60,7 +64,8 @@ std::string CsvReader::field() {
   }
   const std::string_view all = take(text_, text_.find_first_of(ends_));
   if (!keeps_blanks_) return std::string(trimmed(all, blanks_));
-  return std::string(all.substr(0, all.size() - ((text_.empty() || text_[0] == '\n') && all.ends_with('\r'))));   // a line may end as Windows has it
+  return std::string(all.substr(0, all.size() - ((text_.empty() || text_[0] == '\n') &&
+                                                 all.ends_with('\r'))));  // a line may end as Windows has it
 }
 
 // Behind its first quote.
@@ -68,7 +73,8 @@ std::string CsvReader::quoted_field() {
   std::string value;
   for (bool again = true; again;) {
     const size_t quote = text_.find('"');
-    if (quote == std::string_view::npos) throw Failure(exit_failed, where() + ": a field in quotes has no end");
+    if (quote == std::string_view::npos)
+      throw Failure(exit_failed, where() + ": a field in quotes has no end");
     const std::string_view part = take(text_, quote);
     take(text_, 1);
     next_line_ += static_cast<int>(std::count(part.begin(), part.end(), '\n'));
@@ -77,7 +83,12 @@ std::string CsvReader::quoted_field() {
     if (again) value += take(text_, 1);
   }
   const std::string_view behind = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
-  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected {} behind \"{}\", found {}", where(), separator_ == ',' ? "a comma" : separator_ == '\t' ? "a tab" : "a separator", shortened(value), shortened(behind)));
+  if (!behind.empty())
+    throw Failure(exit_failed, fmt::format("{}: expected {} behind \"{}\", found {}", where(),
+                                           separator_ == ','    ? "a comma"
+                                           : separator_ == '\t' ? "a tab"
+                                                                : "a separator",
+                                           shortened(value), shortened(behind)));
   return value;
 }
 
@@ -85,9 +96,11 @@ std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
     if (&field != fields.data()) line += ',';
-    const bool has_mark = without_mark(field).size() < field.size();   // which would be none of the field where it begins a file
-    const bool is_alone = fields.size() == 1 && field.empty();          // would be a blank line
-    if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos && trimmed(field).size() == field.size()) {
+    const bool has_mark =
+        without_mark(field).size() < field.size();  // which would be none of the field where it begins a file
+    const bool is_alone = fields.size() == 1 && field.empty();  // would be a blank line
+    if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos &&
+        trimmed(field).size() == field.size()) {
       line += field;
       continue;
     }

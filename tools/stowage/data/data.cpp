@@ -12,20 +12,21 @@
 #include "base/downloads.h"
 #include "base/files.h"
 #include "base/messages.h"
-#include "data/pairs.h"
 #include "base/repeated.h"
-#include "data/tagged.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "base/work_line.h"
+#include "data/pairs.h"
+#include "data/tagged.h"
 
 namespace command {
 namespace {
 
-constexpr const char* token_types[] = {"auto", "uint16", "uint32", "int32", "int64"};   // STW_TOKEN_TYPE_*
+constexpr const char* token_types[] = {"auto", "uint16", "uint32", "int32", "int64"};  // STW_TOKEN_TYPE_*
 
 uint32_t type_number(const std::string& name) {
-  return static_cast<uint32_t>(std::find(std::begin(token_types), std::end(token_types), name) - std::begin(token_types));
+  return static_cast<uint32_t>(std::find(std::begin(token_types), std::end(token_types), name) -
+                               std::begin(token_types));
 }
 
 // In a file without a name, that is gone with the process.
@@ -33,7 +34,8 @@ class Held {
  public:
   explicit Held(const std::string& bytes) : file_(std::tmpfile()) {
     if (!file_ || write_all(bytes, file_) != bytes.size() || std::fflush(file_) != 0)
-      throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}", grouped(bytes.size()), std::strerror(errno)));
+      throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}",
+                                             grouped(bytes.size()), std::strerror(errno)));
   }
   ~Held() {
     if (file_) std::fclose(file_);
@@ -48,7 +50,7 @@ class Held {
 // What a dataset is opened from, as long as it may be opened again.
 struct Kept {
   std::optional<Held> tokens, marks, labels;
-  std::string file, path, marks_path, labels_path;   // file: what the user knows it by
+  std::string file, path, marks_path, labels_path;  // file: what the user knows it by
   std::optional<Masks> masks;
   stw_dataset_options options = sized<stw_dataset_options>();
 
@@ -61,10 +63,14 @@ struct Kept {
     } catch (const Failure& failure) {
       if (failure.status == STW_BAD_STATE) throw;
       std::string message = failure.what();
-      if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
-      for (size_t at = 0; (at = message.find("token_type", at)) != std::string::npos; at += 12) message.replace(at, 10, "--token-type");
-      if (failure.status == STW_BAD_ARGUMENT) throw Failure(exit_failed, message);   // of what stands in the file
-      if (failure.status != STW_CORRUPT) throw Failure(failure.exit_code, message);   // a disk that fails is not too short
+      if (const size_t at = message.find(path); at != std::string::npos)
+        message.replace(at, path.size(), file);
+      for (size_t at = 0; (at = message.find("token_type", at)) != std::string::npos; at += 12)
+        message.replace(at, 10, "--token-type");
+      if (failure.status == STW_BAD_ARGUMENT)
+        throw Failure(exit_failed, message);  // of what stands in the file
+      if (failure.status != STW_CORRUPT)
+        throw Failure(failure.exit_code, message);  // a disk that fails is not too short
       // Where windows of one token fit, it is their length that is wrong.
       now.sequence = 1;
       if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
@@ -80,32 +86,41 @@ void require_downloaded(const DataSource& data) {
   constexpr size_t looked_at = 4096;
   for (const DataFile& file : data.files()) {
     const std::string beginning = file.is_regular ? beginning_of(file.path, looked_at) : "";
-    if (beginning.empty()) continue;   // reading tells
+    if (beginning.empty()) continue;  // reading tells
     const Download kind = kind_of_download(beginning, beginning.size());
-    const bool is_one_line = beginning.size() < looked_at && std::count(beginning.begin(), beginning.end(), '\n') < 2;
-    if (data.holds_examples() && (kind == Download::web_page || (kind == Download::error_message && is_one_line)))
+    const bool is_one_line =
+        beginning.size() < looked_at && std::count(beginning.begin(), beginning.end(), '\n') < 2;
+    if (data.holds_examples() &&
+        (kind == Download::web_page || (kind == Download::error_message && is_one_line)))
       throw Failure(exit_failed, fmt::format("{}: {}", file.path, description_of(kind)));
-    if (kind == Download::web_page && !data.has_tokens()) complain("stowage: warning: {}: looks like a web page, whose markup is trained on too", file.path);
+    if (kind == Download::web_page && !data.has_tokens())
+      complain("stowage: warning: {}: looks like a web page, whose markup is trained on too", file.path);
   }
 }
 
 // Where nothing tells a model to stop after its answer.
 void warn_of_endless_turns(const chat::ChatTemplate& conversations, const DataRequest& request) {
-  static std::string told;   // of which one, once
+  static std::string told;  // of which one, once
   if (told == conversations.path() || request.tokenization.kind() == Tokenization::Kind::ids) return;
   told = conversations.path();
   std::string end;
   try {
     end = conversations.end_of_answer("--chat-template");
-  } catch (const Failure&) {   // it refuses so short a conversation
+  } catch (const Failure&) {  // it refuses so short a conversation
     return;
   }
-  const std::vector<int32_t> tokens = request.tokenization.encode(end, "--chat-template", true), ends = end_tokens(run_of(request.flags));
+  const std::vector<int32_t> tokens = request.tokenization.encode(end, "--chat-template", true),
+                             ends = end_tokens(run_of(request.flags));
   const bool is_of_bytes = request.tokenization.kind() == Tokenization::Kind::bytes;
-  const auto may_end = [&](int32_t token) { return std::find(ends.begin(), ends.end(), token) != ends.end() || (is_of_bytes ? token > ' ' : !request.tokenization.has_text(token)); };
+  const auto may_end = [&](int32_t token) {
+    return std::find(ends.begin(), ends.end(), token) != ends.end() ||
+           (is_of_bytes ? token > ' ' : !request.tokenization.has_text(token));
+  };
   if (std::any_of(tokens.begin(), tokens.end(), may_end)) return;
-  complain("stowage: warning: {}: writes no end-of-turn token after an answer, but {}: the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens", conversations.path(),
-           end.empty() ? "nothing" : json_quoted(end));
+  complain(
+      "stowage: warning: {}: writes no end-of-turn token after an answer, but {}: the model does not learn "
+      "where an answer ends, and `generate --chat` goes on up to --tokens",
+      conversations.path(), end.empty() ? "nothing" : json_quoted(end));
 }
 
 // The token behind every example.
@@ -113,15 +128,19 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
   const uint64_t vocabulary = query(request.model).vocabulary;
   if (!end)
-    throw Failure(exit_usage, fmt::format("{}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", path, request.flags.source));
+    throw Failure(exit_usage, fmt::format("{}: {} has no end of text (eos_token_id); name the token that "
+                                          "ends an example with --document-end",
+                                          path, request.flags.source));
   if (*end >= vocabulary)
-    throw Failure(exit_usage, fmt::format("{}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
+    throw Failure(exit_usage, fmt::format("{}: token {}, which ends an example, is outside of the model's "
+                                          "vocabulary of {}; name another with --document-end",
                                           path, *end, grouped(vocabulary)));
   return static_cast<int32_t>(*end);
 }
 
 // The pairs at the end, in files of their own.
-std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& all, const Examples& examples, const Kept& of_all, uint64_t vocabulary) {
+std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& all, const Examples& examples,
+                                                                const Kept& of_all, uint64_t vocabulary) {
   const stw_dataset_info info = query(all.dataset);
   if (info.evaluation_tokens == 0) return nullptr;
   const auto pairs = std::make_shared<OpenData::HeldOutPairs>();
@@ -134,7 +153,8 @@ std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& 
   kept.marks.emplace(examples.marks.substr(info.training_tokens));
   kept.file = of_all.file, kept.path = kept.tokens->path(), kept.marks_path = kept.marks->path();
   kept.options = of_all.options;
-  kept.options.path = kept.path.c_str(), kept.options.marks = kept.marks_path.c_str(), kept.options.reference = nullptr;
+  kept.options.path = kept.path.c_str(), kept.options.marks = kept.marks_path.c_str(),
+  kept.options.reference = nullptr;
   kept.options.set_mask |= STW_SET_HELD_OUT;
   kept.options.held_out = 1;
   pairs->dataset = kept.open();
@@ -144,24 +164,31 @@ std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& 
 }  // namespace
 
 size_t bytes_of_type(const std::string& name, uint64_t vocabulary) {
-  return name == "auto" ? static_cast<size_t>(token_bytes(vocabulary)) : name == "int64" ? 8 : name == "uint16" ? 2 : 4;
+  return name == "auto"     ? static_cast<size_t>(token_bytes(vocabulary))
+         : name == "int64"  ? 8
+         : name == "uint16" ? 2
+                            : 4;
 }
 
 constexpr std::string_view array_magic = "\x93NUMPY";
 
 // What is needed to join NumPy arrays; the library checks the array that they become.
 struct Array {
-  std::string type;       // as its header writes it: "<u2"
-  size_t width = 0;       // bytes of a number
+  std::string type;  // as its header writes it: "<u2"
+  size_t width = 0;  // bytes of a number
   std::string_view data;
 };
 
-// The bytes of an array of one dimension. Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+// The bytes of an array of one dimension. Format:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 Array array_of(std::string_view content, const std::string& path) {
-  const auto damaged = [&] { return Failure(exit_failed, fmt::format("{}: a NumPy array whose header is damaged", path)); };
+  const auto damaged = [&] {
+    return Failure(exit_failed, fmt::format("{}: a NumPy array whose header is damaged", path));
+  };
   if (content.size() < 12) throw damaged();
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(content[i])); };
-  const size_t front = byte(6) == 1 ? 10 : 12, length = byte(8) | byte(9) << 8 | (byte(6) == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
+  const size_t front = byte(6) == 1 ? 10 : 12,
+               length = byte(8) | byte(9) << 8 | (byte(6) == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > content.size() - front) throw damaged();
   std::string header(content.substr(front, length));
   std::erase(header, ' ');
@@ -171,52 +198,72 @@ Array array_of(std::string_view content, const std::string& path) {
   if (end == std::string::npos || end == at + key.size()) throw damaged();
   Array array{header.substr(at + key.size(), end - at - key.size()), 0, content.substr(front + length)};
   const char digit = array.type.back();
-  if (digit < '1' || digit > '8') throw Failure(exit_failed, fmt::format("{}: a NumPy array of type \"{}\", which are no token ids", path, shortened(array.type)));
+  if (digit < '1' || digit > '8')
+    throw Failure(exit_failed, fmt::format("{}: a NumPy array of type \"{}\", which are no token ids", path,
+                                           shortened(array.type)));
   array.width = static_cast<size_t>(digit - '0');
-  if (array.data.size() % array.width != 0 || header.find(fmt::format("'shape':({},)", array.data.size() / array.width)) == std::string::npos)
-    throw Failure(exit_failed, fmt::format("{}: expected a NumPy array of one dimension, of as many numbers as follow its header", path));
+  if (array.data.size() % array.width != 0 ||
+      header.find(fmt::format("'shape':({},)", array.data.size() / array.width)) == std::string::npos)
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: expected a NumPy array of one dimension, of as many numbers as follow its header",
+                    path));
   return array;
 }
 
 // The header of such an array, as numpy.save writes it.
 std::string array_header(const std::string& type, size_t count) {
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, count);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, count);
   header.append(63 - (header.size() + 10) % 64, ' ') += '\n';
   const auto byte = [&](size_t shift) { return static_cast<char>(header.size() >> shift & 255); };
   return std::string(array_magic) + '\x01' + '\x00' + byte(0) + byte(8) + header;
 }
 
-std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary, const std::string& token_type) {
+std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary,
+                            const std::string& token_type) {
   const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
   auto width = has_ids ? bytes_of_type(token_type, vocabulary) : static_cast<size_t>(token_bytes(vocabulary));
-  std::string all, array_type;   // empty: no arrays
+  std::string all, array_type;  // empty: no arrays
   for (size_t i = 0; i < data.files().size(); ++i) {
     const std::string& path = data.files()[i].path;
     std::string_view content = data.content(i);
     const bool is_array = has_ids && content.starts_with(array_magic);
     if (has_ids && i > 0 && is_array == array_type.empty())
-      throw Failure(exit_failed, fmt::format("{}: {} a NumPy array, and {} {}; files of one kind are read together", path, is_array ? "is" : "is not", data.files()[0].path, is_array ? "is not" : "is"));
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: {} a NumPy array, and {} {}; files of one kind are read together", path,
+                      is_array ? "is" : "is not", data.files()[0].path, is_array ? "is not" : "is"));
     if (is_array && data.files().size() > 1) {
       const Array array = array_of(content, path);
       if (i > 0 && array.type != array_type)
-        throw Failure(exit_failed, fmt::format("{}: its ids are {}, and those of {} are {}; write them with one type: array.astype('{}')", path, shortened(array.type), data.files()[0].path, array_type, array_type));
+        throw Failure(
+            exit_failed,
+            fmt::format(
+                "{}: its ids are {}, and those of {} are {}; write them with one type: array.astype('{}')",
+                path, shortened(array.type), data.files()[0].path, array_type, array_type));
       array_type = array.type, width = array.width, content = array.data;
     } else if (has_ids && !is_array && content.size() % width != 0) {
-      throw Failure(exit_failed, fmt::format("{}: expected token ids of {} bytes each, found {} bytes", path, width, grouped(content.size())));
+      throw Failure(exit_failed, fmt::format("{}: expected token ids of {} bytes each, found {} bytes", path,
+                                             width, grouped(content.size())));
     }
     if (has_ids) all += content;
     else all += token_file(request.tokenization.encode(std::string(content), path), vocabulary);
     data.forget();
     if (!request.document_end || i + 1 == data.files().size()) continue;
-    std::string end = token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
-    if (width < 4 && *request.document_end >> 8 * width != 0) throw Failure(exit_usage, fmt::format("--document-end {}: does not fit the ids of {} bits of {}", *request.document_end, 8 * width, path));
+    std::string end =
+        token_file(std::vector<int32_t>{static_cast<int32_t>(*request.document_end)}, vocabulary);
+    if (width < 4 && *request.document_end >> 8 * width != 0)
+      throw Failure(exit_usage, fmt::format("--document-end {}: does not fit the ids of {} bits of {}",
+                                            *request.document_end, 8 * width, path));
     end.resize(width, '\0');
     if (all.size() < width || all.compare(all.size() - width, width, end) != 0) all += end;
   }
   return array_type.empty() ? all : array_header(array_type, all.size() / width) + all;
 }
 
-std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data, const DataRequest& request, std::optional<Masks>& masks) {
+std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data,
+                                    const DataRequest& request, std::optional<Masks>& masks) {
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
@@ -225,53 +272,76 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)
-      throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or a .jsonl file of words and tags, "
-                                             "{{\"tokens\": […], \"tags\": […]}}", path, grouped(about.labels)));
-    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence, order);
+      throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a "
+                                             ".conll file, or a .jsonl file of words and tags, "
+                                             "{{\"tokens\": […], \"tags\": […]}}",
+                                             path, grouped(about.labels)));
+    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model),
+                           request.tokenization, about, request.sequence, order);
   }
-  if (has_tags) throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path, request.flags.source));
+  if (has_tags)
+    throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path,
+                                           request.flags.source));
   if (flags.masks) {
     masks.emplace();
-    return read_masked(data, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, order, *masks);
+    return read_masked(data, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary,
+                       request.sequence, order, *masks);
   }
   const bool has_labels = is_own ? flags.has_labels : holds_labels(data, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels) {
       const bool is_number = query(request.model).task == STW_TASK_NUMBER;
-      throw Failure(exit_failed, fmt::format("{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")", path, is_number ? "gives texts" : "is a classifier with",
-                                             grouped(labels.size()), is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
+      throw Failure(
+          exit_failed,
+          fmt::format(
+              "{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")",
+              path, is_number ? "gives texts" : "is a classifier with", grouped(labels.size()),
+              is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
     }
-    return label_examples(read_labelled(data, flags.fields, Wanted::labels), labels, request.tokenization, query(request.model), request.sequence, order);
+    return label_examples(read_labelled(data, flags.fields, Wanted::labels), labels, request.tokenization,
+                          query(request.model), request.sequence, order);
   }
-  if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
+  if (has_labels)
+    throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path,
+                                           request.flags.source));
   const bool has_pairs = is_own ? flags.has_pairs : holds_pairs(data);
   if (has_pairs != flags.has_pairs)
-    throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path, has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
+    throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path,
+                                           has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
   if (!data.holds_examples()) return std::nullopt;
-  std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
+  std::optional<chat::ChatTemplate> conversations;  // asked for by the first one
   const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
-    if (!conversations) conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.flags));
+    if (!conversations)
+      conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.flags));
     if (!conversations) throw no_chat_template(place);
     return *conversations;
   };
   const FindTemplate find_template = chat_template;
-  const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request), request.sequence);
-  Examples examples = has_pairs ? read_pairs(data, reader, request.sequence, order) : read_examples(data, reader, request.sequence, order);
+  const ExampleReader reader(flags.fields.text, request.tokenization, find_template,
+                             end_of_examples(path, request), request.sequence);
+  Examples examples = has_pairs ? read_pairs(data, reader, request.sequence, order)
+                                : read_examples(data, reader, request.sequence, order);
   if (conversations && is_own) warn_of_endless_turns(*conversations, request);
   return examples;
 }
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.files,
-                     "Files of one kind, folders of them, patterns such as 'data/*.jsonl', or a pipe: texts in UTF-8, or\n"
-                     "JSON of examples, one a line or in an array: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
-                     "JSON of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
-                     "tables (.csv, .tsv) with columns of these names;\n"
-                     "tables with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, or with\n"
-                     "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
-                     ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
-                     ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 (--token-type);\n"
-                     ".npy of token ids, a NumPy array of one dimension.")
+  command
+      .add_option(
+          "--data", flags.files,
+          "Files of one kind, folders of them, patterns such as 'data/*.jsonl', or a pipe: texts in UTF-8, "
+          "or\n"
+          "JSON of examples, one a line or in an array: {\"prompt\": …, \"completion\": …}, {\"messages\": "
+          "[…]} or {\"text\": …};\n"
+          "JSON of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
+          "tables (.csv, .tsv) with columns of these names;\n"
+          "tables with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, "
+          "or with\n"
+          "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
+          ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
+          ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 "
+          "(--token-type);\n"
+          ".npy of token ids, a NumPy array of one dimension.")
       ->required()
       ->check(not_empty())
       ->expected(1, -1)
@@ -280,7 +350,9 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
   add_field_flags(command, flags.fields, true);
   add_mask_flags(command, flags.mask);
   add_tokenizer_flag(command, flags.tokenizer);
-  command.add_option("--token-type", flags.token_type, "How a .bin file stores its ids, little-endian. Default: see --data.")
+  command
+      .add_option("--token-type", flags.token_type,
+                  "How a .bin file stores its ids, little-endian. Default: see --data.")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(token_types), std::end(token_types))))
       ->type_name("auto|uint16|uint32|int32|int64");
   add_chat_template_flag(command, flags.chat_template);
@@ -299,40 +371,50 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
         ->check(not_empty())
         ->type_name("NAME");
   };
-  add("--text-field", fields.text, fields.text_given, "Of a table or of JSON: the column, or member, that has the text, or its words. Default: text; of words\ntokens or words.");
+  add("--text-field", fields.text, fields.text_given,
+      "Of a table or of JSON: the column, or member, that has the text, or its words. Default: text; of "
+      "words\ntokens or words.");
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
-        "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
+        "The column, or member, that has the text's label: a language model becomes a classifier of all "
+        "labels there.\n"
         "Default: label, in .jsonl files also labels; of words tags, ner_tags or labels.");
   if (with_labels)
-    command.add_option("--label-separator", fields.separator, "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a field is one label.")
+    command
+        .add_option("--label-separator", fields.separator,
+                    "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a "
+                    "field is one label.")
         ->check(not_empty())
         ->type_name("TEXT");
 }
 
 void add_tail_flag(CLI::App& command, DataFlags& flags) {
   command.add_flag("--eval-tail", flags.holds_out_tail,
-                   "Hold out the last tenth of the examples as they stand in --data. Without it, they are shuffled by a fixed seed before.");
+                   "Hold out the last tenth of the examples as they stand in --data. Without it, they are "
+                   "shuffled by a fixed seed before.");
 }
 
 void add_label_names_flag(CLI::App& command, DataFlags& flags) {
-  command.add_option("--label-names", flags.label_names, "What the tags of words are called, in the order of their numbers. Default: as the data calls them.")
+  command
+      .add_option("--label-names", flags.label_names,
+                  "What the tags of words are called, in the order of their numbers. Default: as the data "
+                  "calls them.")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(not_empty())
       ->type_name("NAME,...");
 }
 
-// Whether the config of the model is that of a masked language model. What is wrong with it is told when it is opened to be trained.
+// Whether the config of the model is that of a masked language model. What is wrong with it is told when it
+// is opened to be trained.
 static bool is_masked(const ModelFlags& model) {
   try {
     return query(open_model(model)).task == STW_TASK_MASKED_LANGUAGE_MODEL;
-  } catch (const Failure&) {
-    return false;
-  }
+  } catch (const Failure&) { return false; }
 }
 
-// Where an encoder is to learn what follows a text, which it never says. One that has labels is told of by its data.
+// Where an encoder is to learn what follows a text, which it never says. One that has labels is told of by
+// its data.
 static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
   ModelFlags as_masked = model;
   as_masked.task = "masked", as_masked.label_count = 0;
@@ -342,13 +424,20 @@ static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
   } catch (const Failure&) {
     try {
       if (query(open_model(as_masked)).generates) return;
-    } catch (const Failure&) {   // what is wrong with it is told when it is opened to be trained
+    } catch (const Failure&) {  // what is wrong with it is told when it is opened to be trained
       return;
     }
   }
-  const char* const what = data.has_pairs ? "pairs of answers" : data.source.holds_examples() ? "examples without labels" : data.source.has_tokens() ? "token ids" : "text without labels";
-  throw Failure(exit_failed, fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it texts with labels (\"text\" and \"label\"; --label-field names another), words with tags, "
-                                         "or texts to learn hidden tokens of (--task masked)", data.path, what, model.source));
+  const char* const what = data.has_pairs                 ? "pairs of answers"
+                           : data.source.holds_examples() ? "examples without labels"
+                           : data.source.has_tokens()     ? "token ids"
+                                                          : "text without labels";
+  throw Failure(
+      exit_failed,
+      fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it texts with "
+                  "labels (\"text\" and \"label\"; --label-field names another), words with tags, "
+                  "or texts to learn hidden tokens of (--task masked)",
+                  data.path, what, model.source));
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
@@ -356,33 +445,63 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.path = data.source.name();
   plan.examples = data.source.holds_examples();
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
-    throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
+    throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none",
+                                          data.fields.label_given ? "label" : "text", data.path));
   if (data.token_type != "auto" && !data.source.has_tokens())
-    throw Failure(exit_usage, fmt::format("--token-type {}: is for files of token ids (.bin, or --data-format tokens), --data {} is none", data.token_type, data.path));
+    throw Failure(
+        exit_usage,
+        fmt::format(
+            "--token-type {}: is for files of token ids (.bin, or --data-format tokens), --data {} is none",
+            data.token_type, data.path));
   require_downloaded(data.source);
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
-    throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}", data.path));
-  if (!model.task.empty() && model.task != "tokens" && data.has_tags) throw Failure(exit_usage, fmt::format("--task {}: --data {} has tags of words, which are for --task tokens", model.task, data.path));
-  if (!data.label_names.empty() && !data.has_tags) throw Failure(exit_usage, fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
-  if (!data.fields.separator.empty() && !data.source.is_table()) throw Failure(exit_usage, fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
+    throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or "
+                                          "a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}",
+                                          data.path));
+  if (!model.task.empty() && model.task != "tokens" && data.has_tags)
+    throw Failure(exit_usage,
+                  fmt::format("--task {}: --data {} has tags of words, which are for --task tokens",
+                              model.task, data.path));
+  if (!data.label_names.empty() && !data.has_tags)
+    throw Failure(exit_usage,
+                  fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
+  if (!data.fields.separator.empty() && !data.source.is_table())
+    throw Failure(exit_usage,
+                  fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
   data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
   data.has_pairs = holds_pairs(data.source);
-  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags && !data.has_pairs && is_masked(model));
+  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags &&
+                                          !data.has_pairs && is_masked(model));
   if (model.task == "label" && !data.has_labels)
-    throw Failure(exit_usage, fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none", data.path));
+    throw Failure(
+        exit_usage,
+        fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none",
+                    data.path));
   if (data.masks) {
     data.has_labels = data.has_pairs = false;
-    if (plan.document_end) throw Failure(exit_usage, "--document-end: is for language models; texts with hidden tokens are documents in any case");
-    if (data.fields.label_given) throw Failure(exit_usage, "--label-field: is for texts with labels, and a masked language model looks at texts alone");
+    if (plan.document_end)
+      throw Failure(
+          exit_usage,
+          "--document-end: is for language models; texts with hidden tokens are documents in any case");
+    if (data.fields.label_given)
+      throw Failure(
+          exit_usage,
+          "--label-field: is for texts with labels, and a masked language model looks at texts alone");
   } else if (data.mask.rate || data.mask.whole_words) {
-    throw Failure(exit_usage, fmt::format("--mask-{}: is for masked language models (--task masked)", data.mask.rate ? "rate" : "whole-words"));
+    throw Failure(exit_usage, fmt::format("--mask-{}: is for masked language models (--task masked)",
+                                          data.mask.rate ? "rate" : "whole-words"));
   }
   if (!data.has_pairs && plan.preference != "auto")
-    throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
+    throw Failure(exit_usage,
+                  fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, "
+                              "\"chosen\": …, \"rejected\": …}}; --data {} is none",
+                              plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
   if (model.task.empty() && !data.has_labels && !data.has_tags && !data.masks) refuse_encoder(model, data);
-  if (data.has_pairs && data.fields.text_given) throw Failure(exit_usage, fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
+  if (data.has_pairs && data.fields.text_given)
+    throw Failure(exit_usage,
+                  fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
   if (!plan.examples || data.has_labels || data.has_tags || data.masks || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
@@ -394,23 +513,28 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   as_it_is.task.clear();
   tagger.task = "tokens";
   const auto find_labels = [&] {
-    tagger.labels = data.label_names.empty() ? tags_of(read_tagged(data.source, data.fields, true)) : data.label_names;
-    if (tagger.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path, shortened(tagger.labels[0])));
+    tagger.labels =
+        data.label_names.empty() ? tags_of(read_tagged(data.source, data.fields, true)) : data.label_names;
+    if (tagger.labels.size() < 2)
+      throw Failure(exit_failed,
+                    fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path,
+                                shortened(tagger.labels[0])));
   };
   bool has_labels = false;
   try {
     has_labels = query(open_model(as_it_is)).labels > 0;
-  } catch (const Failure&) {   // weights of another model without its head are enough
+  } catch (const Failure&) {  // weights of another model without its head are enough
     find_labels();
     try {
       open_model(tagger);
     } catch (const Failure&) {
-      open_model(as_it_is);   // says what is wrong with it
+      open_model(as_it_is);  // says what is wrong with it
       throw;
     }
   }
   if (has_labels) {
-    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model))) throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
+    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
+      throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
     return;
   }
   if (tagger.labels.empty()) find_labels();
@@ -420,30 +544,43 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
 namespace {
 
 // The model with a head for what the data has.
-ModelFlags with_head_for(const ModelFlags& model, const DataSource& data, std::span<const LabelledText> texts) {
+ModelFlags with_head_for(const ModelFlags& model, const DataSource& data,
+                         std::span<const LabelledText> texts) {
   const std::string& path = data.name();
   ModelFlags made = model;
   const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
-  const auto is_list = std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
-  if (task == STW_TASK_LABEL && is_list != texts.end()) throw Failure(exit_failed, fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several", is_list->place));
+  const auto is_list =
+      std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
+  if (task == STW_TASK_LABEL && is_list != texts.end())
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several",
+                    is_list->place));
   if (task == STW_TASK_LABELS && is_list == texts.end() && data.is_table())
-    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: what stands between the labels of a field", path));
+    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: "
+                                          "what stands between the labels of a field",
+                                          path));
   made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
   if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
   else made.labels = labels_of(texts);
   check_names(made.labels, path);
-  if (task == STW_TASK_LABELS && made.labels.empty()) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  if (task == STW_TASK_LABELS && made.labels.empty())
+    throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
   return made;
 }
 
-bool has_label_task(const ModelFlags& model) { return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number"; }
+bool has_label_task(const ModelFlags& model) {
+  return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number";
+}
 
 }  // namespace
 
 void take_labels(ModelFlags& model, const DataFlags& data) {
   if (data.has_tags) return take_tags(model, data);
   if (!data.has_labels && !model.task.empty() && has_label_task(model))
-    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a .jsonl file of texts that have a \"{}\"", model.task, data.path, data.fields.label));
+    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "
+                                          ".jsonl file of texts that have a \"{}\"",
+                                          model.task, data.path, data.fields.label));
   if (!data.has_labels || !has_label_task(model)) return;
   const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, Wanted::labels);
   ModelFlags alone = model;
@@ -451,31 +588,35 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   bool is_there = true;
   try {
     if (query(open_model(alone)).labels > 0) return;
-  } catch (const Failure&) {   // weights of a language model without its head are enough for another one
+  } catch (const Failure&) {  // weights of a language model without its head are enough for another one
     is_there = false;
   }
   ModelFlags made = with_head_for(model, data.source, texts);
   if (made.task == "label" && made.labels.size() < 2) {
-    if (!is_there) open_model(alone);   // says what is wrong with it
-    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(made.labels[0])));
+    if (!is_there) open_model(alone);  // says what is wrong with it
+    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more",
+                                           data.path, shortened(made.labels[0])));
   }
   if (!is_there) {
     try {
       open_model(made);
-    } catch (const Failure&) {
-      open_model(alone);
-    }
+    } catch (const Failure&) { open_model(alone); }
   }
   model = std::move(made);
 }
 
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
-  for (const auto& [flag, given] : {std::pair{"--beta", preference.beta}, {"--margin", preference.margin}, {"--answer-share", preference.answer_share}})
-    if (given && !data.has_pairs) throw Failure(exit_usage, fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, data.path));
+  for (const auto& [flag, given] : {std::pair{"--beta", preference.beta},
+                                    {"--margin", preference.margin},
+                                    {"--answer-share", preference.answer_share}})
+    if (given && !data.has_pairs)
+      throw Failure(exit_usage,
+                    fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, data.path));
 }
 
 DataReading reading_of(const DataFlags& flags) {
-  return {flags.format, flags.fields.text, flags.fields.label, flags.tokenizer == "ids", flags.tokenizer == "byte"};
+  return {flags.format, flags.fields.text, flags.fields.label, flags.tokenizer == "ids",
+          flags.tokenizer == "byte"};
 }
 
 OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
@@ -501,13 +642,15 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   }
   files.forget();
   const auto path_of = [](const std::optional<Held>& one) { return one ? one->path() : std::string(); };
-  kept->file = file, kept->path = held ? held->path() : files.files()[0].path, kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
+  kept->file = file, kept->path = held ? held->path() : files.files()[0].path,
+  kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
   stw_dataset_options& options = kept->options;
   options.path = kept->path.c_str();
   options.marks = marks ? kept->marks_path.c_str() : nullptr;
   options.labels = labels ? kept->labels_path.c_str() : nullptr;
   options.label_count = labels ? about.labels : 0;
-  options.task = labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
+  options.task =
+      labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
   options.pairs = flags.has_pairs;
   if (kept->masks) {
     options.mask_rate = kept->masks->rate;
@@ -515,9 +658,12 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     options.token_kinds = kept->masks->kinds.data();
     options.mask_whole_words = kept->masks->whole_words;
   }
-  options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
-  const bool is_written_here = held && (marks || request.tokenization.kind() != Tokenization::Kind::ids);   // by token_file()
-  options.token_type = type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
+  options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE
+                                                                                        : STW_TOKENIZER_IDS;
+  const bool is_written_here =
+      held && (marks || request.tokenization.kind() != Tokenization::Kind::ids);  // by token_file()
+  options.token_type =
+      type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
   options.seed = request.flags.seed;
@@ -535,11 +681,14 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   opened.dataset = kept->open();
   if (examples) {
     const uint64_t first = query(opened.dataset).training_tokens;
-    const auto documents = std::count_if(examples->marks.begin() + static_cast<std::ptrdiff_t>(first), examples->marks.end(), [](char mark) { return (mark & STW_MARK_BEGIN) != 0; });
+    const auto documents =
+        std::count_if(examples->marks.begin() + static_cast<std::ptrdiff_t>(first), examples->marks.end(),
+                      [](char mark) { return (mark & STW_MARK_BEGIN) != 0; });
     opened.held_out_examples = static_cast<uint64_t>(documents) / (flags.has_pairs ? 2 : 1);
     if (labels) opened.labelled = std::make_shared<const Examples>(std::move(*examples));
   }
-  if (flags.has_pairs && request.evaluates && examples) opened.held_out_pairs = held_out_pairs_of(opened, *examples, *kept, about.vocabulary);
+  if (flags.has_pairs && request.evaluates && examples)
+    opened.held_out_pairs = held_out_pairs_of(opened, *examples, *kept, about.vocabulary);
   if (flags.has_pairs)
     opened.against = [kept](const std::string& reference) {
       kept->options.reference = reference.c_str();
@@ -547,22 +696,28 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     };
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (request.evaluates && marks && held_out == 0)
-    throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}", file, grouped(opened.counts.examples), told_left_out(opened.counts, flags.has_pairs), request.way_out));
+    throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}",
+                                           file, grouped(opened.counts.examples),
+                                           told_left_out(opened.counts, flags.has_pairs), request.way_out));
   if (request.evaluates && !marks && !options.in_order && held_out <= request.sequence)
-    throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
-                                           "more), found {}; use a shorter --seq, or {}",
-                                           file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out), request.way_out));
+    throw Failure(exit_failed,
+                  fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
+                              "more), found {}; use a shorter --seq, or {}",
+                              file, grouped(request.sequence + 1), grouped(request.sequence),
+                              grouped(held_out), request.way_out));
   return opened;
 }
 
 double examples_of_sample(const OpenData& data) {
   const stw_dataset_info info = query(data.dataset);
-  return static_cast<double>(data.counts.examples) / static_cast<double>(std::max<uint64_t>(1, info.training_samples + info.evaluation_samples));
+  return static_cast<double>(data.counts.examples) /
+         static_cast<double>(std::max<uint64_t>(1, info.training_samples + info.evaluation_samples));
 }
 
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence) {
   const stw_dataset_info info = query(data.dataset);
-  return info.training_samples ? info.training_samples : std::max<uint64_t>(1, info.training_tokens / sequence);
+  return info.training_samples ? info.training_samples
+                               : std::max<uint64_t>(1, info.training_tokens / sequence);
 }
 
 }  // namespace command

@@ -11,7 +11,6 @@
 #include <optional>
 #include <utility>
 
-#include "data/csv.h"
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/foreign_file.h"
@@ -21,23 +20,32 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/csv.h"
 
 namespace command {
 namespace {
 
-constexpr size_t begin_bytes = size_t{64} << 10;   // of a file that may be large: enough to see what it is
-constexpr size_t most_sampled = 20;                // lines or records that are looked at
+constexpr size_t begin_bytes = size_t{64} << 10;  // of a file that may be large: enough to see what it is
+constexpr size_t most_sampled = 20;               // lines or records that are looked at
 
-struct Ending { const char* ending; DataFormat format; };
-constexpr Ending endings[] = {{".jsonl", DataFormat::jsonl}, {".ndjson", DataFormat::jsonl}, {".jsonlines", DataFormat::jsonl}, {".json", DataFormat::json},
-                              {".csv", DataFormat::csv},     {".tsv", DataFormat::tsv},      {".tab", DataFormat::tsv},         {".conll", DataFormat::conll},
-                              {".bin", DataFormat::tokens},  {".npy", DataFormat::tokens}, {".txt", DataFormat::text},     {".text", DataFormat::text},       {".md", DataFormat::text}};
+struct Ending {
+  const char* ending;
+  DataFormat format;
+};
+constexpr Ending endings[] = {
+    {".jsonl", DataFormat::jsonl}, {".ndjson", DataFormat::jsonl}, {".jsonlines", DataFormat::jsonl},
+    {".json", DataFormat::json},   {".csv", DataFormat::csv},      {".tsv", DataFormat::tsv},
+    {".tab", DataFormat::tsv},     {".conll", DataFormat::conll},  {".bin", DataFormat::tokens},
+    {".npy", DataFormat::tokens},  {".txt", DataFormat::text},     {".text", DataFormat::text},
+    {".md", DataFormat::text}};
 // Of other programs: a folder that has some is not read without them.
-constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".npz", ".pkl", ".pickle"};
+constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz",  ".zst", ".bz2",
+                                           ".xz",      ".zip",   ".xlsx",    ".npz", ".pkl", ".pickle"};
 
 // What the name says, if anything.
 std::optional<DataFormat> format_by_name(const std::string& path) {
-  const auto found = std::find_if(std::begin(endings), std::end(endings), [&](const Ending& one) { return is_named(path, one.ending); });
+  const auto found = std::find_if(std::begin(endings), std::end(endings),
+                                  [&](const Ending& one) { return is_named(path, one.ending); });
   return found == std::end(endings) ? std::nullopt : std::optional(found->format);
 }
 
@@ -46,7 +54,7 @@ constexpr const char* names_of_formats[] = {"text", "jsonl", "json", "csv", "tsv
 constexpr const char* descriptions[] = {"text", "JSON lines", "JSON", "CSV", "TSV", "CoNLL", "token ids"};
 const char* described(DataFormat format) { return descriptions[static_cast<size_t>(format)]; }
 
-enum class FormatKind { text, objects, table, words, tokens };   // files of one kind are read together
+enum class FormatKind { text, objects, table, words, tokens };  // files of one kind are read together
 FormatKind kind_of(DataFormat format) {
   switch (format) {
     case DataFormat::jsonl:
@@ -62,7 +70,7 @@ FormatKind kind_of(DataFormat format) {
 
 std::string beginning_of(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) return read_text(path);   // says why
+  if (!file) return read_text(path);  // says why
   std::string begin(begin_bytes, '\0');
   begin.resize(std::fread(begin.data(), 1, begin.size(), file.get()));
   return begin;
@@ -77,28 +85,33 @@ std::string_view without_space(std::string_view text) {
 std::optional<std::string_view> first_value(std::string_view text) {
   try {
     return JsonReader(text, "").skip();
-  } catch (const Failure&) {
-    return std::nullopt;
-  }
+  } catch (const Failure&) { return std::nullopt; }
 }
 
 // Whether an object has a member that examples have.
 bool has_known_member(std::string_view object, const DataReading& reading) {
-  constexpr std::string_view known[] = {"text",   "prompt", "completion",  "messages", "conversations", "chosen", "rejected", "tokens", "words",
-                                        "labels", "label",  "instruction", "response", "question",      "answer", "input",    "output"};
+  constexpr std::string_view known[] = {
+      "text",   "prompt", "completion",  "messages", "conversations", "chosen", "rejected", "tokens", "words",
+      "labels", "label",  "instruction", "response", "question",      "answer", "input",    "output"};
   const JsonValue value = read_object(object, "", {});
   return std::any_of(value.members.begin(), value.members.end(), [&](const JsonMember& member) {
-    return member.key == reading.text || member.key == reading.label || std::find(std::begin(known), std::end(known), member.key) != std::end(known);
+    return member.key == reading.text || member.key == reading.label ||
+           std::find(std::begin(known), std::end(known), member.key) != std::end(known);
   });
 }
 
 // Columns that say by themselves what the records of a table are: as members of JSON they make examples.
-constexpr std::string_view example_columns[] = {"prompt", "completion", "messages", "conversations", "chosen", "rejected"};
+constexpr std::string_view example_columns[] = {"prompt",        "completion", "messages",
+                                                "conversations", "chosen",     "rejected"};
 
-bool is_example_column(std::string_view name) { return std::find(std::begin(example_columns), std::end(example_columns), name) != std::end(example_columns); }
+bool is_example_column(std::string_view name) {
+  return std::find(std::begin(example_columns), std::end(example_columns), name) != std::end(example_columns);
+}
 
 [[noreturn]] void refuse_ambiguous(const std::string& path, const std::string& what, const char* format) {
-  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names what is wrong, --data-format text learns it as it is written", path, what, format));
+  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names what is wrong, "
+                                         "--data-format text learns it as it is written",
+                                         path, what, format));
 }
 
 // One object that has its examples in a member, or its columns, is told of, as they are easily taken out.
@@ -107,25 +120,35 @@ void refuse_wrapped(std::string_view object, const std::string& path, const Data
   const auto is_column = [&](const JsonMember& member) {
     const JsonValue::Kind kind = member.value.kind;
     return (member.key == reading.text && kind == JsonValue::Kind::array) ||
-           (kind == JsonValue::Kind::object && (member.key == reading.text || member.key == reading.label || member.key == "prompt" || member.key == "completion" || member.key == "messages"));
+           (kind == JsonValue::Kind::object &&
+            (member.key == reading.text || member.key == reading.label || member.key == "prompt" ||
+             member.key == "completion" || member.key == "messages"));
   };
   if (std::any_of(value.members.begin(), value.members.end(), is_column))
-    throw Failure(exit_failed, fmt::format("{}: is one object that has columns, expected one for each row; write it by pandas' to_json(…, orient='records', lines=True)", path));
+    throw Failure(exit_failed, fmt::format("{}: is one object that has columns, expected one for each row; "
+                                           "write it by pandas' to_json(…, orient='records', lines=True)",
+                                           path));
   if (has_known_member(object, reading)) return;
   for (const JsonMember& member : value.members)
     if (member.value.kind == JsonValue::Kind::array)
-      throw Failure(exit_failed, fmt::format("{0}: is one object, expected an array of them or one a line; take \"{1}\" out: python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
-                                             path, shortened(member.key), python_string(path), python_string(member.key), python_string(path + ".examples.json")));
+      throw Failure(
+          exit_failed,
+          fmt::format("{0}: is one object, expected an array of them or one a line; take \"{1}\" out: "
+                      "python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
+                      path, shortened(member.key), python_string(path), python_string(member.key),
+                      python_string(path + ".examples.json")));
 }
 
 // What a file that begins with a brace is; `text` is all of it.
-DataFormat format_of_objects(std::string_view text, const std::string& path, std::optional<DataFormat> by_name, const DataReading& reading) {
+DataFormat format_of_objects(std::string_view text, const std::string& path,
+                             std::optional<DataFormat> by_name, const DataReading& reading) {
   const bool is_json_by_name = by_name && kind_of(*by_name) == FormatKind::objects;
   const auto first = first_value(text);
   const DataFormat otherwise = is_json_by_name ? *by_name : by_name.value_or(DataFormat::text);
   const size_t end = first ? static_cast<size_t>(first->data() + first->size() - text.data()) : 0;
-  const bool ends_line = first && is_blank(text.substr(end, std::min(text.find('\n', end), text.size()) - end));
-  if (ends_line && first->find('\n') != std::string_view::npos) {   // written over several lines
+  const bool ends_line =
+      first && is_blank(text.substr(end, std::min(text.find('\n', end), text.size()) - end));
+  if (ends_line && first->find('\n') != std::string_view::npos) {  // written over several lines
     if (is_json_by_name && without_space(text.substr(end)).empty()) refuse_wrapped(*first, path, reading);
     return is_json_by_name || has_known_member(*first, reading) ? DataFormat::json : otherwise;
   }
@@ -144,16 +167,25 @@ DataFormat format_of_objects(std::string_view text, const std::string& path, std
     return DataFormat::jsonl;
   }
   if (objects == lines && known == lines) return DataFormat::jsonl;
-  if (2 * known > lines) refuse_ambiguous(path, fmt::format("{} of its first {} lines are objects of JSON with examples, the others are not", known, lines), "jsonl");
+  if (2 * known > lines)
+    refuse_ambiguous(
+        path,
+        fmt::format("{} of its first {} lines are objects of JSON with examples, the others are not", known,
+                    lines),
+        "jsonl");
   if (objects == lines) {
     if (!by_name || *by_name != DataFormat::text) return DataFormat::jsonl;
-    complain("stowage: warning: {}: its lines are objects of JSON without a member that is known here; they are learned as they are written (--data-format jsonl reads them)", path);
+    complain(
+        "stowage: warning: {}: its lines are objects of JSON without a member that is known here; they are "
+        "learned as they are written (--data-format jsonl reads them)",
+        path);
   }
   return otherwise;
 }
 
 // What a file that begins with a bracket is.
-std::optional<DataFormat> format_of_array(std::string_view text, std::optional<DataFormat> by_name, const DataReading& reading) {
+std::optional<DataFormat> format_of_array(std::string_view text, std::optional<DataFormat> by_name,
+                                          const DataReading& reading) {
   const std::string_view inside = without_space(text.substr(1));
   const bool is_json_by_name = by_name && kind_of(*by_name) == FormatKind::objects;
   const auto first = inside.starts_with('{') ? first_value(inside) : std::nullopt;
@@ -166,9 +198,7 @@ std::optional<DataFormat> format_of_array(std::string_view text, std::optional<D
 std::optional<std::vector<std::string>> columns_of(std::string_view text, char separator) {
   try {
     return CsvReader(text, "", separator).record();
-  } catch (const Failure&) {
-    return std::nullopt;
-  }
+  } catch (const Failure&) { return std::nullopt; }
 }
 
 bool has_column(const std::optional<std::vector<std::string>>& columns, const std::string& name) {
@@ -181,18 +211,24 @@ constexpr char separators[] = {',', '\t', ';', '|'};
 char separator_of(std::string_view text, char by_name, const DataReading& reading) {
   const auto has_text = [&](char separator) {
     const auto columns = columns_of(text, separator);
-    return has_column(columns, reading.text) || (columns && columns->size() > 1 && std::any_of(columns->begin(), columns->end(), is_example_column));
+    return has_column(columns, reading.text) ||
+           (columns && columns->size() > 1 &&
+            std::any_of(columns->begin(), columns->end(), is_example_column));
   };
   if (has_text(by_name)) return by_name;
   const auto other = std::find_if(std::begin(separators), std::end(separators), has_text);
   return other == std::end(separators) ? by_name : *other;
 }
 
-// Whether a table's columns make examples: a text alone, or what is_example_column knows, unless both a text and its label are there.
+// Whether a table's columns make examples: a text alone, or what is_example_column knows, unless both a text
+// and its label are there.
 bool makes_examples(const std::vector<std::string>& columns, const DataReading& reading) {
-  const auto has = [&](const std::string& name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); };
+  const auto has = [&](const std::string& name) {
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
+  };
   if (has(reading.text) && has(reading.label)) return false;
-  return (columns.size() == 1 && has(reading.text)) || std::any_of(columns.begin(), columns.end(), is_example_column);
+  return (columns.size() == 1 && has(reading.text)) ||
+         std::any_of(columns.begin(), columns.end(), is_example_column);
 }
 
 // Whether every record has as many fields as there are columns, as far as one looks, and there is one.
@@ -203,18 +239,20 @@ bool has_equal_records(std::string_view text, char separator, size_t columns, bo
   try {
     for (auto record = reader.record(); record && records < most_sampled; ++records, record = reader.record())
       if (record->size() != columns) return false;
-  } catch (const Failure&) {   // quotes without an end
+  } catch (const Failure&) {  // quotes without an end
     if (is_whole) return false;
   }
   return records > 0;
 }
 
-// Of a file whose name does not say that it is a table: one has a column for texts and one for labels, or those of examples, and as many fields in each record.
+// Of a file whose name does not say that it is a table: one has a column for texts and one for labels, or
+// those of examples, and as many fields in each record.
 std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, const DataReading& reading) {
   for (const char separator : separators) {
     const auto columns = columns_of(text, separator);
     const auto has = [&](const std::string& name) { return has_column(columns, name); };
-    const bool is_known = (has(reading.text) && has(reading.label)) || (has("prompt") && has("completion")) || (has("chosen") && has("rejected"));
+    const bool is_known = (has(reading.text) && has(reading.label)) || (has("prompt") && has("completion")) ||
+                          (has("chosen") && has("rejected"));
     if (is_known && has_equal_records(text, separator, columns->size(), is_whole)) return separator;
   }
   return std::nullopt;
@@ -227,20 +265,26 @@ void refuse_table(std::string_view text, const std::string& path, bool is_whole)
   for (const char separator : separators) {
     const auto columns = columns_of(text, separator);
     if (columns && columns->size() > 1 && has_equal_records(text, separator, columns->size(), is_whole))
-      throw Failure(exit_failed, fmt::format("{}: expected JSON lines, and it looks like a table with the columns {}; --data-format {} reads it as one", path,
-                                             shortened(fmt::format("{}", fmt::join(*columns, ", ")), most_of_header), separator == '\t' ? "tsv" : "csv"));
+      throw Failure(exit_failed,
+                    fmt::format("{}: expected JSON lines, and it looks like a table with the columns {}; "
+                                "--data-format {} reads it as one",
+                                path, shortened(fmt::format("{}", fmt::join(*columns, ", ")), most_of_header),
+                                separator == '\t' ? "tsv" : "csv"));
   }
 }
 
 // The format that a flag names, or nothing for auto.
 std::optional<DataFormat> format_by_flag(const std::string& flag) {
   const auto found = std::find(std::begin(names_of_formats), std::end(names_of_formats), flag);
-  return found == std::end(names_of_formats) ? std::nullopt : std::optional(static_cast<DataFormat>(found - std::begin(names_of_formats)));
+  return found == std::end(names_of_formats)
+             ? std::nullopt
+             : std::optional(static_cast<DataFormat>(found - std::begin(names_of_formats)));
 }
 
 // Recognises a file. `begin` is its beginning; whole() is all of it.
 template <class Whole>
-void recognise(DataFile& file, std::string_view begin, bool is_whole, const DataReading& reading, const Whole& whole) {
+void recognise(DataFile& file, std::string_view begin, bool is_whole, const DataReading& reading,
+               const Whole& whole) {
   const auto by_name = format_by_name(file.path);
   const auto by_flag = format_by_flag(reading.format);
   const auto as = [&](DataFormat format) {
@@ -254,7 +298,8 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
   begin = without_mark(begin);
   const auto as_table = [&](DataFormat format) {
     file.separator = separator_of(begin, format == DataFormat::tsv ? '\t' : ',', reading);
-    file.has_examples = makes_examples(columns_of(begin, file.separator).value_or(std::vector<std::string>()), reading);
+    file.has_examples =
+        makes_examples(columns_of(begin, file.separator).value_or(std::vector<std::string>()), reading);
     as(format);
   };
   if (by_flag == DataFormat::jsonl || by_flag == DataFormat::json) refuse_table(begin, file.path, is_whole);
@@ -264,13 +309,15 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
     const DataFormat format = format_of_objects(without_mark(whole()), file.path, by_name, reading);
     if (kind_of(format) == FormatKind::objects) return as(format);
   } else if (first.starts_with('[')) {
-    if (const auto format = format_of_array(without_space(without_mark(whole())), by_name, reading)) return as(*format);
+    if (const auto format = format_of_array(without_space(without_mark(whole())), by_name, reading))
+      return as(*format);
   }
   if (by_name && kind_of(*by_name) == FormatKind::table) return as_table(*by_name);
   const bool is_json_by_name = by_name && kind_of(*by_name) == FormatKind::objects;
   if (by_name && *by_name != DataFormat::text && !is_json_by_name) return as(*by_name);
   if (reading.has_ids && !is_json_by_name) return as(DataFormat::tokens);
-  if (const auto separator = separator_of_unnamed(begin, is_whole, reading); separator && !reading.has_ids) return as_table(*separator == '\t' ? DataFormat::tsv : DataFormat::csv);
+  if (const auto separator = separator_of_unnamed(begin, is_whole, reading); separator && !reading.has_ids)
+    return as_table(*separator == '\t' ? DataFormat::tsv : DataFormat::csv);
   if (is_json_by_name) {
     refuse_table(begin, file.path, is_whole);
     return as(DataFormat::jsonl);
@@ -281,27 +328,34 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
 // The files of a folder that are data by their names, in the order of their bytes.
 std::vector<std::string> files_of_folder(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-  if (!open) read_text(folder);   // says why
+  if (!open) read_text(folder);  // says why
   std::vector<std::string> found, others;
   while (const dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
     const std::string name = entry->d_name, path = folder + (folder.ends_with('/') ? "" : "/") + name;
     if (name.starts_with('.')) continue;
     const auto is_foreign = [&](const char* ending) { return is_named(name, ending); };
     const bool is_data = !is_folder(path) && format_by_name(name);
-    if (!is_folder(path) && std::any_of(std::begin(foreign_endings), std::end(foreign_endings), is_foreign)) refuse_foreign_file(beginning_of(path), path);
+    if (!is_folder(path) && std::any_of(std::begin(foreign_endings), std::end(foreign_endings), is_foreign))
+      refuse_foreign_file(beginning_of(path), path);
     (is_data ? found : others).push_back(is_data ? path : name);
   }
   std::sort(found.begin(), found.end());
   std::sort(others.begin(), others.end());
   if (found.empty())
-    throw Failure(exit_failed, fmt::format("{}: is a folder without a file of data; expected .txt, .md, .jsonl, .ndjson, .json, .csv, .tsv, .conll, .bin or .npy", folder));
+    throw Failure(exit_failed, fmt::format("{}: is a folder without a file of data; expected .txt, .md, "
+                                           ".jsonl, .ndjson, .json, .csv, .tsv, .conll, .bin or .npy",
+                                           folder));
   if (!others.empty())
-    complain("stowage: warning: {}: {} of its entries {} left out: {}", folder, grouped(others.size()), others.size() == 1 ? "is" : "are", shortened(fmt::format("{}", fmt::join(others, ", ")), 160));
+    complain("stowage: warning: {}: {} of its entries {} left out: {}", folder, grouped(others.size()),
+             others.size() == 1 ? "is" : "are", shortened(fmt::format("{}", fmt::join(others, ", ")), 160));
   return found;
 }
 
 std::vector<std::string> files_of_pattern(const std::string& pattern) {
-  if (pattern.find("**") != std::string::npos) throw Failure(exit_usage, fmt::format("--data {}: ** is not known here; name each folder, as in a/*.jsonl b/*.jsonl", pattern));
+  if (pattern.find("**") != std::string::npos)
+    throw Failure(
+        exit_usage,
+        fmt::format("--data {}: ** is not known here; name each folder, as in a/*.jsonl b/*.jsonl", pattern));
   glob_t matches{};
   const int problem = ::glob(pattern.c_str(), 0, nullptr, &matches);
   std::vector<std::string> found;
@@ -316,14 +370,17 @@ std::vector<std::string> files_of_pattern(const std::string& pattern) {
 std::vector<std::string> all_files(const std::vector<std::string>& given) {
   std::vector<std::string> all;
   for (const std::string& one : given) {
-    const std::vector<std::string> more = is_folder(one) ? files_of_folder(one) : is_file_pattern(one) ? files_of_pattern(one) : std::vector{one};
+    const std::vector<std::string> more = is_folder(one)         ? files_of_folder(one)
+                                          : is_file_pattern(one) ? files_of_pattern(one)
+                                                                 : std::vector{one};
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
 }
 
 // The elements of an array, or objects one after the other.
-bool for_elements(std::string_view content, const std::string& path, const std::function<bool(std::string_view, const std::string&)>& object) {
+bool for_elements(std::string_view content, const std::string& path,
+                  const std::function<bool(std::string_view, const std::string&)>& object) {
   JsonReader reader(content, path + ": damaged", 0, true);
   uint64_t line = 1, number = 0;
   const char* counted = content.data();
@@ -349,30 +406,40 @@ bool for_elements(std::string_view content, const std::string& path, const std::
 }
 
 // A field as a member of JSON has it: texts of examples are texts, and else a number, true or false is one.
-std::string json_of_field(const std::string& column, const std::string& field, const std::string& text_member) {
+std::string json_of_field(const std::string& column, const std::string& field,
+                          const std::string& text_member) {
   if (column == text_member || is_example_column(column) || column == "system") return json_quoted(field);
   std::string word = field;
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (word.empty()) return "null";
   if (word == "true" || word == "false") return word;
   const auto value = first_value(word);
-  const bool is_number = value && value->size() == word.size() && (word[0] == '-' || (word[0] >= '0' && word[0] <= '9'));
+  const bool is_number =
+      value && value->size() == word.size() && (word[0] == '-' || (word[0] >= '0' && word[0] <= '9'));
   return is_number ? word : json_quoted(field);
 }
 
 // The records of a table, each as an object of JSON.
-bool for_records(std::string_view content, const DataFile& file, const std::string& text_member, const std::function<bool(std::string_view, const std::string&)>& object) {
+bool for_records(std::string_view content, const DataFile& file, const std::string& text_member,
+                 const std::function<bool(std::string_view, const std::string&)>& object) {
   CsvReader reader(content, file.path, file.separator);
   const auto header = reader.record();
-  if (!header) throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", file.path));
+  if (!header)
+    throw Failure(exit_failed,
+                  fmt::format("{}: expected a line that names the columns, found none", file.path));
   for (auto name = header->begin(); name != header->end(); ++name)
-    if (std::count(header->begin(), header->end(), *name) > 1) throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", file.path, *name));
+    if (std::count(header->begin(), header->end(), *name) > 1)
+      throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", file.path, *name));
   reader.keep_blanks();
   while (const auto record = reader.record()) {
     if (record->size() != header->size())
-      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
+      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}",
+                                             reader.where(), header->size(), record->size()));
     std::string members;
-    for (size_t i = 0; i < record->size(); ++i) members += fmt::format("{}{}: {}", members.empty() ? "" : ", ", json_quoted((*header)[i]), json_of_field((*header)[i], (*record)[i], text_member));
+    for (size_t i = 0; i < record->size(); ++i)
+      members += fmt::format("{}{}: {}", members.empty() ? "" : ", ", json_quoted((*header)[i]),
+                             json_of_field((*header)[i], (*record)[i], text_member));
     if (!object("{" + members + "}", reader.where())) return false;
   }
   return true;
@@ -380,14 +447,17 @@ bool for_records(std::string_view content, const DataFile& file, const std::stri
 
 }  // namespace
 
-bool is_file_pattern(const std::string& given) { return given.find_first_of("*?[") != std::string::npos && !is_there(given); }
+bool is_file_pattern(const std::string& given) {
+  return given.find_first_of("*?[") != std::string::npos && !is_there(given);
+}
 
 std::string name_of_files(const std::vector<std::string>& given) {
   if (given.empty()) return {};
   return given.size() == 1 ? given[0] : fmt::format("{} and {} more", given[0], grouped(given.size() - 1));
 }
 
-DataSource::DataSource(const std::vector<std::string>& given, const DataReading& reading) : name_(name_of_files(given)), text_member_(reading.text) {
+DataSource::DataSource(const std::vector<std::string>& given, const DataReading& reading)
+    : name_(name_of_files(given)), text_member_(reading.text) {
   for (const std::string& path : all_files(given)) {
     DataFile file;
     file.path = path;
@@ -400,13 +470,22 @@ DataSource::DataSource(const std::vector<std::string>& given, const DataReading&
     const std::string begin = file.is_regular ? beginning_of(path) : whole();
     recognise(file, begin, !file.is_regular || begin.size() < begin_bytes, reading, whole);
     if (!files_.empty() && kind_of(file.format) != kind_of(files_[0].format))
-      throw Failure(exit_failed, fmt::format("--data: {} is {}, and {} is {}; files of one kind are read together (--data-format says which)", files_[0].path, described(files_[0].format), path,
-                                             described(file.format)));
+      throw Failure(exit_failed,
+                    fmt::format("--data: {} is {}, and {} is {}; files of one kind are read together "
+                                "(--data-format says which)",
+                                files_[0].path, described(files_[0].format), path, described(file.format)));
     if (!files_.empty() && file.has_examples != files_[0].has_examples)
-      throw Failure(exit_failed, fmt::format("--data: one of {} and {} has columns of examples, and the other one has texts with labels; files of one kind are read together", files_[0].path, path));
-    if (content && kind_of(file.format) != FormatKind::text && kind_of(file.format) != FormatKind::tokens) require_utf8_file(*content, path);
-    if (const auto by_name = format_by_name(path); by_name && file.is_by_content && kind_of(*by_name) != kind_of(file.format))
-      complain("stowage: note: {}: is read as {}, as its content is, and not as {}; --data-format says otherwise", path, described(file.format), described(*by_name));
+      throw Failure(exit_failed,
+                    fmt::format("--data: one of {} and {} has columns of examples, and the other one has "
+                                "texts with labels; files of one kind are read together",
+                                files_[0].path, path));
+    if (content && kind_of(file.format) != FormatKind::text && kind_of(file.format) != FormatKind::tokens)
+      require_utf8_file(*content, path);
+    if (const auto by_name = format_by_name(path);
+        by_name && file.is_by_content && kind_of(*by_name) != kind_of(file.format))
+      complain(
+          "stowage: note: {}: is read as {}, as its content is, and not as {}; --data-format says otherwise",
+          path, described(file.format), described(*by_name));
     files_.push_back(std::move(file));
     contents_.push_back(std::move(content));
   }
@@ -414,11 +493,15 @@ DataSource::DataSource(const std::vector<std::string>& given, const DataReading&
 
 std::string DataSource::description() const {
   const DataFile& first = files_.at(0);
-  const char* const columns = first.separator == ';' ? " with semicolons" : first.separator == '|' ? " with bars" : first.format == DataFormat::csv && first.separator == '\t' ? " with tabs"
-                              : first.format == DataFormat::tsv && first.separator == ',' ? " with commas" : "";
+  const char* const columns = first.separator == ';'   ? " with semicolons"
+                              : first.separator == '|' ? " with bars"
+                              : first.format == DataFormat::csv && first.separator == '\t' ? " with tabs"
+                              : first.format == DataFormat::tsv && first.separator == ','  ? " with commas"
+                                                                                           : "";
   std::string said = fmt::format("{}{}", described(first.format), columns);
   if (files_.size() > 1) said = fmt::format("{} files of {}", grouped(files_.size()), said);
-  if (std::any_of(files_.begin(), files_.end(), [](const DataFile& file) { return file.is_by_content; })) said += ", by its content";
+  if (std::any_of(files_.begin(), files_.end(), [](const DataFile& file) { return file.is_by_content; }))
+    said += ", by its content";
   return said;
 }
 
@@ -431,16 +514,19 @@ std::string_view DataSource::content(size_t file) const {
   return has_tokens() ? std::string_view(*held) : without_mark(*held);
 }
 
-void DataSource::for_objects(const std::function<bool(std::string_view, const std::string&)>& object, bool blank_ones) const {
+void DataSource::for_objects(const std::function<bool(std::string_view, const std::string&)>& object,
+                             bool blank_ones) const {
   for (size_t i = 0; i < files_.size(); ++i) {
     const std::string& path = files_[i].path;
     bool goes_on = true;
-    if (files_[i].format == DataFormat::json)
-      goes_on = for_elements(content(i), path, object);
+    if (files_[i].format == DataFormat::json) goes_on = for_elements(content(i), path, object);
     else if (kind_of(files_[i].format) == FormatKind::table)
       goes_on = for_records(content(i), files_[i], text_member_, object);
     else
-      for_all_lines(content(i), [&](uint64_t number, std::string_view line) { return goes_on = (!blank_ones && is_blank(line)) || object(line, fmt::format("{}, line {}", path, number)); });
+      for_all_lines(content(i), [&](uint64_t number, std::string_view line) {
+        return goes_on =
+                   (!blank_ones && is_blank(line)) || object(line, fmt::format("{}, line {}", path, number));
+      });
     if (!goes_on) return;
   }
 }
@@ -453,7 +539,10 @@ void DataSource::forget() const {
 bool DataSource::is_one_regular_file() const { return files_.size() == 1 && files_[0].is_regular; }
 
 void add_data_format_flag(CLI::App& command, std::string& format) {
-  command.add_option("--data-format", format, "What the files of --data are. Default: auto, by their content, and where that does not say by their endings.")
+  command
+      .add_option("--data-format", format,
+                  "What the files of --data are. Default: auto, by their content, and where that does not "
+                  "say by their endings.")
       ->check(CLI::IsMember({"auto", "text", "jsonl", "json", "csv", "tsv", "conll", "tokens"}))
       ->type_name("auto|text|jsonl|json|csv|tsv|conll|tokens");
 }

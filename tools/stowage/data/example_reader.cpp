@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "base/failure.h"
-#include "data/loss_marks.h"
 #include "base/utf8.h"
+#include "data/loss_marks.h"
 
 namespace command {
 namespace {
 
-using Range = std::pair<size_t, size_t>;   // begin and end
+using Range = std::pair<size_t, size_t>;  // begin and end
 
 JsonValue array_of(std::vector<JsonValue> elements) {
   JsonValue array;
@@ -35,9 +35,13 @@ bool says_something(const JsonView& messages) {
   for (const JsonView& message : messages.elements()) {
     if (message.at("role").text() != "assistant") continue;
     for (const char* key : {"tool_calls", "function_call", "refusal"})
-      if (const JsonValue& more = message.at(key).raw(); !more.elements.empty() || !more.members.empty() || !more.text.empty()) return true;
+      if (const JsonValue& more = message.at(key).raw();
+          !more.elements.empty() || !more.members.empty() || !more.text.empty())
+        return true;
     const JsonView content = message.at("content");
-    const auto says = [](const JsonView& text) { return !text.is_null() && !(text.is_text() && is_empty(text.text())); };   // another kind is refused later on
+    const auto says = [](const JsonView& text) {
+      return !text.is_null() && !(text.is_text() && is_empty(text.text()));
+    };  // another kind is refused later on
     if (!content.is_array() && says(content)) return true;
     if (!content.is_array()) continue;
     for (const JsonView& part : content.elements())
@@ -46,14 +50,18 @@ bool says_something(const JsonView& messages) {
   return false;
 }
 
-// Of each message whether its author has taken it out of the loss. Learned is what the assistant says, and nothing else can be asked for.
+// Of each message whether its author has taken it out of the loss. Learned is what the assistant says, and
+// nothing else can be asked for.
 std::vector<bool> masked_messages(const JsonView& messages) {
   std::vector<bool> masked;
   for (const JsonView& message : messages.elements()) {
-    message.members();   // of an object
+    message.members();  // of an object
     const std::string& role = message.at("role").text();
     const std::optional<bool> mark = loss_mark(message, Marked::message);
-    if (mark == true && role != "assistant") message.fail(fmt::format("no mark that a message of \"{}\" is learned: what the assistant says is; leave the mark out", shortened(role)));
+    if (mark == true && role != "assistant")
+      message.fail(fmt::format(
+          "no mark that a message of \"{}\" is learned: what the assistant says is; leave the mark out",
+          shortened(role)));
     masked.push_back(mark == false);
   }
   return masked;
@@ -67,39 +75,58 @@ std::optional<LeftOut> reason(const Example& example, const std::vector<bool>& m
 
 // Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages, with what else they have.
 JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
-  constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
+  constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"},
+                                                                     {"user", "user"},
+                                                                     {"gpt", "assistant"},
+                                                                     {"assistant", "assistant"},
+                                                                     {"system", "system"}};
   JsonValue messages = array_of({});
-  const auto say = [&](std::string_view role, const std::string& content) { messages.elements.push_back(message_of(role, content)); };
+  const auto say = [&](std::string_view role, const std::string& content) {
+    messages.elements.push_back(message_of(role, content));
+  };
   if (!system.is_null() && !system.text().empty()) say("system", system.text());
   for (const JsonView& one : conversations.elements()) {
     const std::string& from = one.at("from").text();
-    const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
-    if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", shortened(from)));
+    const auto role =
+        std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
+    if (role == std::end(roles))
+      one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", shortened(from)));
     say(role->second, one.at("value").text());
     for (const JsonMember& member : one.members())
-      if (member.key != "from" && member.key != "value" && member.key != "role" && member.key != "content") messages.elements.back().members.push_back(member);
+      if (member.key != "from" && member.key != "value" && member.key != "role" && member.key != "content")
+        messages.elements.back().members.push_back(member);
   }
   return messages;
 }
 
-// How many of a text's tokens lie before a place in it. One that has letters of both sides lies behind: so it will be asked for, too.
+// How many of a text's tokens lie before a place in it. One that has letters of both sides lies behind: so it
+// will be asked for, too.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
-  return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first - whole.begin());
+  return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
+                             whole.begin());
 }
 
-[[noreturn]] void fail_of_members(const JsonView& object, const std::string& place, const std::string& expected) {
+[[noreturn]] void fail_of_members(const JsonView& object, const std::string& place,
+                                  const std::string& expected) {
   std::vector<std::string> keys;
   for (const JsonMember& member : object.members())
     if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + shortened(member.key) + '"');
-  throw Failure(exit_failed, fmt::format("{}: expected {}, found {}", place, expected, keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
+  throw Failure(exit_failed,
+                fmt::format("{}: expected {}, found {}", place, expected,
+                            keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
 }
 
 }  // namespace
 
 // What else an object has is skipped: it may be large.
 JsonValue ExampleReader::read(std::string_view line, const std::string& place) const {
-  constexpr std::string_view used[] = {"prompt", "completion", "messages", "conversations", "system", "chosen", "rejected", "label", "tools", "chat_template_kwargs"};
-  return read_object(line, place, [&](std::string_view key) { return key == text_member_ || is_loss_mark(key) || std::find(std::begin(used), std::end(used), key) != std::end(used); });
+  constexpr std::string_view used[] = {
+      "prompt", "completion", "messages", "conversations", "system",
+      "chosen", "rejected",   "label",    "tools",         "chat_template_kwargs"};
+  return read_object(line, place, [&](std::string_view key) {
+    return key == text_member_ || is_loss_mark(key) ||
+           std::find(std::begin(used), std::end(used), key) != std::end(used);
+  });
 }
 
 Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) const {
@@ -108,14 +135,16 @@ Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) cons
   for (const JsonView* part : {&prompt, &rest}) {
     learned_from = example.tokens.size();
     if (part->is_null()) continue;
-    for (const JsonView& id : part->elements()) example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization_.vocabulary() - 1)));
+    for (const JsonView& id : part->elements())
+      example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization_.vocabulary() - 1)));
   }
   example.learned = {{learned_from, example.tokens.size()}};
   return example;
 }
 
 Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) const {
-  const std::optional<LeftOut> left_out = is_empty(rest.text()) ? std::optional(LeftOut::empty) : std::nullopt;
+  const std::optional<LeftOut> left_out =
+      is_empty(rest.text()) ? std::optional(LeftOut::empty) : std::nullopt;
   if (prompt.is_null()) {
     std::vector<int32_t> tokens = tokenization_.encode(rest.text(), rest.place());
     const size_t count = tokens.size();
@@ -127,49 +156,60 @@ Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) con
   return example;
 }
 
-// Asks for the tokens of a text at places each twice as far as the one before, as that takes time for all of them.
+// Asks for the tokens of a text at places each twice as far as the one before, as that takes time for all of
+// them.
 chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& place) const {
   return [this, place, next = reach_](std::string_view text, size_t byte) mutable {
-    if (byte <= next) return false;   // a token is a byte at least
+    if (byte <= next) return false;  // a token is a byte at least
     next = 2 * byte;
-    return tokens_before(tokenization_.encode(std::string(text), place, true), tokenization_.encode(std::string(text.substr(0, byte)), place, true)) > reach_;
+    return tokens_before(tokenization_.encode(std::string(text), place, true),
+                         tokenization_.encode(std::string(text.substr(0, byte)), place, true)) > reach_;
   };
 }
 
-Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
+Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation,
+                                   const std::string& place) const {
   PlacedTokens whole = tokenization_.encode_placed(conversation.text, place);
-  const auto token_at = [&](size_t byte) { return tokenization_.tokens_up_to(byte, whole, conversation.text, place); };
+  const auto token_at = [&](size_t byte) {
+    return tokenization_.tokens_up_to(byte, whole, conversation.text, place);
+  };
   std::vector<Range> learned;
   for (const Range& said : conversation.said) {
     const Range tokens{token_at(said.first), token_at(said.second)};
     if (tokens.first < tokens.second) learned.push_back(tokens);
-    if (tokens.first > reach_) break;   // and so are all behind it
+    if (tokens.first > reach_) break;  // and so are all behind it
   }
   return {std::move(whole.tokens), std::move(learned)};
 }
 
-Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& messages, const std::string& place) const {
+Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& messages,
+                                       const std::string& place) const {
   const chat::ChatTemplate& chat_template = chat_template_(place);
   const std::vector<bool> masked = masked_messages(messages);
   if (!says_something(messages)) return {{}, {}, LeftOut::empty};
-  Example example = of_rendered(chat_template.conversation(messages.raw(), line, place, 0, beyond_reach(place), masked), place);
+  Example example = of_rendered(
+      chat_template.conversation(messages.raw(), line, place, 0, beyond_reach(place), masked), place);
   example.left_out = reason(example, masked);
   return example;
 }
 
 // Messages of a prompt, and those of its completion, of which alone is learned.
-Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const {
+Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion,
+                                   const std::string& place) const {
   const chat::ChatTemplate& chat_template = chat_template_(place);
-  std::vector<bool> masked(masked_messages(prompt).size());   // learned in no case
+  std::vector<bool> masked(masked_messages(prompt).size());  // learned in no case
   const std::vector<bool> masked_of_completion = masked_messages(completion);
   masked.insert(masked.end(), masked_of_completion.begin(), masked_of_completion.end());
   if (!says_something(completion)) return {{}, {}, LeftOut::empty};
   const JsonValue asked = array_of(prompt.raw_elements());
   JsonValue all = asked;
   for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
-  chat::ChatTemplate::Text conversation = chat_template.conversation(all, line, place, asked.elements.size(), beyond_reach(place), masked);
+  chat::ChatTemplate::Text conversation =
+      chat_template.conversation(all, line, place, asked.elements.size(), beyond_reach(place), masked);
   const std::string before = chat_template.prompt(asked, line, prompt.place());
-  const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
+  const auto begin = static_cast<size_t>(
+      std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first -
+      before.begin());
   for (Range& said : conversation.said) said.first = std::max(said.first, begin);
   std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
   Example example = of_rendered(conversation, place);
@@ -180,11 +220,20 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
 Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
   const JsonValue value = read(text_of_line, place);
   const JsonView object(value, place + ": ");
-  const JsonView text = object.at(text_member_), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
-  if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null())
-    fail_of_members(object, place, fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
-  if (const JsonView label = object.at("label"); !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean && !label.raw().boolean)
-    label.fail("an answer to learn, found one that was judged bad (KTO), which is not learned; pairs have \"chosen\" and \"rejected\"");
+  const JsonView text = object.at(text_member_), prompt = object.at("prompt"),
+                 completion = object.at("completion"), messages = object.at("messages"),
+                 conversations = object.at("conversations");
+  if (!text.is_null() + !messages.is_null() + !conversations.is_null() +
+              !(prompt.is_null() && completion.is_null()) !=
+          1 ||
+      prompt.is_null() != completion.is_null())
+    fail_of_members(object, place,
+                    fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
+  if (const JsonView label = object.at("label");
+      !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean && !label.raw().boolean)
+    label.fail(
+        "an answer to learn, found one that was judged bad (KTO), which is not learned; pairs have "
+        "\"chosen\" and \"rejected\"");
   const bool is_learned = loss_mark(object, Marked::example).value_or(true);
   const auto marked = [&](Example example) {
     if (!is_learned) example.left_out = LeftOut::marked;
@@ -192,17 +241,22 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
   };
   if (!messages.is_null() || !conversations.is_null()) {
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
-    if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
-    const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
+    if (has_ids())
+      throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
+    const JsonValue list =
+        messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
     return marked(of_conversation(value, JsonView(list, at), at));
   }
-  if (!has_ids() && prompt.is_array()) return marked(of_messages(value, prompt, completion, completion.place()));
-  return marked(ended(has_ids() ? of_ids(prompt, text.is_null() ? completion : text) : of_text(prompt, text.is_null() ? completion : text)));
+  if (!has_ids() && prompt.is_array())
+    return marked(of_messages(value, prompt, completion, completion.place()));
+  return marked(ended(has_ids() ? of_ids(prompt, text.is_null() ? completion : text)
+                                : of_text(prompt, text.is_null() ? completion : text)));
 }
 
 ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
   const JsonValue value = read(text_of_line, place);
-  if (value.kind != JsonValue::Kind::object) throw Failure(exit_failed, fmt::format("{}: expected an object", place));
+  if (value.kind != JsonValue::Kind::object)
+    throw Failure(exit_failed, fmt::format("{}: expected an object", place));
   const JsonView object(value, place + ": ");
   const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};
   const std::string expected = "\"chosen\" and \"rejected\", and what they answer as \"prompt\"";
@@ -213,21 +267,31 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     JsonValue asked = array_of({});
     if (prompt.is_array()) {
       asked = array_of(prompt.raw_elements());
-    } else {   // what both begin with, but for an answer that is the same; also beside a text that says it, too
-      const auto begin_of = [](const std::vector<JsonValue>& messages) { return messages.end() - (messages.empty() ? 0 : 1); };
-      const auto shared = std::mismatch(said[0].cbegin(), begin_of(said[0]), said[1].cbegin(), begin_of(said[1])).first - said[0].cbegin();
+    } else {  // what both begin with, but for an answer that is the same; also beside a text that says it,
+              // too
+      const auto begin_of = [](const std::vector<JsonValue>& messages) {
+        return messages.end() - (messages.empty() ? 0 : 1);
+      };
+      const auto shared =
+          std::mismatch(said[0].cbegin(), begin_of(said[0]), said[1].cbegin(), begin_of(said[1])).first -
+          said[0].cbegin();
       asked.elements.assign(said[0].begin(), said[0].begin() + shared);
-      for (std::vector<JsonValue>& messages : said) messages.erase(messages.begin(), messages.begin() + shared);
-      if (asked.elements.empty() && !prompt.is_null()) asked.elements.push_back(message_of("user", prompt.text()));
-      if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt beside them");
+      for (std::vector<JsonValue>& messages : said)
+        messages.erase(messages.begin(), messages.begin() + shared);
+      if (asked.elements.empty() && !prompt.is_null())
+        asked.elements.push_back(message_of("user", prompt.text()));
+      if (asked.elements.empty())
+        answers[0].fail("messages that begin with those of rejected, or a prompt beside them");
     }
     for (size_t k = 0; k < 2; ++k) {
       const JsonValue messages = array_of(said[k]);
-      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()), JsonView(messages, answers[k].place()), answers[k].place());
+      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()),
+                                    JsonView(messages, answers[k].place()), answers[k].place());
     }
     return left_out(std::move(pair), object);
   }
-  for (size_t k = 0; k < 2; ++k) pair.answers[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
+  for (size_t k = 0; k < 2; ++k)
+    pair.answers[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
   if (prompt.is_null()) {
     const size_t shared = tokens_before(pair.answers[0].tokens, pair.answers[1].tokens);
     if (shared == 0) fail_of_members(object, place, expected + " or in front of both");
@@ -245,7 +309,8 @@ ExampleReader::Pair ExampleReader::left_out(Pair pair, const JsonView& line) {
 }
 
 Example ExampleReader::ended(Example example) const {
-  if (!example.left_out && example.learned.back().first == example.tokens.size()) example.left_out = LeftOut::empty;
+  if (!example.left_out && example.learned.back().first == example.tokens.size())
+    example.left_out = LeftOut::empty;
   if (example.tokens.empty() || example.tokens.back() != end_) example.tokens.push_back(end_);
   example.learned.back().second = example.tokens.size();
   return example;

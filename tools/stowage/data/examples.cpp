@@ -13,34 +13,44 @@
 namespace command {
 namespace {
 
-struct Reason { const char *key, *of_examples, *of_pairs; };
-constexpr Reason reasons[left_out_count] = {{"empty", "empty", "with an empty answer"},
-                                            {"marked", "marked out of the loss", "marked out of the loss"},
-                                            {"no_room", "whose prompts fill a sample", "whose answers are cut away"},
-                                            {"alike", "alike", "whose answers are alike"}};   // in the order of LeftOut
+struct Reason {
+  const char *key, *of_examples, *of_pairs;
+};
+constexpr Reason reasons[left_out_count] = {
+    {"empty", "empty", "with an empty answer"},
+    {"marked", "marked out of the loss", "marked out of the loss"},
+    {"no_room", "whose prompts fill a sample", "whose answers are cut away"},
+    {"alike", "alike", "whose answers are alike"}};  // in the order of LeftOut
 
 // The first token that can be learned: it has one before it. Nothing: there is none.
 std::optional<size_t> first_learned(const Example& example) {
   for (const auto& [begin, end] : example.learned)
-    if (const size_t first = std::max<size_t>(begin, 1); first < std::min(end, example.tokens.size())) return first;
+    if (const size_t first = std::max<size_t>(begin, 1); first < std::min(end, example.tokens.size()))
+      return first;
   return std::nullopt;
 }
 
-// What helps where no sample has room for what is learned: two examples of which it has the first token, so that one can be held out.
+// What helps where no sample has room for what is learned: two examples of which it has the first token, so
+// that one can be held out.
 std::string longer_samples(std::vector<size_t> first, size_t longest) {
   std::sort(first.begin(), first.end());
   const size_t least = first[std::min<size_t>(1, first.size() - 1)];
-  return fmt::format("use a longer --seq: {} is the least that helps{}", least, longest > least ? fmt::format(", {} has room for all of them", longest) : "");
+  return fmt::format("use a longer --seq: {} is the least that helps{}", least,
+                     longest > least ? fmt::format(", {} has room for all of them", longest) : "");
 }
 
 }  // namespace
 
-uint64_t left_out(const ExampleCounts& counts) { return std::accumulate(counts.left_out.begin(), counts.left_out.end(), uint64_t{0}); }
+uint64_t left_out(const ExampleCounts& counts) {
+  return std::accumulate(counts.left_out.begin(), counts.left_out.end(), uint64_t{0});
+}
 
 std::string reasons_left_out(const ExampleCounts& counts, bool of_pairs) {
   std::string why;
   for (size_t i = 0; i < left_out_count; ++i)
-    if (counts.left_out[i]) why += fmt::format("{}{} {}", why.empty() ? "" : ", ", grouped(counts.left_out[i]), of_pairs ? reasons[i].of_pairs : reasons[i].of_examples);
+    if (counts.left_out[i])
+      why += fmt::format("{}{} {}", why.empty() ? "" : ", ", grouped(counts.left_out[i]),
+                         of_pairs ? reasons[i].of_pairs : reasons[i].of_examples);
   return why;
 }
 
@@ -51,7 +61,8 @@ std::string told_left_out(const ExampleCounts& counts, bool of_pairs) {
 
 std::string left_out_members(const ExampleCounts& counts) {
   std::string members = fmt::format("\"examples\":{},\"left_out\":{{", counts.examples);
-  for (size_t i = 0; i < left_out_count; ++i) members += fmt::format("{}\"{}\":{}", i ? "," : "", reasons[i].key, counts.left_out[i]);
+  for (size_t i = 0; i < left_out_count; ++i)
+    members += fmt::format("{}\"{}\":{}", i ? "," : "", reasons[i].key, counts.left_out[i]);
   return members + "}";
 }
 
@@ -76,17 +87,20 @@ Examples read_examples(const DataSource& data, const ExampleReader& reader, uint
     list.back().origin = {list.size(), place};
     return true;
   });
-  if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
+  if (list.empty())
+    throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
   shuffle(list, order);
   Examples all;
   ExampleCounts& counts = all.counts;
-  std::vector<size_t> beyond;   // of what has no room its first learned token
+  std::vector<size_t> beyond;  // of what has no room its first learned token
   size_t longest = 0;
   for (const Example& example : list) {
     const std::optional<size_t> first = first_learned(example);
     std::optional<LeftOut> left_out = example.left_out;
     if (!left_out && !first) left_out = LeftOut::empty;
-    if (!left_out && *first > sequence) left_out = LeftOut::no_room, beyond.push_back(*first), longest = std::max(longest, example.tokens.size() - 1);
+    if (!left_out && *first > sequence)
+      left_out = LeftOut::no_room, beyond.push_back(*first),
+      longest = std::max(longest, example.tokens.size() - 1);
     if (left_out) {
       counts.left_out[static_cast<size_t>(*left_out)] += 1;
       continue;
@@ -97,8 +111,13 @@ Examples read_examples(const DataSource& data, const ExampleReader& reader, uint
     all.origins.push_back(example.origin);
   }
   if (counts.examples == 0)
-    throw Failure(exit_failed, fmt::format("{}: nothing to learn in samples of {} tokens: all {} examples are left out, {}; {}", path, sequence, grouped(left_out(counts)), reasons_left_out(counts, false),
-                                           beyond.empty() ? "expected completions, texts, or messages of the assistant that are learned" : longer_samples(beyond, longest)));
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: nothing to learn in samples of {} tokens: all {} examples are left out, {}; {}",
+                    path, sequence, grouped(left_out(counts)), reasons_left_out(counts, false),
+                    beyond.empty()
+                        ? "expected completions, texts, or messages of the assistant that are learned"
+                        : longer_samples(beyond, longest)));
   return all;
 }
 

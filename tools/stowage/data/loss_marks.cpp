@@ -13,12 +13,17 @@ namespace {
 
 struct LossMark {
   const char* name;
-  bool learned;        // what true, or 1, means
-  bool of_examples;    // a whole example may have it too
+  bool learned;      // what true, or 1, means
+  bool of_examples;  // a whole example may have it too
 };
-constexpr LossMark loss_marks[] = {{"weight", true, true}, {"train", true, true}, {"training", true, false}, {"loss", true, false}, {"masked", false, true}};
+constexpr LossMark loss_marks[] = {{"weight", true, true},
+                                   {"train", true, true},
+                                   {"training", true, false},
+                                   {"loss", true, false},
+                                   {"masked", false, true}};
 // They go below the message.
-constexpr const char* finer_marks[] = {"train_detail", "training_detail", "loss_mask", "loss_scale", "loss_weight", "loss_weights", "token_weights"};
+constexpr const char* finer_marks[] = {"train_detail", "training_detail", "loss_mask",    "loss_scale",
+                                       "loss_weight",  "loss_weights",    "token_weights"};
 
 // true, false, or a number that is 0 or 1 however it is written.
 std::optional<bool> truth_of(const JsonValue& value) {
@@ -31,19 +36,24 @@ std::optional<bool> truth_of(const JsonValue& value) {
   return number == 1;
 }
 
-bool has_content(const JsonView& mark) { return !mark.is_null() && !(mark.is_array() && mark.raw_elements().empty()); }
+bool has_content(const JsonView& mark) {
+  return !mark.is_null() && !(mark.is_array() && mark.raw_elements().empty());
+}
 
 }  // namespace
 
 bool is_loss_mark(std::string_view member) {
-  return std::any_of(std::begin(loss_marks), std::end(loss_marks), [&](const LossMark& mark) { return mark.name == member; }) ||
+  return std::any_of(std::begin(loss_marks), std::end(loss_marks),
+                     [&](const LossMark& mark) { return mark.name == member; }) ||
          std::find(std::begin(finer_marks), std::end(finer_marks), member) != std::end(finer_marks);
 }
 
 std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
   for (const char* name : finer_marks)
     if (const JsonView mark = object.at(name); has_content(mark))
-      mark.fail(fmt::format("no such mark: {} is learned whole or not at all (\"weight\": 0 takes it out of the loss)", kind == Marked::message ? "a message" : "an example"));
+      mark.fail(fmt::format(
+          "no such mark: {} is learned whole or not at all (\"weight\": 0 takes it out of the loss)",
+          kind == Marked::message ? "a message" : "an example"));
   std::optional<bool> learned;
   for (const LossMark& known : loss_marks) {
     if (kind == Marked::example && !known.of_examples) continue;
@@ -52,7 +62,8 @@ std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
     const std::optional<bool> truth = truth_of(mark.raw());
     if (!truth) {
       const bool has_text = mark.raw().kind == JsonValue::Kind::number || mark.is_text();
-      mark.fail(fmt::format("0 or 1 (or false or true), which is whether it is learned{}", has_text ? fmt::format(", found {}", shortened(mark.raw().text)) : ""));
+      mark.fail(fmt::format("0 or 1 (or false or true), which is whether it is learned{}",
+                            has_text ? fmt::format(", found {}", shortened(mark.raw().text)) : ""));
     }
     const bool says = *truth == known.learned;
     if (learned && *learned != says) mark.fail("what the other marks say of whether it is learned");

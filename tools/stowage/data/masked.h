@@ -1,5 +1,5 @@
-// Texts to train masked language models on: each one a document, or several where it is longer than a sample; and which of their tokens are
-// hidden.
+// Texts to train masked language models on: each one a document, or several where it is longer than a sample;
+// and which of their tokens are hidden.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,20 +8,20 @@
 
 #include "data/data_source.h"
 #include "data/examples.h"
-#include "flags/flags.h"
 #include "data/labelled.h"
 #include "data/tokenization.h"
+#include "flags/flags.h"
 
-namespace CLI {   // its headers cost more to compile than all else here
+namespace CLI {  // its headers cost more to compile than all else here
 class App;
 }
 
 namespace command {
 
-inline constexpr double default_mask_rate = 0.15;   // Devlin et al., arXiv 1810.04805
+inline constexpr double default_mask_rate = 0.15;  // Devlin et al., arXiv 1810.04805
 
 struct MaskFlags {
-  std::optional<double> rate;   // unset: that of the run, else the default
+  std::optional<double> rate;  // unset: that of the run, else the default
   bool whole_words = false;
 };
 // --mask-rate and --mask-whole-words.
@@ -39,9 +39,12 @@ struct Masks {
   bool whole_words;
 };
 
-// All texts of the data: of tables or objects, or each whole file as one text. Cut to pieces that fill a sample, each with the tokens that the
-// tokenizer puts around a text; pieces are documents. Texts come in this order, and their pieces one after the other.
-// Throws a Failure where the tokenizer has no mask token, or does not tell words although whole words are hidden.
-Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Order order, Masks& masks);
+// All texts of the data: of tables or objects, or each whole file as one text. Cut to pieces that fill a
+// sample, each with the tokens that the tokenizer puts around a text; pieces are documents. Texts come in
+// this order, and their pieces one after the other. Throws a Failure where the tokenizer has no mask token,
+// or does not tell words although whole words are hidden.
+Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags,
+                     const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Order order,
+                     Masks& masks);
 
 }  // namespace command

@@ -49,15 +49,20 @@ bool holds_pairs(const DataSource& data) {
   data.for_objects([&](std::string_view text, const std::string& place) {
     const JsonValue object = read_object(text, place, {});
     const JsonView view(object, place);
-    found = object.kind == JsonValue::Kind::object && (!view.at("chosen").is_null() || !view.at("rejected").is_null());
+    found = object.kind == JsonValue::Kind::object &&
+            (!view.at("chosen").is_null() || !view.at("rejected").is_null());
     return false;
   });
   return found;
 }
 
 std::string told_of_pairs(const ExampleCounts& counts) {
-  return (!counts.unprompted ? "" : fmt::format("; {} without a prompt, which is what both answers begin with", grouped(counts.unprompted))) +
-         (!counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer))) +
+  return (!counts.unprompted ? ""
+                             : fmt::format("; {} without a prompt, which is what both answers begin with",
+                                           grouped(counts.unprompted))) +
+         (!counts.longer
+              ? ""
+              : fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer))) +
          told_left_out(counts, true);
 }
 
@@ -72,7 +77,8 @@ Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_
     list.back().answers[0].origin = {list.size(), place};
     return true;
   });
-  if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each pair, found none", path));
+  if (list.empty())
+    throw Failure(exit_failed, fmt::format("{}: expected a line for each pair, found none", path));
   shuffle(list, order);
   std::vector<Answers> too_long;
   for (ExampleReader::Pair& one : list) {
@@ -83,22 +89,28 @@ Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_
     const auto most = static_cast<size_t>(sequence) + 1;
     const Answers whole = pair[0].tokens.size() + pair[1].tokens.size() > most ? pair : Answers();
     const bool was_cut = cut(pair, most);
-    if (!left_out && (pair[0].tokens == pair[1].tokens || !is_learned(pair[0]) || !is_learned(pair[1]))) left_out = LeftOut::no_room, too_long.push_back(whole);
+    if (!left_out && (pair[0].tokens == pair[1].tokens || !is_learned(pair[0]) || !is_learned(pair[1])))
+      left_out = LeftOut::no_room, too_long.push_back(whole);
     if (left_out) {
       counts.left_out[static_cast<size_t>(*left_out)] += 1;
       continue;
     }
     counts.examples += 1;
     counts.longer += was_cut;
-    for (const Example& answer : pair) counts.learned += add(all, answer, UINT64_MAX), all.origins.push_back(pair[0].origin);
+    for (const Example& answer : pair)
+      counts.learned += add(all, answer, UINT64_MAX), all.origins.push_back(pair[0].origin);
   }
   if (counts.examples == 0) {
     std::vector<size_t> least;
     for (const Answers& pair : too_long) least.push_back(least_sequence(pair));
     std::sort(least.begin(), least.end());
-    throw Failure(exit_failed, fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample: all {} pairs are left out, {}; {}", path, sequence, grouped(left_out(counts)),
-                                           reasons_left_out(counts, true),
-                                           least.empty() ? "expected pairs of answers that differ" : fmt::format("use a longer --seq: {} is the least that helps", least[std::min<size_t>(1, least.size() - 1)])));
+    throw Failure(exit_failed,
+                  fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample: all "
+                              "{} pairs are left out, {}; {}",
+                              path, sequence, grouped(left_out(counts)), reasons_left_out(counts, true),
+                              least.empty() ? "expected pairs of answers that differ"
+                                            : fmt::format("use a longer --seq: {} is the least that helps",
+                                                          least[std::min<size_t>(1, least.size() - 1)])));
   }
   return all;
 }

@@ -10,9 +10,9 @@
 
 #include "base/failure.h"
 #include "base/json_value.h"
-#include "tokenizer/unicode.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 namespace command {
 namespace {
@@ -28,16 +28,23 @@ JsonView member_of(const JsonView& object, const std::string_view (&names)[n], c
   return object.at(names[0]);
 }
 
-JsonView words_in(const JsonView& object, const LabelFields& fields) { return member_of(object, word_names, fields.text_given ? &fields.text : nullptr); }
-JsonView tags_in(const JsonView& object, const LabelFields& fields) { return member_of(object, tag_names, fields.label_given ? &fields.label : nullptr); }
+JsonView words_in(const JsonView& object, const LabelFields& fields) {
+  return member_of(object, word_names, fields.text_given ? &fields.text : nullptr);
+}
+JsonView tags_in(const JsonView& object, const LabelFields& fields) {
+  return member_of(object, tag_names, fields.label_given ? &fields.label : nullptr);
+}
 
-TaggedText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_tags) {
+TaggedText of_object(std::string_view line, const std::string& place, const LabelFields& fields,
+                     bool with_tags) {
   const auto is_used = [&](std::string_view key) {
     const auto is_one = [&](std::string_view name) { return key == name; };
-    return key == fields.text || key == fields.label || std::any_of(std::begin(word_names), std::end(word_names), is_one) || std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
+    return key == fields.text || key == fields.label ||
+           std::any_of(std::begin(word_names), std::end(word_names), is_one) ||
+           std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
   };
   const JsonValue value = read_object(line, place, is_used);
-  JsonView(value, place).members();   // of an object
+  JsonView(value, place).members();  // of an object
   const JsonView object(value, place + ": ");
   TaggedText text;
   text.place = place;
@@ -47,7 +54,8 @@ TaggedText of_object(std::string_view line, const std::string& place, const Labe
   for (const JsonView& tag : tags.elements()) {
     const bool is_number = tag.raw().kind == JsonValue::Kind::number;
     if (text.tags.empty()) text.has_numbers = is_number;
-    if (text.has_numbers != is_number || (!is_number && !tag.is_text())) tag.fail(text.has_numbers ? "a number, as the first tag is" : "a string");
+    if (text.has_numbers != is_number || (!is_number && !tag.is_text()))
+      tag.fail(text.has_numbers ? "a number, as the first tag is" : "a string");
     text.tags.push_back(is_number ? fmt::format("{}", tag.whole(UINT32_MAX)) : tag.text());
   }
   return text;
@@ -64,13 +72,15 @@ std::vector<TaggedText> read_conll(std::string_view content, const std::string& 
     const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
     while (!line.empty() && blank(line.back())) line.remove_suffix(1);
     while (!line.empty() && blank(line.front())) line.remove_prefix(1);
-    if (line.empty() || line.starts_with("-DOCSTART-")) {   // CoNLL-2003 has that word between its documents
+    if (line.empty() || line.starts_with("-DOCSTART-")) {  // CoNLL-2003 has that word between its documents
       is_open = false;
       continue;
     }
-    const std::string_view word = line.substr(0, line.find_first_of(" \t")), tag = line.substr(line.find_last_of(" \t") + 1);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t")),
+                           tag = line.substr(line.find_last_of(" \t") + 1);
     if (with_tags && word.size() == line.size())
-      throw Failure(exit_failed, fmt::format("{}, line {}: expected a word and its tag, found \"{}\"", path, number, shortened(line)));
+      throw Failure(exit_failed, fmt::format("{}, line {}: expected a word and its tag, found \"{}\"", path,
+                                             number, shortened(line)));
     if (!is_open) texts.push_back({{}, {}, fmt::format("{}, line {}", path, number)});
     is_open = true;
     texts.back().words.emplace_back(word);
@@ -98,7 +108,8 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
   std::vector<TaggedText> texts;
   if (data.is_conll()) {
     for (size_t i = 0; i < data.files().size(); ++i)
-      for (TaggedText& text : read_conll(data.content(i), data.files()[i].path, with_tags)) texts.push_back(std::move(text));
+      for (TaggedText& text : read_conll(data.content(i), data.files()[i].path, with_tags))
+        texts.push_back(std::move(text));
   } else {
     data.for_objects([&](std::string_view text, const std::string& place) {
       texts.push_back(of_object(text, place, fields, with_tags));
@@ -107,13 +118,17 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
   }
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected texts of words, found none", path));
   for (const TaggedText& text : texts) {
-    if (text.words.empty() && with_tags) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
+    if (text.words.empty() && with_tags)
+      throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
     if (!with_tags) continue;
     if (text.tags.size() != text.words.size())
-      throw Failure(exit_failed, fmt::format("{}: expected a tag for each of {} words, found {}", text.place, grouped(text.words.size()), grouped(text.tags.size())));
+      throw Failure(exit_failed, fmt::format("{}: expected a tag for each of {} words, found {}", text.place,
+                                             grouped(text.words.size()), grouped(text.tags.size())));
     for (const std::string& tag : text.tags)
       if (tag.empty() || tag != valid_utf8(tag) || tag.find('\0') != std::string::npos)
-        throw Failure(exit_failed, fmt::format("{}: a tag {}", text.place, tag.empty() ? "is empty" : "is not UTF-8, or has a zero byte"));
+        throw Failure(exit_failed,
+                      fmt::format("{}: a tag {}", text.place,
+                                  tag.empty() ? "is empty" : "is not UTF-8, or has a zero byte"));
   }
   return texts;
 }
@@ -122,13 +137,16 @@ std::vector<std::string> tags_of(std::span<const TaggedText> texts) {
   std::set<std::string> names;
   for (const TaggedText& text : texts) {
     if (text.has_numbers)
-      throw Failure(exit_failed, fmt::format("{}: its tags are numbers; say what they are called with --label-names NAME,…, in the order of their numbers", text.place));
+      throw Failure(exit_failed, fmt::format("{}: its tags are numbers; say what they are called with "
+                                             "--label-names NAME,…, in the order of their numbers",
+                                             text.place));
     names.insert(text.tags.begin(), text.tags.end());
   }
   return {names.begin(), names.end()};
 }
 
-std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts, std::span<const std::string> labels) {
+std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts,
+                                               std::span<const std::string> labels) {
   std::map<std::string_view, uint32_t> numbers;
   for (size_t i = 0; i < labels.size(); ++i) numbers.emplace(labels[i], static_cast<uint32_t>(i));
   std::vector<std::vector<uint32_t>> all;
@@ -139,7 +157,8 @@ std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts
       if (text.has_numbers) std::from_chars(tag.data(), tag.data() + tag.size(), number);
       else if (const auto found = numbers.find(tag); found != numbers.end()) number = found->second;
       if (number >= labels.size())
-        throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, shortened(tag), grouped(labels.size())));
+        throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place,
+                                               shortened(tag), grouped(labels.size())));
       all.back().push_back(number);
     }
   }
@@ -161,14 +180,17 @@ std::vector<std::pair<size_t, size_t>> word_places(std::string_view text, const 
   return places;
 }
 
-SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place, const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
-  if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is words; there is no tokenizer (--tokenizer)", place));
+SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place,
+                          const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
+  if (tokenization.kind() == Tokenization::Kind::ids)
+    throw Failure(exit_usage, fmt::format("{}: is words; there is no tokenizer (--tokenizer)", place));
   SeenWords seen;
-  std::vector<int32_t> of_word;   // of each token its word; -1: none
+  std::vector<int32_t> of_word;  // of each token its word; -1: none
   if (tokenization.kind() == Tokenization::Kind::bytes) {
     for (size_t w = 0; w < words.size(); ++w) {
       if (w > 0) seen.text.tokens.push_back(' '), of_word.push_back(-1);
-      for (const int32_t token : tokenization.encode(words[w], place)) seen.text.tokens.push_back(token), of_word.push_back(static_cast<int32_t>(w));
+      for (const int32_t token : tokenization.encode(words[w], place))
+        seen.text.tokens.push_back(token), of_word.push_back(static_cast<int32_t>(w));
     }
     seen.text.is_cut = seen.text.tokens.size() > most;
     if (seen.text.is_cut) seen.text.tokens.resize(most), of_word.resize(most);
@@ -178,27 +200,33 @@ SeenWords tokens_of_words(std::span<const std::string> words, const std::string&
     std::vector<std::string> spaced;
     if (tokenization.joins_words())
       for (const std::string& word : words) spaced.push_back(word.starts_with(' ') ? word : " " + word);
-    Encoding encoding = tokenization.encode_words(spaced.empty() ? words : std::span<const std::string>(spaced), place, options);
-    const bool has_types = std::any_of(encoding.token_types.begin(), encoding.token_types.end(), [](int32_t type) { return type != 0; });
+    Encoding encoding = tokenization.encode_words(
+        spaced.empty() ? words : std::span<const std::string>(spaced), place, options);
+    const bool has_types = std::any_of(encoding.token_types.begin(), encoding.token_types.end(),
+                                       [](int32_t type) { return type != 0; });
     if (has_types && model.token_types < 2)
-      throw Failure(exit_failed, fmt::format("{}: the tokenizer gives tokens types, and the model has {} types of tokens", place, model.token_types));
+      throw Failure(exit_failed,
+                    fmt::format("{}: the tokenizer gives tokens types, and the model has {} types of tokens",
+                                place, model.token_types));
     if (!has_types) encoding.token_types.clear();
     seen.text = {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
     of_word = std::move(encoding.word_ids);
   }
-  if (seen.text.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", place));
+  if (seen.text.tokens.empty())
+    throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", place));
   seen.first.assign(words.size(), -1);
   for (size_t i = of_word.size(); i-- > 0;)
     if (of_word[i] >= 0) seen.first[static_cast<size_t>(of_word[i])] = static_cast<int64_t>(i);
   return seen;
 }
 
-std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts, size_t labels) {
+std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts,
+                                            size_t labels) {
   std::vector<SeenText> list;
   for (const SeenWords& text : texts) list.push_back(text.text);
   const std::vector<float> logits = label_logits(trainer, list, labels, true);
   std::vector<std::vector<float>> all;
-  auto row = logits.begin();   // of the text's first token
+  auto row = logits.begin();  // of the text's first token
   for (const SeenWords& text : texts) {
     all.emplace_back();
     for (const int64_t first : text.first)
@@ -211,10 +239,15 @@ std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<cons
   return all;
 }
 
-Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model,
-                         uint64_t sequence, Order order) {
+Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels,
+                         const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
+                         Order order) {
   const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, labels);
-  struct Document { SeenText text; std::vector<uint32_t> labels; Origin origin; };
+  struct Document {
+    SeenText text;
+    std::vector<uint32_t> labels;
+    Origin origin;
+  };
   std::vector<Document> documents;
   Examples all;
   for (size_t t = 0; t < texts.size(); ++t) {

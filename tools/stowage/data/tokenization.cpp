@@ -8,23 +8,31 @@
 
 #include "base/failure.h"
 #include "base/files.h"
-#include "flags/flags.h"
 #include "base/json_value.h"
-#include "base/prompt.h"
 #include "base/kept_options.h"
+#include "base/prompt.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "flags/flags.h"
 #include "tokenizer/folder_files.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary_file.h"
-#include "base/units.h"
-#include "base/utf8.h"
 
 namespace command {
 namespace {
 
 constexpr uint64_t byte_vocabulary = 256;
 constexpr const char* file_name = "tokenizer.json";
-constexpr const char* file_names[] = {file_name, vocabulary_file_name, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-                                      "merges.txt", "tokenizer.model", "chat_template.jinja", "generation_config.json"};
+constexpr const char* file_names[] = {file_name,
+                                      vocabulary_file_name,
+                                      "tokenizer_config.json",
+                                      "special_tokens_map.json",
+                                      "added_tokens.json",
+                                      "vocab.json",
+                                      "merges.txt",
+                                      "tokenizer.model",
+                                      "chat_template.jinja",
+                                      "generation_config.json"};
 
 // Of what --model or --tokenizer names; empty for a preset.
 std::string folder_of(const std::string& source) {
@@ -52,9 +60,13 @@ std::string file_in(const std::string& folder) {
     if (const std::string file = folder + "/" + name; is_there(file)) return file;
   if (is_there(folder + "/" + byte_pairs_merges_name))
     if (const std::string file = folder + "/" + byte_pairs_vocabulary_name; is_there(file)) return file;
-  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"})
+  for (const char* name :
+       {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"})
     if (const std::string file = folder + "/" + name; is_there(file))
-      throw Failure(exit_failed, fmt::format("{}: this kind of tokenizer is not known here; write a {} with transformers: {}", file, file_name, python_that_converts(folder)));
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: this kind of tokenizer is not known here; write a {} with transformers: {}", file,
+                      file_name, python_that_converts(folder)));
   return {};
 }
 
@@ -79,9 +91,12 @@ static bool holds_ids(const std::string& data) { return data.ends_with(".bin") |
 
 bool is_tokenizer_path(const std::string& flag) { return flag != "auto" && flag != "byte" && flag != "ids"; }
 
-Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& file) : kind_(kind), vocabulary_(vocabulary) {
+Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& file)
+    : kind_(kind), vocabulary_(vocabulary) {
   if (kind == Kind::bytes && vocabulary < byte_vocabulary)
-    throw Failure(exit_failed, fmt::format("--tokenizer byte needs a vocabulary of at least {}, the model's has {}", byte_vocabulary, grouped(vocabulary)));
+    throw Failure(exit_failed,
+                  fmt::format("--tokenizer byte needs a vocabulary of at least {}, the model's has {}",
+                              byte_vocabulary, grouped(vocabulary)));
   if (kind != Kind::text) return;
   file_ = file;
   tokenizer_ = std::make_unique<const Tokenizer>(file);
@@ -89,25 +104,38 @@ Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& fi
 Tokenization::~Tokenization() = default;
 Tokenization::Tokenization(Tokenization&&) noexcept = default;
 
-Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, bool has_ids, const std::string& model, uint64_t vocabulary) {
+Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, bool has_ids,
+                                   const std::string& model, uint64_t vocabulary) {
   if (is_tokenizer_path(flag) && has_ids)
-    throw Failure(exit_usage, fmt::format("--tokenizer {}: is for texts, but {} holds token ids, as its name or --data-format says", flag, data));
+    throw Failure(
+        exit_usage,
+        fmt::format("--tokenizer {}: is for texts, but {} holds token ids, as its name or --data-format says",
+                    flag, data));
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   if (has_ids) return {Kind::ids, vocabulary};
   if (const std::string file = file_beside(model); !file.empty()) return {Kind::text, vocabulary, file};
   if (vocabulary != byte_vocabulary && is_preset(model))
-    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape without weights and tokenizer; give --model a folder that "
-                                           "has them, or --tokenizer the path of a tokenizer.json", data, model));
+    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape "
+                                           "without weights and tokenizer; give --model a folder that "
+                                           "has them, or --tokenizer the path of a tokenizer.json",
+                                           data, model));
   if (vocabulary != byte_vocabulary)
-    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} or {} beside "
-                                           "the model's config.json; --tokenizer byte takes its bytes for tokens", data, grouped(vocabulary), file_name, vocabulary_file_name));
+    throw Failure(exit_failed,
+                  fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found "
+                              "another name, and no {} or {} beside "
+                              "the model's config.json; --tokenizer byte takes its bytes for tokens",
+                              data, grouped(vocabulary), file_name, vocabulary_file_name));
   return {Kind::bytes, vocabulary};
 }
 
 Tokenization Tokenization::of_text(const std::string& path, const std::string& model, uint64_t vocabulary) {
   const std::string file = path.empty() ? file_beside(model) : file_given(path);
-  if (file.empty()) throw Failure(exit_failed, fmt::format("{}: there is no {} or {} beside this model's config.json; give one with --tokenizer", model, file_name, vocabulary_file_name));
+  if (file.empty())
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: there is no {} or {} beside this model's config.json; give one with --tokenizer",
+                    model, file_name, vocabulary_file_name));
   return {Kind::text, vocabulary, file};
 }
 
@@ -115,7 +143,8 @@ Tokenization Tokenization::of_model(const std::string& flag, const std::string& 
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   const std::string of_run = setting_of_run(model, "tokenizer").value_or("auto");
-  const bool has_ids = holds_ids(setting_of_run(model, "data").value_or("")) || setting_of_run(model, "data-format").value_or("auto") == "tokens";
+  const bool has_ids = holds_ids(setting_of_run(model, "data").value_or("")) ||
+                       setting_of_run(model, "data-format").value_or("auto") == "tokens";
   const bool takes_ids = of_run == "ids" || (of_run == "auto" && has_ids);
   const std::string file = takes_ids || of_run == "byte" ? std::string() : file_beside(model);
   if (!file.empty()) return {Kind::text, vocabulary, file};
@@ -123,13 +152,18 @@ Tokenization Tokenization::of_model(const std::string& flag, const std::string& 
 }
 
 void Tokenization::check(std::span<const int32_t> tokens, const std::string& name) const {
-  const auto beyond = std::find_if(tokens.begin(), tokens.end(), [&](int32_t token) { return static_cast<uint64_t>(token) >= vocabulary_; });
+  const auto beyond = std::find_if(tokens.begin(), tokens.end(), [&](int32_t token) {
+    return static_cast<uint64_t>(token) >= vocabulary_;
+  });
   if (beyond != tokens.end())
-    throw Failure(exit_failed, fmt::format("{}: its tokenizer gives token {}, which is outside of the model's vocabulary of {}", name, *beyond,
-                                           grouped(vocabulary_)));
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: its tokenizer gives token {}, which is outside of the model's vocabulary of {}",
+                    name, *beyond, grouped(vocabulary_)));
 }
 
-std::vector<int32_t> Tokenization::encode(const std::string& text, const std::string& name, bool as_it_is) const {
+std::vector<int32_t> Tokenization::encode(const std::string& text, const std::string& name,
+                                          bool as_it_is) const {
   if (kind_ == Kind::bytes) {
     std::vector<int32_t> tokens;
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
@@ -148,24 +182,31 @@ PlacedTokens Tokenization::encode_placed(const std::string& text, const std::str
   return whole;
 }
 
-size_t Tokenization::tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text, const std::string& name) const {
+size_t Tokenization::tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text,
+                                  const std::string& name) const {
   if (byte >= text.size()) return whole.tokens.size();
   if (kind_ == Kind::bytes) return byte;
-  const auto behind = std::lower_bound(whole.places.begin(), whole.places.end(), byte, [](const TokenPlace& place, size_t at) { return place.byte < at; });
+  const auto behind = std::lower_bound(whole.places.begin(), whole.places.end(), byte,
+                                       [](const TokenPlace& place, size_t at) { return place.byte < at; });
   const TokenPlace from = behind == whole.places.begin() ? TokenPlace{0, 0} : *std::prev(behind);
   const std::string_view rest = std::string_view(text).substr(from.byte, byte - from.byte);
-  const std::vector<int32_t> tokens = from.byte == 0 ? tokenizer_->encode(rest, name, true) : tokenizer_->encode_rest(rest, name);
+  const std::vector<int32_t> tokens =
+      from.byte == 0 ? tokenizer_->encode(rest, name, true) : tokenizer_->encode_rest(rest, name);
   const auto begin = whole.tokens.begin() + static_cast<std::ptrdiff_t>(from.token);
-  return from.token + static_cast<size_t>(std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first - begin);
+  return from.token +
+         static_cast<size_t>(std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first -
+                             begin);
 }
 
-Encoding Tokenization::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
+Encoding Tokenization::encode(std::string_view text, std::optional<std::string_view> second,
+                              const std::string& name, const EncodeOptions& options) const {
   Encoding encoding = tokenizer_->encode(text, second, name, options);
   check(encoding.tokens, name);
   return encoding;
 }
 
-Encoding Tokenization::encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const {
+Encoding Tokenization::encode_words(std::span<const std::string> words, const std::string& name,
+                                    const EncodeOptions& options) const {
   Encoding encoding = tokenizer_->encode_words(words, name, options);
   check(encoding.tokens, name);
   return encoding;
@@ -191,9 +232,13 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, Decoding& sta
   return text;
 }
 
-std::string Tokenization::rest_of_text(Decoding& state) const { return kind_ == Kind::text ? tokenizer_->finish(state) : take_characters(state.bytes, true); }
+std::string Tokenization::rest_of_text(Decoding& state) const {
+  return kind_ == Kind::text ? tokenizer_->finish(state) : take_characters(state.bytes, true);
+}
 
-std::string Tokenization::special_text(int32_t token) const { return kind_ == Kind::text ? tokenizer_->special_text(token) : ""; }
+std::string Tokenization::special_text(int32_t token) const {
+  return kind_ == Kind::text ? tokenizer_->special_text(token) : "";
+}
 
 bool Tokenization::has_text(int32_t token) const { return tokenizer_->has_text(token); }
 
@@ -203,7 +248,8 @@ std::vector<int32_t> end_tokens(const std::string& model) {
   std::vector<int32_t> tokens;
   const std::string of_run = setting_of_run(folders[0], "document-end").value_or("");
   int32_t end = 0;
-  if (std::from_chars(of_run.data(), of_run.data() + of_run.size(), end).ec == std::errc()) tokens.push_back(end);
+  if (std::from_chars(of_run.data(), of_run.data() + of_run.size(), end).ec == std::errc())
+    tokens.push_back(end);
   std::vector<std::string> paths;
   for (const std::string& folder : folders)
     for (const char* name : {"/generation_config.json", "/config.json"}) paths.push_back(folder + name);
@@ -211,7 +257,7 @@ std::vector<int32_t> end_tokens(const std::string& model) {
     const auto text = read_text_if_there(path);
     if (!text) continue;
     const JsonValue config = read_json(*text, path);
-    const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");   // one or several
+    const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");  // one or several
     const size_t before = tokens.size();
     for (const JsonView& one : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
       if (!one.is_null() && !one.is_negative()) tokens.push_back(static_cast<int32_t>(one.whole(0x7fffffff)));
@@ -226,16 +272,20 @@ namespace {
 void require_whole_tokens(const chat::ChatTemplate& how, const Tokenization& tokenization) {
   for (const std::string& token : how.special_tokens())
     if (const size_t count = tokenization.encode(token, how.path(), true).size(); count != 1)
-      throw Failure(exit_failed, fmt::format("{}: writes {}, which {} cuts into {} tokens; add it to the tokenizer, or give a template that writes the model's own tokens "
-                                             "with --chat-template", how.path(), token, tokenization.file(), count));
+      throw Failure(exit_failed,
+                    fmt::format("{}: writes {}, which {} cuts into {} tokens; add it to the tokenizer, or "
+                                "give a template that writes the model's own tokens "
+                                "with --chat-template",
+                                how.path(), token, tokenization.file(), count));
 }
 
 }  // namespace
 
-std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, const Tokenization& tokenization, const std::string& model) {
+std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, const Tokenization& tokenization,
+                                                   const std::string& model) {
   std::vector<std::string> folders = folders_of(model);
   if (!tokenization.file().empty()) folders.insert(folders.begin(), folder_of(tokenization.file()));
-  folders.push_back({});   // a template may be given although there is no folder
+  folders.push_back({});  // a template may be given although there is no folder
   for (const std::string& folder : folders)
     if (auto found = chat::ChatTemplate::find(flag, folder)) {
       if (tokenization.kind() == Tokenization::Kind::text) require_whole_tokens(*found, tokenization);
@@ -245,22 +295,39 @@ std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, cons
 }
 
 Failure no_chat_template(const std::string& asked_by) {
-  return {exit_failed, fmt::format("{}: there is neither a chat_template.jinja beside the model's tokenizer nor a chat_template in its tokenizer_config.json; give one with --chat-template", asked_by)};
+  return {exit_failed,
+          fmt::format("{}: there is neither a chat_template.jinja beside the model's tokenizer nor a "
+                      "chat_template in its tokenizer_config.json; give one with --chat-template",
+                      asked_by)};
 }
 
 void add_chat_template_flag(CLI::App& command, std::string& path) {
-  command.add_option("--chat-template", path, "How conversations are written: a Jinja template. Default: chat_template.jinja or tokenizer_config.json beside the tokenizer.")
-      ->check(CLI::Validator([](std::string& value) -> std::string { return is_there(value) && !is_folder(value) ? "" : fmt::format("there is no file {}", value); }, "", ""))
+  command
+      .add_option("--chat-template", path,
+                  "How conversations are written: a Jinja template. Default: chat_template.jinja or "
+                  "tokenizer_config.json beside the tokenizer.")
+      ->check(CLI::Validator(
+          [](std::string& value) -> std::string {
+            return is_there(value) && !is_folder(value) ? "" : fmt::format("there is no file {}", value);
+          },
+          "", ""))
       ->type_name("FILE");
 }
 
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
   command
       .add_option("--tokenizer", tokenizer,
-                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json, vocab.txt, vocab.json or its folder. auto: the model's, else byte for 256 tokens.")
-      ->check(CLI::Validator([](std::string& value) -> std::string {
-        return !is_tokenizer_path(value) || is_there(value) ? "" : fmt::format("expected auto, byte, ids, or a file or folder that is there, found \"{}\"", value);
-      }, "", ""))
+                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json, vocab.txt, vocab.json "
+                  "or its folder. auto: the model's, else byte for 256 tokens.")
+      ->check(CLI::Validator(
+          [](std::string& value) -> std::string {
+            return !is_tokenizer_path(value) || is_there(value)
+                       ? ""
+                       : fmt::format(
+                             "expected auto, byte, ids, or a file or folder that is there, found \"{}\"",
+                             value);
+          },
+          "", ""))
       ->type_name("auto|byte|ids|PATH");
 }
 
@@ -271,23 +338,28 @@ std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary) {
   std::string out;
   out.reserve(tokens.size() * static_cast<size_t>(bytes));
   for (const int32_t token : tokens)
-    for (int byte = 0; byte < bytes; ++byte) out += static_cast<char>(static_cast<uint32_t>(token) >> 8 * byte & 0xFF);
+    for (int byte = 0; byte < bytes; ++byte)
+      out += static_cast<char>(static_cast<uint32_t>(token) >> 8 * byte & 0xFF);
   return out;
 }
 
 std::span<const char* const> tokenizer_file_names() { return file_names; }
 
-std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run) {
+std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model,
+                                              const std::string& run) {
   std::vector<std::string> names;
   const std::string own = tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
   const std::string file = tokenization.file();
-  const std::string main_name = is_vocabulary_file(file) ? vocabulary_file_name : is_byte_pairs_file(file) ? byte_pairs_vocabulary_name : file_name;
+  const std::string main_name = is_vocabulary_file(file)   ? vocabulary_file_name
+                                : is_byte_pairs_file(file) ? byte_pairs_vocabulary_name
+                                                           : file_name;
   for (const std::string name : file_names) {
     const std::string to = run + "/" + name;
-    const bool is_read_first = name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
-    if (is_there(to) || (is_read_first && name != main_name)) continue;   // it would be read instead
-    std::vector<std::string> sources;   // of which the first that is there is taken
-    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
+    const bool is_read_first =
+        name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
+    if (is_there(to) || (is_read_first && name != main_name)) continue;  // it would be read instead
+    std::vector<std::string> sources;  // of which the first that is there is taken
+    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());  // whatever that is called
     if (!own.empty()) sources.push_back(own + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)

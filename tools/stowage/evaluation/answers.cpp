@@ -7,12 +7,12 @@
 #include <cstring>
 #include <iterator>
 
-#include "evaluation/entities.h"
 #include "base/files.h"
-#include "evaluation/label_metrics.h"
-#include "data/labelled.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/labelled.h"
+#include "evaluation/entities.h"
+#include "evaluation/label_metrics.h"
 #include "evaluation/value_metrics.h"
 
 namespace command {
@@ -20,7 +20,7 @@ namespace {
 
 struct Asked {
   SeenText text;
-  std::vector<uint32_t> labels;   // the text's label, or the label of each token (UINT32_MAX: none)
+  std::vector<uint32_t> labels;  // the text's label, or the label of each token (UINT32_MAX: none)
   std::vector<float> values;
 };
 
@@ -38,12 +38,16 @@ std::vector<Asked> documents_from(const Examples& examples, uint64_t first, uint
     for (end = begin + 1; end < examples.tokens.size() && !(examples.marks[end] & STW_MARK_BEGIN);) ++end;
     if (begin < first) continue;
     Asked asked;
-    const auto at = [&](size_t token) { return examples.tokens.begin() + static_cast<std::ptrdiff_t>(token); };
+    const auto at = [&](size_t token) {
+      return examples.tokens.begin() + static_cast<std::ptrdiff_t>(token);
+    };
     asked.text = {{at(begin), at(end)}, {}, false};
     const auto is_second = [](char mark) { return (mark & STW_MARK_SECOND) != 0; };
     const auto marks = examples.marks.substr(begin, end - begin);
-    if (std::any_of(marks.begin(), marks.end(), is_second)) std::transform(marks.begin(), marks.end(), std::back_inserter(asked.text.token_types), is_second);
-    if (task == STW_TASK_TOKEN_LABEL) asked.labels = numbers_at<uint32_t>(examples.labels, begin, end - begin);
+    if (std::any_of(marks.begin(), marks.end(), is_second))
+      std::transform(marks.begin(), marks.end(), std::back_inserter(asked.text.token_types), is_second);
+    if (task == STW_TASK_TOKEN_LABEL)
+      asked.labels = numbers_at<uint32_t>(examples.labels, begin, end - begin);
     else if (task == STW_TASK_LABEL) asked.labels = numbers_at<uint32_t>(examples.labels, document, 1);
     else asked.values = numbers_at<float>(examples.labels, document * labels, labels);
     documents.push_back(std::move(asked));
@@ -68,44 +72,62 @@ double binary_cross_entropy(std::span<const float> logits, std::span<const float
   return sum / static_cast<double>(logits.size());
 }
 
-uint32_t largest_of(std::span<const float> logits) { return static_cast<uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
+uint32_t largest_of(std::span<const float> logits) {
+  return static_cast<uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
 
 void put(Answered& answered, const LabelMetrics& m, const std::string& positive) {
   answered.accuracy = m.accuracy;
   answered.figures = {{"f1_macro", m.f1_macro}, {"f1_micro", m.f1_micro}, {"matthews", m.matthews}};
   if (m.f1) answered.figures.emplace_back("f1", *m.f1);
-  answered.line = fmt::format("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}", m.f1 ? fmt::format("{:.4f} of the label {}, ", *m.f1, json_quoted(shortened(positive))) : "", m.f1_macro, m.f1_micro, m.matthews);
+  answered.line = fmt::format(
+      "F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}",
+      m.f1 ? fmt::format("{:.4f} of the label {}, ", *m.f1, json_quoted(shortened(positive))) : "",
+      m.f1_macro, m.f1_micro, m.matthews);
 }
 
 void put(Answered& answered, const LabelsMetrics& m) {
   answered.accuracy = m.accuracy;
   answered.figures = {{"f1_macro", m.f1_macro}, {"f1_micro", m.f1_micro}};
-  answered.line = fmt::format("F1 {:.4f} macro, {:.4f} micro; accuracy counts texts whose labels are all right", m.f1_macro, m.f1_micro);
+  answered.line =
+      fmt::format("F1 {:.4f} macro, {:.4f} micro; accuracy counts texts whose labels are all right",
+                  m.f1_macro, m.f1_micro);
 }
 
 void put(Answered& answered, const NumberMetrics& m) {
-  const auto said = [](double x) { return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("undefined"); };
+  const auto said = [](double x) {
+    return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("undefined");
+  };
   answered.figures = {{"mse", m.mse}, {"mae", m.mae}, {"pearson", m.pearson}, {"spearman", m.spearman}};
-  answered.line = fmt::format("MSE {:.4f}, MAE {:.4f}; correlation {} (Pearson), {} (Spearman)", m.mse, m.mae, said(m.pearson), said(m.spearman));
+  answered.line = fmt::format("MSE {:.4f}, MAE {:.4f}; correlation {} (Pearson), {} (Spearman)", m.mse, m.mae,
+                              said(m.pearson), said(m.spearman));
 }
 
 void put(Answered& answered, const EntityScores& scores) {
   const EntityCounts& all = scores.all;
-  answered.figures = {{"precision", all.precision()}, {"recall", all.recall()}, {"f1", all.f1()}, {"entities", static_cast<double>(all.wanted)}};
+  answered.figures = {{"precision", all.precision()},
+                      {"recall", all.recall()},
+                      {"f1", all.f1()},
+                      {"entities", static_cast<double>(all.wanted)}};
   for (const auto& [type, c] : scores.by_type)
-    answered.by_type += fmt::format("{}{}:{{\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}}}", answered.by_type.empty() ? "{" : ",", json_quoted(type), c.precision(), c.recall(), c.f1(), c.wanted);
+    answered.by_type += fmt::format("{}{}:{{\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}}}",
+                                    answered.by_type.empty() ? "{" : ",", json_quoted(type), c.precision(),
+                                    c.recall(), c.f1(), c.wanted);
   answered.by_type += answered.by_type.empty() ? "{}" : "}";
-  answered.line = fmt::format("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found", all.precision(), all.recall(), all.f1(), grouped(all.wanted), grouped(all.given));
+  answered.line =
+      fmt::format("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found",
+                  all.precision(), all.recall(), all.f1(), grouped(all.wanted), grouped(all.given));
 }
 
 }  // namespace
 
-Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels, size_t positive) {
+Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task,
+                          std::span<const std::string> labels, size_t positive) {
   const size_t width = labels.size();
   const bool of_tokens = task == STW_TASK_TOKEN_LABEL, has_entities = of_tokens && are_entity_tags(labels);
   const std::vector<Asked> documents = documents_from(examples, first, task, width);
   Answered answered;
-  std::vector<uint32_t> wanted, given;   // of all texts, or of all words
+  std::vector<uint32_t> wanted, given;  // of all texts, or of all words
   std::vector<float> values, logits_of_values;
   EntityScores entities;
   for (size_t begin = 0; begin < documents.size(); begin += texts_at_once) {

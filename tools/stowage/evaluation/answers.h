@@ -14,17 +14,18 @@
 namespace command {
 
 struct Answered {
-  double loss = 0;                  // mean over texts, or over words
-  std::optional<double> accuracy;   // unset for numbers
-  uint64_t count = 0;               // number of texts, or of words
+  double loss = 0;                 // mean over texts, or over words
+  std::optional<double> accuracy;  // unset for numbers
+  uint64_t count = 0;              // number of texts, or of words
   // metrics by their JSON names (f1_macro, mse, …); NaN if undefined
   std::vector<std::pair<std::string, double>> figures;
-  std::string by_type;              // metrics of each entity type, as JSON; else empty
-  std::string line;                 // the metrics for people; empty: there are none
+  std::string by_type;  // metrics of each entity type, as JSON; else empty
+  std::string line;     // the metrics for people; empty: there are none
 };
 
 // Evaluates the documents from token number `first` on. The model has these labels and this task
 // (STW_TASK_*). Throws a Failure with the library's status, which may be STW_NON_FINITE.
-Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task, std::span<const std::string> labels, size_t positive = 1);
+Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task,
+                          std::span<const std::string> labels, size_t positive = 1);
 
 }  // namespace command

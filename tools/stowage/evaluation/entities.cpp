@@ -9,7 +9,10 @@ namespace command {
 namespace {
 
 // "B-PER" becomes 'B' and "PER".
-struct Tag { char kind; std::string_view type; };
+struct Tag {
+  char kind;
+  std::string_view type;
+};
 
 Tag read_tag(std::string_view tag) {
   std::string_view type = tag.substr(std::min<size_t>(tag.size(), 1));
@@ -37,7 +40,8 @@ bool are_entity_tags(std::span<const std::string> names) {
     if (name.empty() || std::string_view("BIES").find(name[0]) == std::string_view::npos) return false;
     return name.size() == 1 || (name[1] == '-' && name.size() > 2);
   };
-  return std::all_of(names.begin(), names.end(), is_one) && std::any_of(names.begin(), names.end(), [](const std::string& name) { return name != "O"; });
+  return std::all_of(names.begin(), names.end(), is_one) &&
+         std::any_of(names.begin(), names.end(), [](const std::string& name) { return name != "O"; });
 }
 
 std::vector<Entity> entities_of(std::span<const std::string> tags) {

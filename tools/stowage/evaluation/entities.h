@@ -23,16 +23,18 @@ bool are_entity_tags(std::span<const std::string> names);
 std::vector<Entity> entities_of(std::span<const std::string> tags);
 
 struct EntityCounts {
-  uint64_t right = 0, wanted = 0, given = 0;   // same words and type; in the text; in the answer
+  uint64_t right = 0, wanted = 0, given = 0;  // same words and type; in the text; in the answer
   double precision() const { return given > 0 ? static_cast<double>(right) / static_cast<double>(given) : 0; }
   double recall() const { return wanted > 0 ? static_cast<double>(right) / static_cast<double>(wanted) : 0; }
-  double f1() const { return wanted + given > 0 ? 2 * static_cast<double>(right) / static_cast<double>(wanted + given) : 0; }
+  double f1() const {
+    return wanted + given > 0 ? 2 * static_cast<double>(right) / static_cast<double>(wanted + given) : 0;
+  }
 };
 
 struct EntityScores {
   EntityCounts all;
   std::map<std::string, EntityCounts> by_type;
-  void add(std::span<const std::string> tags, std::span<const std::string> answers);   // the tags of one text
+  void add(std::span<const std::string> tags, std::span<const std::string> answers);  // the tags of one text
 };
 
 }  // namespace command

@@ -15,7 +15,7 @@ class EvaluationLine {
   // `label` is the first word of the line. `answers`: standard output is reserved for the answer. Then the
   // line goes to stderr, and only if that is a terminal.
   EvaluationLine(const stw_trainer* trainer, std::string label, bool answers);
-  ~EvaluationLine();   // removes the live line
+  ~EvaluationLine();  // removes the live line
   EvaluationLine(const EvaluationLine&) = delete;
   EvaluationLine& operator=(const EvaluationLine&) = delete;
 
@@ -31,7 +31,7 @@ class EvaluationLine {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
-  std::thread thread_;   // not running if the system could not start it
+  std::thread thread_;  // not running if the system could not start it
 };
 
 }  // namespace command

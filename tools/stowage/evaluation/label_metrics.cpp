@@ -5,7 +5,8 @@
 
 namespace command {
 
-LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count, size_t positive) {
+LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count,
+                           size_t positive) {
   // texts by label: answered correctly, having the label, answered with the label
   std::vector<double> right(count), wanted(count), given(count);
   double hits = 0;

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/data.h"
 #include "base/handles.h"
+#include "data/data.h"
 
 namespace command {
 
@@ -25,7 +25,7 @@ class References {
   void keep();
 
  private:
-  std::vector<std::pair<std::string, std::string>> made_, copied_;   // pairs of source and target
+  std::vector<std::pair<std::string, std::string>> made_, copied_;  // pairs of source and target
 };
 
 // A reference in a temporary file, which lives as long as this object.
@@ -40,7 +40,7 @@ class TemporaryReference {
   const std::string& path() const { return path_; }
 
  private:
-  TemporaryReference();   // makes an empty file
+  TemporaryReference();  // makes an empty file
   std::string path_;
 };
 

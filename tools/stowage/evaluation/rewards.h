@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "base/handles.h"
 #include "data/data.h"
 #include "flags/flags.h"
-#include "base/handles.h"
 
 namespace command {
 
@@ -18,12 +18,18 @@ struct Rewards {
 };
 
 // Pairs of a dataset, and the index of their first token in the reference file.
-struct AnswersOf { stw_dataset* data; const std::vector<OpenData::Answer>& answers; uint64_t first_token; };
+struct AnswersOf {
+  stw_dataset* data;
+  const std::vector<OpenData::Answer>& answers;
+  uint64_t first_token;
+};
 
 // `reference`: the file of the reference's log-probabilities. Only dpo and ipo use it.
-Rewards rewards_of(const Trainer& trainer, const AnswersOf& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta);
+Rewards rewards_of(const Trainer& trainer, const AnswersOf& pairs, const std::string& reference,
+                   const std::string& preference, std::optional<float> beta);
 // The same for use inside a run, which handles signals itself. Throws a Failure with status STW_CANCELLED if
 // a signal stopped it.
-Rewards rewards_in_run(stw_trainer* trainer, const AnswersOf& pairs, const std::string& reference, const std::string& preference, std::optional<float> beta);
+Rewards rewards_in_run(stw_trainer* trainer, const AnswersOf& pairs, const std::string& reference,
+                       const std::string& preference, std::optional<float> beta);
 
 }  // namespace command

@@ -9,18 +9,23 @@
 namespace command {
 namespace {
 
-double f1_of(double right, double wanted, double given) { return wanted + given > 0 ? 2 * right / (wanted + given) : 0; }
+double f1_of(double right, double wanted, double given) {
+  return wanted + given > 0 ? 2 * right / (wanted + given) : 0;
+}
 
 double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   const auto count = static_cast<double>(a.size());
-  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / count, mean_b = std::accumulate(b.begin(), b.end(), 0.0) / count;
+  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / count,
+               mean_b = std::accumulate(b.begin(), b.end(), 0.0) / count;
   double products = 0, squares_a = 0, squares_b = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     products += (a[i] - mean_a) * (b[i] - mean_b);
     squares_a += (a[i] - mean_a) * (a[i] - mean_a);
     squares_b += (b[i] - mean_b) * (b[i] - mean_b);
   }
-  const auto are_alike = [](const std::vector<double>& x) { return std::all_of(x.begin(), x.end(), [&](double y) { return y == x[0]; }); };
+  const auto are_alike = [](const std::vector<double>& x) {
+    return std::all_of(x.begin(), x.end(), [&](double y) { return y == x[0]; });
+  };
   if (are_alike(a) || are_alike(b)) return std::numeric_limits<double>::quiet_NaN();
   return std::clamp(products / std::sqrt(squares_a * squares_b), -1.0, 1.0);
 }
@@ -58,7 +63,8 @@ LabelsMetrics labels_metrics(std::span<const float> values, std::span<const floa
   LabelsMetrics metrics;
   metrics.accuracy = hits * static_cast<double>(count) / static_cast<double>(values.size());
   metrics.f1_micro = f1_of(sum(right), sum(wanted), sum(given));
-  for (size_t k = 0; k < count; ++k) metrics.f1_macro += f1_of(right[k], wanted[k], given[k]) / static_cast<double>(count);
+  for (size_t k = 0; k < count; ++k)
+    metrics.f1_macro += f1_of(right[k], wanted[k], given[k]) / static_cast<double>(count);
   return metrics;
 }
 

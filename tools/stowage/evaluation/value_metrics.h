@@ -7,9 +7,9 @@
 namespace command {
 
 struct LabelsMetrics {
-  double accuracy = 0;   // share of texts in which all labels are correct
-  double f1_macro = 0;   // mean F1 of all labels; 0 for a label that occurs neither in texts nor in answers
-  double f1_micro = 0;   // F1 over all labels together
+  double accuracy = 0;  // share of texts in which all labels are correct
+  double f1_macro = 0;  // mean F1 of all labels; 0 for a label that occurs neither in texts nor in answers
+  double f1_micro = 0;  // F1 over all labels together
 };
 
 // `values` are the correct ones and `logits` the answers, `count` for each text. A text has a label if its
@@ -19,10 +19,10 @@ LabelsMetrics labels_metrics(std::span<const float> values, std::span<const floa
 // If a text has several numbers, each metric is the mean over them. (rmse is the root of that mean.)
 struct NumberMetrics {
   double mse = 0, mae = 0;
-  double rmse = 0;              // root of mse
+  double rmse = 0;  // root of mse
   // correlation of answers and numbers, from -1 to 1; NaN if all answers or all numbers are equal
   double pearson = 0;
-  double spearman = 0;          // the same for their ranks; equal numbers share their mean rank
+  double spearman = 0;  // the same for their ranks; equal numbers share their mean rank
 };
 NumberMetrics number_metrics(std::span<const float> values, std::span<const float> answers, size_t count);
 

@@ -8,14 +8,14 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "base/units.h"
 #include "flags/number_checks.h"
 #include "flags/optimizers.h"
-#include "base/units.h"
 
 namespace command {
 namespace {
 
-constexpr const char* precisions[] = {"fp32", "bf16", "fp16"};                          // STW_PRECISION_*, from 1
+constexpr const char* precisions[] = {"fp32", "bf16", "fp16"};  // STW_PRECISION_*, from 1
 
 template <size_t n>
 std::vector<std::string> known(const char* const (&names)[n]) {
@@ -36,8 +36,10 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 [[noreturn]] void wrong_group(const std::string& text, const std::string& what) {
-  throw CLI::ValidationError("--group " + text, what + "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32|8, "
-                                                "frozen or trained");
+  throw CLI::ValidationError("--group " + text,
+                             what +
+                                 "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32|8, "
+                                 "frozen or trained");
 }
 
 void add_group(PlanFlags& flags, const std::string& pattern, stw_parameter_group group) {
@@ -49,14 +51,17 @@ void add_group(PlanFlags& flags, const std::string& pattern, stw_parameter_group
 // Adds the group of a text such as "blocks.0-1:lr=0.1,decay=0".
 void add_group(PlanFlags& flags, const std::string& text) {
   const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) wrong_group(text, "it has no setting");
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    wrong_group(text, "it has no setting");
   auto group = sized<stw_parameter_group>();
   for (const std::string& setting : split(text.substr(colon + 1), ',')) {
     const size_t equals = setting.find('=');
-    const std::string name = setting.substr(0, equals), number = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    const std::string name = setting.substr(0, equals),
+                      number = equals == std::string::npos ? "" : setting.substr(equals + 1);
     double value = 0;
     const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
-    const bool is_number = !number.empty() && read.ec == std::errc() && read.ptr == number.data() + number.size();
+    const bool is_number =
+        !number.empty() && read.ec == std::errc() && read.ptr == number.data() + number.size();
     const uint32_t before = group.set_mask;
     if ((name == "frozen" || name == "trained") && equals == std::string::npos) {
       group.set_mask |= STW_SET_GROUP_FROZEN;
@@ -75,7 +80,8 @@ void add_group(PlanFlags& flags, const std::string& text) {
     }
     if (group.set_mask == before) wrong_group(text, "\"" + setting + "\" says again what was said");
   }
-  if (group.frozen && group.set_mask != STW_SET_GROUP_FROZEN) wrong_group(text, "what is frozen has no other setting");
+  if (group.frozen && group.set_mask != STW_SET_GROUP_FROZEN)
+    wrong_group(text, "what is frozen has no other setting");
   add_group(flags, text.substr(0, colon), group);
 }
 
@@ -90,7 +96,8 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
             for (const std::string& text : texts)
               for (const std::string& pattern : split(text, ',')) add_group(flags, pattern, frozen);
           },
-          "Parameters to leave as they are: embeddings, blocks.0-1, norms, biases, matrices, head, or names with * and ?.")
+          "Parameters to leave as they are: embeddings, blocks.0-1, norms, biases, matrices, head, or names "
+          "with * and ?.")
       ->allow_extra_args(false)
       ->type_name("PATTERN,...");
   command
@@ -99,7 +106,8 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           [&flags](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_group(flags, text);
           },
-          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times,\n"
+          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given "
+          "several times,\n"
           "and comes behind every --freeze: the last one that says something of a parameter holds.")
       ->allow_extra_args(false)
       ->type_name("GROUP");
@@ -109,14 +117,22 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
 
 bool has_documents(std::string_view plan_json) {
   const size_t inputs = plan_json.find("\"inputs\":");
-  return inputs != std::string_view::npos && plan_json.substr(inputs, plan_json.find(']', inputs) - inputs).find("\"positions\"") != std::string_view::npos;
+  return inputs != std::string_view::npos &&
+         plan_json.substr(inputs, plan_json.find(']', inputs) - inputs).find("\"positions\"") !=
+             std::string_view::npos;
 }
 
-std::string preference_of(std::string_view plan_json) { return json_string(plan_json, "numerics", "preference").value_or("none"); }
+std::string preference_of(std::string_view plan_json) {
+  return json_string(plan_json, "numerics", "preference").value_or("none");
+}
 bool has_reference(const std::string& preference) { return preference == "dpo" || preference == "ipo"; }
 
-uint32_t precision_of(const std::string& name) { return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1; }
-const char* precision_name(uint32_t precision) { return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1]; }
+uint32_t precision_of(const std::string& name) {
+  return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1;
+}
+const char* precision_name(uint32_t precision) {
+  return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1];
+}
 
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description) {
@@ -138,16 +154,24 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
       ->capture_default_str();
 }
 
-const std::string& run_of(const ModelFlags& flags) { return is_there(flags.adapter + "/settings.json") ? flags.adapter : flags.source; }
+const std::string& run_of(const ModelFlags& flags) {
+  return is_there(flags.adapter + "/settings.json") ? flags.adapter : flags.source;
+}
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
-  command.add_option("--model", flags.source, "A folder with config.json, a config.json, or a preset such as nano.")
+  command
+      .add_option("--model", flags.source,
+                  "A folder with config.json, a config.json, or a preset such as nano.")
       ->required()
       ->type_name("MODEL");
   command
-      .add_option("--weights", flags.weights, "A .safetensors file or a folder with some, instead of the model's own.")
+      .add_option("--weights", flags.weights,
+                  "A .safetensors file or a folder with some, instead of the model's own.")
       ->type_name("PATH");
-  command.add_option("--adapter", flags.adapter, "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
+  command
+      .add_option(
+          "--adapter", flags.adapter,
+          "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
       ->check(not_empty())
       ->type_name("FOLDER");
   command.add_option("--dropout", flags.dropout, "In place of all dropout rates of the config; 0: none.")
@@ -156,25 +180,38 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 }
 
 CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags) {
-  CLI::Option* const flag = command.add_flag("--from-scratch", flags.from_scratch, "Take random weights, which a preset has in any case: --model is a config.json, or a folder that has one.");
+  CLI::Option* const flag = command.add_flag("--from-scratch", flags.from_scratch,
+                                             "Take random weights, which a preset has in any case: --model "
+                                             "is a config.json, or a folder that has one.");
   for (const char* weights : {"--weights", "--adapter"}) flag->excludes(command.get_option(weights));
   return flag;
 }
 
 CLI::Validator not_empty() {
-  return CLI::Validator([](std::string& value) { return value.empty() ? std::string("expected a name, found nothing") : std::string(); }, "");
+  return CLI::Validator(
+      [](std::string& value) {
+        return value.empty() ? std::string("expected a name, found nothing") : std::string();
+      },
+      "");
 }
 
 void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
-  CLI::Option* rank = command.add_option("--lora", flags.adapter_rank, "Train low-rank adapters of this rank beside the matrices below the head, and nothing else but a head of labels, or a new one.")
-      ->check(whole_number(1, 4096))
-      ->type_name("RANK");
-  command.add_option("--lora-alpha", flags.adapter_alpha, "Scale adapters by this over their rank. Default: twice the rank.")
+  CLI::Option* rank = command
+                          .add_option("--lora", flags.adapter_rank,
+                                      "Train low-rank adapters of this rank beside the matrices below the "
+                                      "head, and nothing else but a head of labels, or a new one.")
+                          ->check(whole_number(1, 4096))
+                          ->type_name("RANK");
+  command
+      .add_option("--lora-alpha", flags.adapter_alpha,
+                  "Scale adapters by this over their rank. Default: twice the rank.")
       ->check(number_in(1e-6, 1e6))
       ->needs(rank)
       ->type_name("X");
-  command.add_option("--lora-targets", flags.adapter_targets,
-                     "Which matrices get adapters: last parts of modules' names, such as q_proj,v_proj. Default: all-linear.")
+  command
+      .add_option("--lora-targets", flags.adapter_targets,
+                  "Which matrices get adapters: last parts of modules' names, such as q_proj,v_proj. "
+                  "Default: all-linear.")
       ->check(not_empty())
       ->needs(rank)
       ->type_name("NAME,...");
@@ -182,13 +219,19 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
       ->check(number_in(0, 0.99))
       ->needs(rank)
       ->type_name("RATE");
-  command.add_flag("--rslora", flags.adapter_stabilised, "Scale adapters by alpha over the square root of the rank.")
+  command
+      .add_flag("--rslora", flags.adapter_stabilised,
+                "Scale adapters by alpha over the square root of the rank.")
       ->needs(rank);
-  for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"}) command.get_option(name)->excludes(command.get_option("--adapter"));
+  for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"})
+    command.get_option(name)->excludes(command.get_option("--adapter"));
 }
 
 void add_labels_flag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("--labels", flags.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
+  command
+      .add_option("--labels", flags.label_count,
+                  "A classifier of so many labels, in place of a language model. Default: as the model's "
+                  "config says.")
       ->check(whole_number(1, 1048576))
       ->type_name("N");
   add_task_flag(command, flags);
@@ -196,7 +239,10 @@ void add_labels_flag(CLI::App& command, ModelFlags& flags) {
 
 namespace {
 
-constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL}, {"labels", STW_TASK_LABELS}, {"number", STW_TASK_NUMBER}, {"tokens", STW_TASK_TOKEN_LABEL},
+constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL},
+                                                      {"labels", STW_TASK_LABELS},
+                                                      {"number", STW_TASK_NUMBER},
+                                                      {"tokens", STW_TASK_TOKEN_LABEL},
                                                       {"masked", STW_TASK_MASKED_LANGUAGE_MODEL}};
 
 }  // namespace
@@ -204,13 +250,17 @@ constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL},
 void add_task_flag(CLI::App& command, ModelFlags& flags) {
   std::vector<std::string> words;
   for (const auto& [word, number] : tasks) words.emplace_back(word);
-  command.add_option("--task", flags.task, "What the model learns: one label of a text, any number of labels, a number, a label of each token, or masked tokens.\nDefault: as its config says, or the data.")
+  command
+      .add_option("--task", flags.task,
+                  "What the model learns: one label of a text, any number of labels, a number, a label of "
+                  "each token, or masked tokens.\nDefault: as its config says, or the data.")
       ->check(CLI::IsMember(words))
       ->type_name("label|labels|number|tokens|masked");
 }
 
 uint32_t task_number(const std::string& word) {
-  const auto* const found = std::find_if(std::begin(tasks), std::end(tasks), [&](const auto& task) { return word == task.first; });
+  const auto* const found =
+      std::find_if(std::begin(tasks), std::end(tasks), [&](const auto& task) { return word == task.first; });
   return found == std::end(tasks) ? static_cast<uint32_t>(STW_TASK_AUTOMATIC) : found->second;
 }
 
@@ -223,52 +273,70 @@ void add_threads_flag(CLI::App& command, PlanFlags& flags) {
 void add_request_flags(CLI::App& command, PlanFlags& flags) {
   add_bytes(command, "--vram,--memory", flags.memory_bytes,
             "Bounds the peak of the memory. Default: what is free on the device (CPU: 80 % of it).");
-  command.add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
+  command
+      .add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
       ->check(positive())
       ->type_name("N");
-  command.add_option("--seq", flags.sequence, "Tokens of a sample. Default: all positions, at most 1024. nano: 64.")
+  command
+      .add_option("--seq", flags.sequence,
+                  "Tokens of a sample. Default: all positions, at most 1024. nano: 64.")
       ->check(positive())
       ->type_name("N");
-  command.add_option("--device", flags.device, "cpu, cuda, a file of `calibrate`, or for `plan` a profile such as rtx4090.")
+  command
+      .add_option("--device", flags.device,
+                  "cpu, cuda, a file of `calibrate`, or for `plan` a profile such as rtx4090.")
       ->type_name("NAME");
 }
 
 void add_document_flag(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--document-end", flags.document_end,
-                     "The token that ends a document: attention stays inside of documents. Default: one text.")
+  command
+      .add_option("--document-end", flags.document_end,
+                  "The token that ends a document: attention stays inside of documents. Default: one text.")
       ->check(whole_number(0, any_uint32))
       ->type_name("ID");
 }
 
 void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--quantize", flags.quantize,
-                     "With adapters: the blocks' matrices below them take 4.5 (nf4) or 8.5 (int8) bits an element.\n"
-                     "auto: as in the run where the model is a run's folder; else nf4 where the model's files have it.")
+  command
+      .add_option(
+          "--quantize", flags.quantize,
+          "With adapters: the blocks' matrices below them take 4.5 (nf4) or 8.5 (int8) bits an element.\n"
+          "auto: as in the run where the model is a run's folder; else nf4 where the model's files have it.")
       ->check(CLI::IsMember({"auto", "none", "nf4", "int8"}))
       ->type_name("auto|none|nf4|int8");
-  command.add_option("--quantize-embeddings", flags.quantize_embeddings,
-                     "With adapters: the table of tokens and the head take 8.5 bits an element.\n"
-                     "auto: as in the run where the model is a run's folder; else none.")
+  command
+      .add_option("--quantize-embeddings", flags.quantize_embeddings,
+                  "With adapters: the table of tokens and the head take 8.5 bits an element.\n"
+                  "auto: as in the run where the model is a run's folder; else none.")
       ->check(CLI::IsMember({"auto", "none", "int8"}))
       ->type_name("auto|none|int8");
 }
 
 void add_preference_flag(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--preference", flags.preference,
-                     "What is learned of pairs of answers, a chosen and a rejected one. dpo, ipo: against the model that\n"
-                     "training begins with; simpo, orpo: without it. auto: dpo where the data has pairs.")
+  command
+      .add_option("--preference", flags.preference,
+                  "What is learned of pairs of answers, a chosen and a rejected one. dpo, ipo: against the "
+                  "model that\n"
+                  "training begins with; simpo, orpo: without it. auto: dpo where the data has pairs.")
       ->check(CLI::IsMember({"auto", "dpo", "ipo", "simpo", "orpo"}))
       ->type_name("auto|dpo|ipo|simpo|orpo");
 }
 
 void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
-  command.add_option("--beta", flags.beta, "Of a preference: how much a difference counts; ipo: how little; orpo: the odds ratio's share. Default: 0.1; simpo: 2.")
+  command
+      .add_option("--beta", flags.beta,
+                  "Of a preference: how much a difference counts; ipo: how little; orpo: the odds ratio's "
+                  "share. Default: 0.1; simpo: 2.")
       ->check(above_zero(largest_rate))
       ->type_name("B");
-  command.add_option("--margin", flags.margin, "simpo: by how much the chosen answer is to be ahead. Default: half of --beta.")
+  command
+      .add_option("--margin", flags.margin,
+                  "simpo: by how much the chosen answer is to be ahead. Default: half of --beta.")
       ->check(not_negative(largest_rate))
       ->type_name("M");
-  command.add_option("--answer-share", flags.answer_share, "Of a preference: how often the chosen answer's mean loss of a token is added. Default: 0.")
+  command
+      .add_option("--answer-share", flags.answer_share,
+                  "Of a preference: how often the chosen answer's mean loss of a token is added. Default: 0.")
       ->check(not_negative(largest_rate))
       ->type_name("A");
 }
@@ -282,62 +350,87 @@ void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) 
 }
 
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--precision", flags.precision, "What the model is computed in. Default: fp32 on the CPU, bf16 elsewhere.")
+  command
+      .add_option("--precision", flags.precision,
+                  "What the model is computed in. Default: fp32 on the CPU, bf16 elsewhere.")
       ->check(CLI::IsMember(known(precisions)))
       ->type_name("fp32|bf16|fp16");
-  command.add_option("--optimizer", flags.optimizer,
-                     "The rule that updates parameters. muon: of the matrices of blocks, adamw of the rest. Default: adamw.")
+  command
+      .add_option("--optimizer", flags.optimizer,
+                  "The rule that updates parameters. muon: of the matrices of blocks, adamw of the rest. "
+                  "Default: adamw.")
       ->check(CLI::IsMember(optimizer_names()))
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
-  command.add_option("--kernels", flags.kernels,
-                     "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an order of\n"
-                     "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 or H200;\n"
-                     "cublaslt-wgmma: as cublaslt, with wgmma for what the library does not compute. Default: auto.")
+  command
+      .add_option(
+          "--kernels", flags.kernels,
+          "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an "
+          "order of\n"
+          "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 "
+          "or H200;\n"
+          "cublaslt-wgmma: as cublaslt, with wgmma for what the library does not compute. Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"}))
       ->type_name("auto|portable|tensor|cublaslt|wgmma|cublaslt-wgmma");
-  command.add_option("--attention", flags.attention,
-                     "What computes attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch memory for "
-                     "scores. Default: own.")
+  command
+      .add_option("--attention", flags.attention,
+                  "What computes attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch "
+                  "memory for "
+                  "scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
   add_quantize_flags(command, flags);
   add_preference_flag(command, flags);
-  command.add_option("--master", flags.master, "bf16: what is kept of a weight's fp32 value: 4, 3 or 2 bytes. Default: exact.")
+  command
+      .add_option("--master", flags.master,
+                  "bf16: what is kept of a weight's fp32 value: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");
-  command.add_option("--gradients", flags.gradients,
-                     "What the matrices of blocks sum their gradients up in: 4 or 2 bytes. Default: fp32.")
+  command
+      .add_option("--gradients", flags.gradients,
+                  "What the matrices of blocks sum their gradients up in: 4 or 2 bytes. Default: fp32.")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->type_name("fp32|bf16");
   command.add_flag("--fused-update", flags.fused_update,
-                   "Update blocks inside the backward pass, which then keeps no gradients of them: one micro-step, no clipping,\n"
+                   "Update blocks inside the backward pass, which then keeps no gradients of them: one "
+                   "micro-step, no clipping,\n"
                    "no fp16.");
   add_group_flags(command, flags);
   add_document_flag(command, flags);
-  command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")
+  command
+      .add_option("--states", flags.states,
+                  "Bits of the optimizer's states. auto: 32 unless memory is short.")
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
-  command.add_option("--micro-batch", flags.micro_batch, "Samples that pass at once. Default: chosen. Changes no bit.")
+  command
+      .add_option("--micro-batch", flags.micro_batch,
+                  "Samples that pass at once. Default: chosen. Changes no bit.")
       ->check(whole_number(1, any_uint32))
       ->type_name("N");
-  command.add_option("--recompute", flags.recompute, "What backward computes again to save memory. Changes no bit.")
+  command
+      .add_option("--recompute", flags.recompute,
+                  "What backward computes again to save memory. Changes no bit.")
       ->check(CLI::IsMember({"auto", "none", "full"}))
       ->type_name("auto|none|full");
-  command.add_option("--clip", flags.clip, "Largest norm of the gradient; 0: no clipping. Default: 1, with --fused-update 0.")
+  command
+      .add_option("--clip", flags.clip,
+                  "Largest norm of the gradient; 0: no clipping. Default: 1, with --fused-update 0.")
       ->check(not_negative())
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
-  command.add_flag("--fast", flags.fast,
-                   "Give up what --exact says where that costs speed: on a GPU, with cublaslt or cublaslt-wgmma kernels.")
+  command
+      .add_flag("--fast", flags.fast,
+                "Give up what --exact says where that costs speed: on a GPU, with cublaslt or cublaslt-wgmma "
+                "kernels.")
       ->excludes(exact);
-  add_bytes(command, "--host-memory", flags.host_bytes, "Host memory for what is offloaded. Default: nothing is.");
+  add_bytes(command, "--host-memory", flags.host_bytes,
+            "Host memory for what is offloaded. Default: nothing is.");
   add_bytes(command, "--reserve", flags.reserve_bytes,
             "Memory left for what lies outside the arena. Default: as the device's profile says; CPU: none.");
   add_threads_flag(command, flags);
 }
 
 bool is_preset(const std::string& name) {
-  if (is_there(name)) return false;   // the library looks for files first, too
+  if (is_there(name)) return false;  // the library looks for files first, too
   for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
     if (name == preset) return true;
   return false;
@@ -362,7 +455,8 @@ std::string presets_text() {
 Model open_model(const ModelFlags& flags) {
   auto options = sized<stw_model_options>();
   const std::string config = flags.source + "/config.json";
-  options.source = flags.from_scratch && is_folder(flags.source) && is_there(config) ? config.c_str() : flags.source.c_str();
+  options.source = flags.from_scratch && is_folder(flags.source) && is_there(config) ? config.c_str()
+                                                                                     : flags.source.c_str();
   options.weights = flags.weights.empty() ? nullptr : flags.weights.c_str();
   options.seed = flags.seed;
   options.set_mask |= STW_SET_MODEL_SEED;
@@ -388,8 +482,11 @@ Model open_model(const ModelFlags& flags) {
 
 void require_weights(const ModelFlags& flags, const stw_model_info& about) {
   if (about.has_weights || flags.from_scratch || is_preset(flags.source)) return;
-  throw Failure(exit_failed, fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download them, or name them with --weights, or give --from-scratch to take random ones",
-                                         flags.source));
+  throw Failure(
+      exit_failed,
+      fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download "
+                  "them, or name them with --weights, or give --from-scratch to take random ones",
+                  flags.source));
 }
 
 std::vector<std::string> labels_of(const Model& model) {

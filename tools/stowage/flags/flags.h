@@ -10,11 +10,11 @@
 
 #include "base/handles.h"
 
-namespace CLI {   // not included: CLI11's headers take most of the time to compile
+namespace CLI {  // not included: CLI11's headers take most of the time to compile
 class App;
 class Option;
 class Validator;
-}
+}  // namespace CLI
 
 namespace command {
 
@@ -23,15 +23,15 @@ struct ModelFlags {
   std::string weights;           // empty: the weights of `source`, else random ones
   std::optional<float> dropout;  // replaces all dropout rates; unset: those of the config
   uint64_t seed = 1337;
-  std::string adapter;           // a folder of low-rank adapters
-  uint32_t adapter_rank = 0;     // rank of new adapters; 0: none
+  std::string adapter;        // a folder of low-rank adapters
+  uint32_t adapter_rank = 0;  // rank of new adapters; 0: none
   std::optional<float> adapter_alpha;
   float adapter_dropout = 0;
-  std::string adapter_targets;   // empty: all matrices of the blocks
+  std::string adapter_targets;  // empty: all matrices of the blocks
   bool adapter_stabilised = false;
-  uint64_t label_count = 0;      // of a classifier; 0: as the config says
-  std::vector<std::string> labels;   // names of the labels; empty: the model's own
-  bool from_scratch = false;     // use random weights, even if weights lie next to the config
+  uint64_t label_count = 0;         // of a classifier; 0: as the config says
+  std::vector<std::string> labels;  // names of the labels; empty: the model's own
+  bool from_scratch = false;        // use random weights, even if weights lie next to the config
   // value of --task; empty: the task of the config, or with labels one label for each text
   std::string task;
 };
@@ -51,16 +51,16 @@ struct PlanFlags {
   // empty: the default, or with --resume the value of the run
   std::string precision, optimizer, master, gradients, attention;
   std::string kernels = "auto", states = "auto", recompute = "auto";
-  std::string quantize = "auto", quantize_embeddings = "auto";   // auto with a run's adapters: as in the run
+  std::string quantize = "auto", quantize_embeddings = "auto";  // auto with a run's adapters: as in the run
   // auto: dpo if the data has pairs, or the preference of the run that the model comes from; else none
   std::string preference = "auto";
-  std::vector<stw_parameter_group> groups;                      // those of --freeze first
-  std::vector<std::shared_ptr<const std::string>> patterns;     // owns the patterns that `groups` point to
+  std::vector<stw_parameter_group> groups;                   // those of --freeze first
+  std::vector<std::shared_ptr<const std::string>> patterns;  // owns the patterns that `groups` point to
   // the token that ends a document; unset: documents are not separated
   std::optional<uint32_t> document_end;
-  bool examples = false;                  // the data is examples, each of which is a document
-  uint32_t micro_batch = 0;  // 0: chosen by the planner
-  uint32_t threads = 0;      // 0: one for each processor
+  bool examples = false;      // the data is examples, each of which is a document
+  uint32_t micro_batch = 0;   // 0: chosen by the planner
+  uint32_t threads = 0;       // 0: one for each processor
   std::optional<float> clip;  // unset: 1, or no clipping with fused updates
   bool exact = false, fast = false, fused_update = false;
   bool keeps_documents() const { return document_end || examples; }
@@ -95,7 +95,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags);
 bool has_documents(std::string_view plan_json);
 // The preference loss of a plan: "dpo", …, or "none".
 std::string preference_of(std::string_view plan_json);
-bool has_reference(const std::string& preference);   // whether the loss compares with a reference model
+bool has_reference(const std::string& preference);  // whether the loss compares with a reference model
 
 // The library's number for "fp16", …, and the name for such a number.
 uint32_t precision_of(const std::string& name);
@@ -110,7 +110,7 @@ Model open_model(const ModelFlags& flags);
 uint32_t task_number(const std::string& word);
 // Throws a Failure if the weights are random although neither a preset nor --from-scratch asks for that.
 void require_weights(const ModelFlags& flags, const stw_model_info& about);
-std::vector<std::string> labels_of(const Model& model);   // names of the labels; empty for a language model
+std::vector<std::string> labels_of(const Model& model);  // names of the labels; empty for a language model
 
 // The device that --device chooses. It is either present on this machine or known only as a profile.
 struct DeviceChoice {
@@ -138,8 +138,8 @@ void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions)
 // Tokens of a sample: --seq, or its default. Throws as check_sequence does.
 uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags);
 // Fills in the options that were not given. Throws a usage Failure if that is impossible.
-stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
-                              const DeviceChoice& device);
+stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model,
+                              const PlanFlags& flags, const DeviceChoice& device);
 
 // A plan that does not fit is also an answer. Then `shortfall` is the line that says so; otherwise it is
 // empty.

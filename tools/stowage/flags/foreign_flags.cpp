@@ -10,7 +10,9 @@ namespace {
 // `here`: the flag's name here, perhaps with a value. Empty: the flag is unnecessary, for the reason in
 // `why`. `absent`: there is no such feature, and `why` names the alternative. Names have hyphens and lower
 // case. A name that ends in "-*" stands for all names with that prefix; rows with whole names come first.
-struct ForeignFlag { std::string_view name, here, why; };
+struct ForeignFlag {
+  std::string_view name, here, why;
+};
 constexpr std::string_view absent = "absent";
 
 constexpr ForeignFlag foreign_flags[] = {
@@ -43,11 +45,19 @@ constexpr ForeignFlag foreign_flags[] = {
     // Batches and samples.
     {"batch-size", "--batch", "the samples of one optimizer step; --batch-examples counts examples"},
     {"train-batch-size", "--batch", "the samples of one optimizer step; --batch-examples counts examples"},
-    {"per-device-train-batch-size", "--batch", "the samples of one optimizer step, each with as many examples as it has room for (--batch-examples counts examples); --micro-batch is how many pass at once"},
-    {"per-gpu-train-batch-size", "--batch", "the samples of one optimizer step, each with as many examples as it has room for (--batch-examples counts examples); --micro-batch is how many pass at once"},
+    {"per-device-train-batch-size", "--batch",
+     "the samples of one optimizer step, each with as many examples as it has room for (--batch-examples "
+     "counts examples); --micro-batch is how many pass at once"},
+    {"per-gpu-train-batch-size", "--batch",
+     "the samples of one optimizer step, each with as many examples as it has room for (--batch-examples "
+     "counts examples); --micro-batch is how many pass at once"},
     {"micro-batch-size", "--micro-batch", "which is chosen by itself"},
-    {"gradient-accumulation-steps", "--batch", "all samples of one optimizer step (--batch-examples counts examples); how they are cut up is chosen by itself"},
-    {"grad-accumulation-steps", "--batch", "all samples of one optimizer step (--batch-examples counts examples); how they are cut up is chosen by itself"},
+    {"gradient-accumulation-steps", "--batch",
+     "all samples of one optimizer step (--batch-examples counts examples); how they are cut up is chosen by "
+     "itself"},
+    {"grad-accumulation-steps", "--batch",
+     "all samples of one optimizer step (--batch-examples counts examples); how they are cut up is chosen by "
+     "itself"},
     {"auto-find-batch-size", "--micro-batch", "which is chosen by itself to fit --vram"},
     {"max-length", "--seq", ""},
     {"max-seq-length", "--seq", ""},
@@ -60,16 +70,20 @@ constexpr ForeignFlag foreign_flags[] = {
     {"context-length", "--seq", ""},
     {"model-max-length", "--seq", ""},
     {"max-source-length", "--seq", ""},
-    {"packing", "", "samples hold as many whole examples as there is room for, and attention keeps them apart"},
-    {"sample-packing", "", "samples hold as many whole examples as there is room for, and attention keeps them apart"},
+    {"packing", "",
+     "samples hold as many whole examples as there is room for, and attention keeps them apart"},
+    {"sample-packing", "",
+     "samples hold as many whole examples as there is room for, and attention keeps them apart"},
     {"group-by-length", "", "samples hold as many whole examples as there is room for"},
-    {"packing-strategy", "", "samples hold as many whole examples as there is room for, and attention keeps them apart"},
+    {"packing-strategy", "",
+     "samples hold as many whole examples as there is room for, and attention keeps them apart"},
     {"padding-free", "", "samples have no padding inside; examples lie end to end"},
     {"pad-to-multiple-of", "", "all samples have --seq tokens"},
     {"pad-to-max-length", "", "all samples have --seq tokens"},
     {"pad-token", "", "examples lie end to end, and nothing is learned of what is left of a sample"},
     {"truncation-mode", "absent", "an example that is longer than --seq loses its end"},
-    {"train-sampling-strategy", "", "samples hold as many whole examples as there is room for, in an order that the seed draws"},
+    {"train-sampling-strategy", "",
+     "samples hold as many whole examples as there is room for, in an order that the seed draws"},
     {"length-column-name", "", "samples hold as many whole examples as there is room for"},
     {"sortish-sampler", "", "samples hold as many whole examples as there is room for"},
     {"shuffle-dataset", "", "examples are shuffled by a fixed seed"},
@@ -97,7 +111,8 @@ constexpr ForeignFlag foreign_flags[] = {
     {"remove-unused-columns", "", "what no one needs of an example is skipped"},
     {"completion-only-loss", "", "of prompt and completion the completion alone is learned"},
     {"assistant-only-loss", "", "of conversations what the assistant says alone is learned"},
-    {"train-on-inputs", "absent", "of prompt and completion the completion alone is learned; write both as one \"text\" to learn all"},
+    {"train-on-inputs", "absent",
+     "of prompt and completion the completion alone is learned; write both as one \"text\" to learn all"},
     {"train-on-responses-only", "", "of conversations what the assistant says alone is learned"},
     {"mask-prompt", "", "of prompt and completion the completion alone is learned"},
     {"eos-token", "--document-end", "its number; else the model's own end of text"},
@@ -159,49 +174,65 @@ constexpr ForeignFlag foreign_flags[] = {
     {"logging-steps", "", "metrics.jsonl has a line for every step"},
     {"logging-strategy", "", "metrics.jsonl has a line for every step"},
     {"steps-per-report", "", "metrics.jsonl has a line for every step"},
-    {"report-to", "--tensorboard", "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
+    {"report-to", "--tensorboard",
+     "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
     {"logging-dir", "--tensorboard", ""},
     {"load-best-model-at-end", "--keep-best", ""},
     {"metric-for-best-model", "--metric", ""},
     {"early-stopping-patience", "--patience", ""},
     {"save-total-limit", "--keep", ""},
-    {"eval-data", "--data", "the file to evaluate on"},   // a flag of train under the same name
+    {"eval-data", "--data", "the file to evaluate on"},  // a flag of train under the same name
     {"eval-delay", "--eval-every", "in batches"},
-    {"per-device-eval-batch-size", "--batch", "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
-    {"per-gpu-eval-batch-size", "--batch", "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
-    {"eval-batch-size", "--batch", "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
+    {"per-device-eval-batch-size", "--batch",
+     "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
+    {"per-gpu-eval-batch-size", "--batch",
+     "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
+    {"eval-batch-size", "--batch",
+     "the samples of one optimizer step; the memory of an evaluation is part of the plan"},
     {"eval-accumulation-steps", "", "an evaluation keeps no logits"},
     {"prediction-loss-only", "", "an evaluation tells the loss and what else its task has"},
     {"eval-on-start", "absent", "`stowage eval` tells the loss of a model before it is trained"},
-    {"eval-packing", "", "samples hold as many whole examples as there is room for, and attention keeps them apart"},
-    {"compute-metrics", "", "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
-    {"include-for-metrics", "", "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
-    {"batch-eval-metrics", "", "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
+    {"eval-packing", "",
+     "samples hold as many whole examples as there is room for, and attention keeps them apart"},
+    {"compute-metrics", "",
+     "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
+    {"include-for-metrics", "",
+     "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
+    {"batch-eval-metrics", "",
+     "evaluations tell the metrics of their task; `stowage help classifiers` lists them"},
     {"eval-do-concat-batches", "", "an evaluation keeps no logits"},
     {"eval-use-gather-object", "", "there is one device"},
     {"greater-is-better", "", "--metric knows which way its values are better"},
-    {"save-only-model", "", "the weights and the checkpoint are files of their own; remove the checkpoint where no one goes on with the run"},
+    {"save-only-model", "",
+     "the weights and the checkpoint are files of their own; remove the checkpoint where no one goes on with "
+     "the run"},
     {"save-safetensors", "", "weights are written as safetensors"},
     {"save-on-each-node", "", "there is one device"},
     {"save-adapter", "", "the run's folder holds its adapters"},
     {"ignore-data-skip", "", "a run that goes on takes its data up where it stopped, at once"},
-    {"restore-callback-states-from-checkpoint", "", "there are no callbacks; a run that goes on keeps its settings"},
+    {"restore-callback-states-from-checkpoint", "",
+     "there are no callbacks; a run that goes on keeps its settings"},
     {"enable-jit-checkpoint", "", "Ctrl-C and SIGTERM save the last complete step"},
     {"logging-first-step", "", "metrics.jsonl has a line for every step"},
     {"logging-nan-inf-filter", "", "a step that is not finite changes nothing, and metrics.jsonl says so"},
     {"include-num-input-tokens-seen", "", "metrics.jsonl has the tokens of every step"},
     {"include-tokens-per-second", "", "metrics.jsonl has the tokens a second of every step"},
-    {"log-level", "", "messages go to stderr, progress to standard output, and metrics.jsonl has all figures"},
+    {"log-level", "",
+     "messages go to stderr, progress to standard output, and metrics.jsonl has all figures"},
     {"log-level-replica", "", "there is one device"},
     {"log-on-each-node", "", "there is one device"},
     {"disable-tqdm", "", "there are no moving lines where the output is no terminal"},
     {"project", "--out", "the folder of the run; for dashboards there is --tensorboard"},
-    {"wandb-project", "--tensorboard", "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
-    {"trackio-*", "--tensorboard", "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
+    {"wandb-project", "--tensorboard",
+     "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
+    {"trackio-*", "--tensorboard",
+     "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
     {"skip-memory-metrics", "", "the plan says what the run takes"},
     {"debug", "", "--deterministic-check makes steps twice and compares their bytes"},
-    {"push-to-hub", "absent", "nothing is uploaded; the run's folder with its README.md is what you would upload"},
-    {"push-to-hub-*", "absent", "nothing is uploaded; the run's folder with its README.md is what you would upload"},
+    {"push-to-hub", "absent",
+     "nothing is uploaded; the run's folder with its README.md is what you would upload"},
+    {"push-to-hub-*", "absent",
+     "nothing is uploaded; the run's folder with its README.md is what you would upload"},
     {"hub-*", "absent", "nothing is uploaded; the run's folder with its README.md is what you would upload"},
     {"run-name", "--out", "the folder of the run names it"},
     // Trained parameters and number formats.
@@ -237,8 +268,10 @@ constexpr ForeignFlag foreign_flags[] = {
     {"task-type", "--task", "or nothing for a language model"},
     {"lora-task-type", "--task", "or nothing for a language model"},
     {"inference-mode", "", "`stowage generate`, `classify` and `eval` read adapters as they are"},
-    {"modules-to-save", "", "a head of labels, or a new one, is trained whole beside adapters, and nothing else"},
-    {"lora-modules-to-save", "", "a head of labels, or a new one, is trained whole beside adapters, and nothing else"},
+    {"modules-to-save", "",
+     "a head of labels, or a new one, is trained whole beside adapters, and nothing else"},
+    {"lora-modules-to-save", "",
+     "a head of labels, or a new one, is trained whole beside adapters, and nothing else"},
     {"fan-in-fan-out", "", "the model's own config says it"},
     {"bias", "absent", "adapters have no biases, and train none"},
     {"lora-bias", "absent", "adapters have no biases, and train none"},
@@ -252,7 +285,8 @@ constexpr ForeignFlag foreign_flags[] = {
     {"layer-replication", "absent", "blocks are as the config has them"},
     {"target-parameters", "absent", "adapters are of whole matrices; --lora-targets names them"},
     {"lora-target-parameters", "absent", "adapters are of whole matrices; --lora-targets names them"},
-    {"trainable-token-indices", "absent", "beside adapters no tokens are trained; without --lora all parameters are"},
+    {"trainable-token-indices", "absent",
+     "beside adapters no tokens are trained; without --lora all parameters are"},
     {"alora-invocation-tokens", "absent", "activated adapters are not supported; there is --lora"},
     {"ensure-weight-tying", "", "matrices that the config ties stay tied"},
     {"megatron-config", "absent", "there is one device"},
@@ -278,8 +312,10 @@ constexpr ForeignFlag foreign_flags[] = {
     {"fp16-opt-level", "--precision", ""},
     {"fine-tune-type", "--lora", "for adapters; without it all parameters are trained"},
     {"optim", "--optimizer", ""},
-    {"optim-args", "--optimizer", "and its settings are --beta1, --beta2, --momentum, --weight-decay and --states"},
-    {"optim-target-modules", "absent", "GaLore and APOLLO are not supported; --states 8 and --fused-update save memory of the optimizer"},
+    {"optim-args", "--optimizer",
+     "and its settings are --beta1, --beta2, --momentum, --weight-decay and --states"},
+    {"optim-target-modules", "absent",
+     "GaLore and APOLLO are not supported; --states 8 and --fused-update save memory of the optimizer"},
     {"adam-epsilon", "absent", "it is 1e-8"},
     {"optimizer-type", "--optimizer", ""},
     {"adam-beta1", "--beta1", ""},
@@ -303,7 +339,8 @@ constexpr ForeignFlag foreign_flags[] = {
     {"use-liger-kernel", "", "losses and feed-forward parts are cut into pieces where memory is short"},
     {"liger-kernel-config", "", "losses and feed-forward parts are cut into pieces where memory is short"},
     {"use-cce", "", "the logits of a batch are cut into pieces where memory is short"},
-    {"neftune-noise-alpha", "absent", "noise on embeddings is not supported; --dropout and --lora-dropout are there"},
+    {"neftune-noise-alpha", "absent",
+     "noise on embeddings is not supported; --dropout and --lora-dropout are there"},
     {"full-determinism", "", "the same numerics train the same bits in any case"},
     {"deterministic", "", "the same numerics train the same bits in any case"},
     {"use-deterministic-algorithms", "", "the same numerics train the same bits in any case"},
@@ -320,7 +357,8 @@ constexpr ForeignFlag foreign_flags[] = {
     {"simpo-gamma", "--margin", ""},
     {"gamma", "--margin", "of --preference simpo"},
     {"precompute-ref-log-probs", "", "the reference's log-probabilities are computed before the first step"},
-    {"precompute-ref-batch-size", "", "the reference's log-probabilities are computed before the first step, in the run's memory"},
+    {"precompute-ref-batch-size", "",
+     "the reference's log-probabilities are computed before the first step, in the run's memory"},
     {"reference-free", "--preference simpo", "or orpo"},
     {"ref-model", "", "the reference is the model that training begins with"},
     {"sync-ref-model", "absent", "the reference is the model that training begins with"},
@@ -340,10 +378,14 @@ constexpr ForeignFlag foreign_flags[] = {
     {"no-cuda", "--device cpu", ""},
     {"use-cpu", "--device cpu", ""},
     {"cpu-offload", "--host-memory", ""},
-    {"deepspeed", "absent", "there is one device; --host-memory keeps states, gradients and weights in host memory"},
-    {"deepspeed-*", "absent", "there is one device; --host-memory keeps states, gradients and weights in host memory"},
-    {"fsdp", "absent", "there is one device; --host-memory keeps states, gradients and weights in host memory"},
-    {"fsdp-*", "absent", "there is one device; --host-memory keeps states, gradients and weights in host memory"},
+    {"deepspeed", "absent",
+     "there is one device; --host-memory keeps states, gradients and weights in host memory"},
+    {"deepspeed-*", "absent",
+     "there is one device; --host-memory keeps states, gradients and weights in host memory"},
+    {"fsdp", "absent",
+     "there is one device; --host-memory keeps states, gradients and weights in host memory"},
+    {"fsdp-*", "absent",
+     "there is one device; --host-memory keeps states, gradients and weights in host memory"},
     {"ddp-*", "absent", "there is one device"},
     {"local-rank", "absent", "there is one device"},
     {"accelerator-config", "absent", "there is one device"},
@@ -372,12 +414,15 @@ constexpr ForeignFlag foreign_flags[] = {
 };
 
 // Values of flags that other trainers name differently. Fields as in ForeignFlag.
-struct ForeignValue { std::string_view flag, value, here, why; };
+struct ForeignValue {
+  std::string_view flag, value, here, why;
+};
 
 constexpr ForeignValue foreign_values[] = {
     {"--optimizer", "adamw-8bit", "adamw", "with --states 8"},
     {"--optimizer", "adamw-bnb-8bit", "adamw", "with --states 8"},
-    {"--optimizer", "paged-adamw-8bit", "adamw", "with --states 8, and --host-memory for what is to lie there"},
+    {"--optimizer", "paged-adamw-8bit", "adamw",
+     "with --states 8, and --host-memory for what is to lie there"},
     {"--optimizer", "paged-adamw*", "adamw", "with --host-memory for what is to lie there"},
     {"--optimizer", "adamw-torch-8bit", "adamw", "with --states 8"},
     {"--optimizer", "adamw-torch-4bit", "adamw", "with --states 8, the fewest bits"},
@@ -429,8 +474,10 @@ constexpr ForeignValue foreign_values[] = {
     {"--precision", "float32", "fp32", ""},
     {"--precision", "float", "fp32", ""},
     {"--precision", "no", "fp32", ""},
-    {"--precision", "tf32", "absent", "with fp32, products are computed in fp32; bf16 and fp16 are the faster ones"},
-    {"--precision", "fp8", "absent", "bf16 and fp16 are the narrowest; weights below adapters may take 4 or 8 bits (--quantize)"},
+    {"--precision", "tf32", "absent",
+     "with fp32, products are computed in fp32; bf16 and fp16 are the faster ones"},
+    {"--precision", "fp8", "absent",
+     "bf16 and fp16 are the narrowest; weights below adapters may take 4 or 8 bits (--quantize)"},
     {"--preference", "sigmoid", "dpo", ""},
     {"--preference", "kto*", "absent", "examples that are judged alone are not learned"},
     {"--attention", "flash-attention-*", "own", "which keeps no scores; cudnn is NVIDIA's library"},
@@ -463,14 +510,17 @@ constexpr ForeignValue foreign_values[] = {
     {"--recompute", "true", "full", ""},
     {"--recompute", "false", "none", ""},
     {"--data-format", "ndjson", "jsonl", ""},
-    {"--data-format", "parquet", "absent", "write it as JSON lines, for instance by pandas' to_json(…, orient='records', lines=True)"},
+    {"--data-format", "parquet", "absent",
+     "write it as JSON lines, for instance by pandas' to_json(…, orient='records', lines=True)"},
     {"--data-format", "txt", "text", ""},
 };
 
 std::string with_hyphens(std::string_view word) {
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
   std::string name(word.substr(0, word.find('=')));
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return name;
 }
 
@@ -478,14 +528,19 @@ std::string with_hyphens(std::string_view word) {
 
 std::optional<std::string> foreign_flag(std::string_view word, const std::vector<std::string>& flags) {
   const std::string name = with_hyphens(word);
-  const auto is_here = [&](std::string_view flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
+  const auto is_here = [&](std::string_view flag) {
+    return std::find(flags.begin(), flags.end(), flag) != flags.end();
+  };
   if (const std::string same = "--" + name; is_here(same)) return "; it is " + same + " here";
   for (const bool is_whole : {true, false})
     for (const auto& [foreign, here, why] : foreign_flags) {
-      if (is_whole ? foreign != name : !foreign.ends_with('*') || !name.starts_with(foreign.substr(0, foreign.size() - 1))) continue;
+      if (is_whole ? foreign != name
+                   : !foreign.ends_with('*') || !name.starts_with(foreign.substr(0, foreign.size() - 1)))
+        continue;
       if (here.empty()) return fmt::format("; there is no need of it: {}", why);
       if (here == absent) return fmt::format("; {}", why);
-      if (is_here(here.substr(0, here.find(' ')))) return fmt::format("; it is {} here{}{}", here, why.empty() ? "" : ", ", why);
+      if (is_here(here.substr(0, here.find(' '))))
+        return fmt::format("; it is {} here{}{}", here, why.empty() ? "" : ", ", why);
     }
   return std::nullopt;
 }
@@ -493,7 +548,9 @@ std::optional<std::string> foreign_flag(std::string_view word, const std::vector
 std::optional<std::string> foreign_value(std::string_view flag, std::string_view value) {
   const std::string word = with_hyphens(value);
   for (const auto& [of_flag, foreign, here, why] : foreign_values) {
-    if (of_flag != flag || (foreign.ends_with('*') ? !word.starts_with(foreign.substr(0, foreign.size() - 1)) : foreign != word)) continue;
+    if (of_flag != flag ||
+        (foreign.ends_with('*') ? !word.starts_with(foreign.substr(0, foreign.size() - 1)) : foreign != word))
+      continue;
     if (here == absent) return fmt::format("; {}", why);
     return fmt::format("; it is {} here{}{}", here, why.empty() ? "" : ", ", why);
   }

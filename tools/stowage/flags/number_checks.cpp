@@ -11,7 +11,9 @@
 namespace command {
 namespace {
 
-std::string expected(const std::string& what, const std::string& found) { return fmt::format("expected {}, found \"{}\"", what, found); }
+std::string expected(const std::string& what, const std::string& found) {
+  return fmt::format("expected {}, found \"{}\"", what, found);
+}
 
 std::optional<double> read_number(const std::string& text) {
   char* end = nullptr;
@@ -25,9 +27,11 @@ CLI::Validator fp32_number(const std::string& what, bool zero, double most) {
       [what, zero, most](std::string& text) -> std::string {
         const auto value = read_number(text);
         if (!value || *value < 0 || (*value == 0 && !zero)) return expected(what, text);
-        if (most < any_fp32 && *value > most) return expected(fmt::format("{}, at most {}", what, most), text);
+        if (most<any_fp32&& * value> most) return expected(fmt::format("{}, at most {}", what, most), text);
         const float kept = static_cast<float>(*value);
-        return std::isfinite(kept) && (kept > 0 || *value == 0) ? "" : expected(what + " that fp32 can hold", text);
+        return std::isfinite(kept) && (kept > 0 || *value == 0)
+                   ? ""
+                   : expected(what + " that fp32 can hold", text);
       },
       "", "");
 }
@@ -42,7 +46,8 @@ CLI::Validator whole_number(uint64_t low, uint64_t high) {
         const bool digits = !text.empty() && end == text.data() + text.size();
         if (digits && problem == std::errc() && value >= low && value <= high) return "";
         const bool bounded = high != UINT64_MAX || (digits && problem == std::errc::result_out_of_range);
-        return expected(fmt::format("a whole number from {}{}", low, bounded ? fmt::format(" to {}", high) : ""), text);
+        return expected(
+            fmt::format("a whole number from {}{}", low, bounded ? fmt::format(" to {}", high) : ""), text);
       },
       "", "");
 }
@@ -53,7 +58,9 @@ CLI::Validator number_in(double low, double high) {
   return CLI::Validator(
       [low, high](std::string& text) -> std::string {
         const auto value = read_number(text);
-        return value && *value >= low && *value <= high ? "" : expected(fmt::format("a number from {} to {}", low, high), text);
+        return value && *value >= low && *value <= high
+                   ? ""
+                   : expected(fmt::format("a number from {} to {}", low, high), text);
       },
       "", "");
 }

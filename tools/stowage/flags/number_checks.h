@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-namespace CLI {   // not included: CLI11's headers take most of the time to compile
+namespace CLI {  // not included: CLI11's headers take most of the time to compile
 class Validator;
 }
 
@@ -12,7 +12,7 @@ namespace command {
 // Digits only; from `low` to `high`, both inclusive.
 CLI::Validator whole_number(uint64_t low, uint64_t high = UINT64_MAX);
 inline constexpr uint32_t any_uint32 = UINT32_MAX;
-CLI::Validator positive();   // a whole number of at least 1
+CLI::Validator positive();  // a whole number of at least 1
 
 // From `low` to `high`, both inclusive.
 CLI::Validator number_in(double low, double high);

@@ -5,10 +5,21 @@
 
 namespace command {
 
-struct NumericsFlag { const char *name, *field; };
-constexpr NumericsFlag numerics_flags[] = {
-    {"precision", "precision"}, {"master", "master"}, {"gradients", "gradients"}, {"fused-update", "fused_update"}, {"optimizer", "optimizer"}, {"states", "state_bits"},
-    {"fast", "exact"}, {"kernels", "kernels"}, {"attention", "attention"}, {"quantize", "quantize"}, {"quantize-embeddings", "quantize_embeddings"},
-    {"freeze", "groups"}, {"group", "groups"}};
+struct NumericsFlag {
+  const char *name, *field;
+};
+constexpr NumericsFlag numerics_flags[] = {{"precision", "precision"},
+                                           {"master", "master"},
+                                           {"gradients", "gradients"},
+                                           {"fused-update", "fused_update"},
+                                           {"optimizer", "optimizer"},
+                                           {"states", "state_bits"},
+                                           {"fast", "exact"},
+                                           {"kernels", "kernels"},
+                                           {"attention", "attention"},
+                                           {"quantize", "quantize"},
+                                           {"quantize-embeddings", "quantize_embeddings"},
+                                           {"freeze", "groups"},
+                                           {"group", "groups"}};
 
 }  // namespace command

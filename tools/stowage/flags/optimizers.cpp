@@ -17,7 +17,8 @@ std::vector<std::string> optimizer_names() {
 }
 
 const OptimizerRow* find_optimizer(std::string_view name) {
-  const auto found = std::find_if(std::begin(optimizer_rows), std::end(optimizer_rows), [&](const OptimizerRow& row) { return row.name == name; });
+  const auto found = std::find_if(std::begin(optimizer_rows), std::end(optimizer_rows),
+                                  [&](const OptimizerRow& row) { return row.name == name; });
   return found == std::end(optimizer_rows) ? nullptr : found;
 }
 
@@ -39,7 +40,8 @@ std::string defaults_of(OptimizerSetting setting) {
   std::vector<std::pair<double, std::string>> values;
   for (const OptimizerRow& row : optimizer_rows) {
     if (!(row.*setting)) continue;
-    const auto same = std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == *(row.*setting); });
+    const auto same = std::find_if(values.begin(), values.end(),
+                                   [&](const auto& value) { return value.first == *(row.*setting); });
     if (same == values.end()) values.emplace_back(*(row.*setting), row.name);
     else same->second += fmt::format(", {}", row.name);
   }

@@ -16,11 +16,10 @@ struct OptimizerRow {
 };
 using OptimizerSetting = std::optional<double> OptimizerRow::*;
 
-inline constexpr OptimizerRow optimizer_rows[] = {   // by STW_OPTIMIZER_*, from 0
-    {"adamw", 3e-4, 0.9, 0.95, {}, {}, 0.1},
-    {"sgd", 1e-2, {}, {}, 0.9, 0, 0},
-    {"lion", 1e-4, 0.9, 0.99, {}, {}, 0.1},
-    {"muon", 3e-4, 0.9, 0.95, 0.95, {}, 0.1},
+inline constexpr OptimizerRow optimizer_rows[] = {
+    // by STW_OPTIMIZER_*, from 0
+    {"adamw", 3e-4, 0.9, 0.95, {}, {}, 0.1}, {"sgd", 1e-2, {}, {}, 0.9, 0, 0},
+    {"lion", 1e-4, 0.9, 0.99, {}, {}, 0.1},  {"muon", 3e-4, 0.9, 0.95, 0.95, {}, 0.1},
     {"adafactor", 1e-2, {}, {}, {}, {}, 0},
 };
 

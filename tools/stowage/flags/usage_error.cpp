@@ -23,7 +23,8 @@ size_t distance(std::string_view one, std::string_view other) {
     row[0] = i;
     for (size_t j = 1; j <= other.size(); ++j) {
       row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (one[i - 1] != other[j - 1])});
-      if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
     before.swap(above), above.swap(row);
   }
@@ -33,14 +34,17 @@ size_t distance(std::string_view one, std::string_view other) {
 // "; did you mean NAME?", or empty if no name is near. A name is near if at most a third of its letters
 // differ.
 std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
-  const auto nearest = std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) { return distance(word, a) < distance(word, b); });
+  const auto nearest = std::min_element(
+      names.begin(), names.end(),
+      [&](const std::string& a, const std::string& b) { return distance(word, a) < distance(word, b); });
   const bool is_near = nearest != names.end() && 3 * distance(word, *nearest) <= nearest->size();
   return is_near ? fmt::format("; did you mean {}?", *nearest) : "";
 }
 
 std::string no_command(const CLI::App& application) {
   std::vector<std::string> names;
-  for (const CLI::App* command : application.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const CLI::App* command : application.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   const std::vector<std::string> words = application.remaining(true);
   const std::string there_are = fmt::format("; there are {}", fmt::join(names, ", "));
   if (words.empty()) return "expected a command" + there_are;
@@ -74,7 +78,8 @@ std::string no_flag(const CLI::App& application, const CLI::App& command, const 
   const std::vector<std::string> names = flags_of(command);
   const auto meant = foreign_flag(word, names);
   const std::string near = meant ? *meant : suggestion(without_value(word), names);
-  return fmt::format("{}: there is no such flag{}", word, near.empty() ? other_commands(application, command, without_value(word)) : near);
+  return fmt::format("{}: there is no such flag{}", word,
+                     near.empty() ? other_commands(application, command, without_value(word)) : near);
 }
 
 const CLI::Option* option_named(const CLI::App& command, const std::string& flag) {
@@ -87,19 +92,22 @@ const CLI::Option* option_named(const CLI::App& command, const std::string& flag
 // The message about a wrong value. If the value comes from another trainer, the message says what it is
 // called here.
 std::string wrong_value(const CLI::Option& option, const std::string& message) {
-  const auto meant = option.results().empty() || option.get_lnames().empty() ? std::nullopt : foreign_value("--" + option.get_lnames().front(), option.results().back());
+  const auto meant = option.results().empty() || option.get_lnames().empty()
+                         ? std::nullopt
+                         : foreign_value("--" + option.get_lnames().front(), option.results().back());
   return message + meant.value_or("");
 }
 
 // A message for each wrong value. CLI11 itself reports only the first one, which is `error`.
 std::vector<std::string> wrong_values(CLI::App& command, const CLI::ParseError& error) {
   std::vector<std::string> lines;
-  for (CLI::Option* option : command.get_options([](const CLI::Option* given) { return given->count() > 0 && !given->get_callback_run(); })) {
+  for (CLI::Option* option : command.get_options(
+           [](const CLI::Option* given) { return given->count() > 0 && !given->get_callback_run(); })) {
     try {
       option->run_callback();
     } catch (const CLI::ParseError& one) {
       lines.push_back(wrong_value(*option, one.what()));
-    } catch (const std::exception&) {   // an error of the command itself, which does not run here
+    } catch (const std::exception&) {  // an error of the command itself, which does not run here
     }
   }
   const auto is_told = [&](const std::string& line) { return line.starts_with(error.what()); };
@@ -118,18 +126,26 @@ std::vector<std::string> usage_errors(const CLI::App& application, const CLI::Pa
   std::vector<std::string> lines;
   for (const std::string& word : words)
     if (word.starts_with("-") && word != "-")
-      if (std::string line = no_flag(application, command, word); std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-  const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error), is_left = dynamic_cast<const CLI::ExtrasError*>(&error);
+      if (std::string line = no_flag(application, command, word);
+          std::find(lines.begin(), lines.end(), line) == lines.end())
+        lines.push_back(std::move(line));
+  const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error),
+             is_left = dynamic_cast<const CLI::ExtrasError*>(&error);
   if ((is_missing || is_left) && !lines.empty()) return lines;
-  if (is_left && !words.empty()) return {fmt::format("{}: belongs to no flag; a value with spaces needs quotes", words.front())};
-  const bool is_of_value = dynamic_cast<const CLI::ValidationError*>(&error) || dynamic_cast<const CLI::ConversionError*>(&error);
-  for (std::string& line : is_of_value ? wrong_values(command, error) : std::vector<std::string>{error.what()}) lines.push_back(std::move(line));
+  if (is_left && !words.empty())
+    return {fmt::format("{}: belongs to no flag; a value with spaces needs quotes", words.front())};
+  const bool is_of_value =
+      dynamic_cast<const CLI::ValidationError*>(&error) || dynamic_cast<const CLI::ConversionError*>(&error);
+  for (std::string& line :
+       is_of_value ? wrong_values(command, error) : std::vector<std::string>{error.what()})
+    lines.push_back(std::move(line));
   return lines;
 }
 
 void require_values(const CLI::App& application, const std::vector<std::string>& words) {
   if (words.size() < 2) return;
-  const auto commands = application.get_subcommands([&](const CLI::App* one) { return one->get_name() == words[1]; });
+  const auto commands =
+      application.get_subcommands([&](const CLI::App* one) { return one->get_name() == words[1]; });
   if (commands.empty()) return;
   const CLI::App& command = *commands.front();
   const std::vector<std::string> flags = flags_of(command);
@@ -137,14 +153,19 @@ void require_values(const CLI::App& application, const std::vector<std::string>&
     if (word == "-h") return true;
     if (!word.starts_with("--") || word.size() < 3) return false;
     const std::string name = without_value(word);
-    constexpr std::string_view no = "--no-";   // resets a setting of a run
-    return has_flag(command, name) || (name.starts_with(no) && has_flag(command, "--" + name.substr(no.size()))) || foreign_flag(name, flags).has_value();
+    constexpr std::string_view no = "--no-";  // resets a setting of a run
+    return has_flag(command, name) ||
+           (name.starts_with(no) && has_flag(command, "--" + name.substr(no.size()))) ||
+           foreign_flag(name, flags).has_value();
   };
   for (size_t i = 2; i + 1 < words.size() && words[i] != "--"; ++i) {
     const CLI::Option* const option = option_named(command, words[i]);
     if (!option || option->get_expected_max() == 0) continue;
-    if (is_flag(words[i + 1])) throw Failure(exit_usage, fmt::format("{} needs a value; {} is a flag (as the value itself it is written {}={})", words[i], words[i + 1], words[i], words[i + 1]));
-    ++i;   // skip the value
+    if (is_flag(words[i + 1]))
+      throw Failure(exit_usage,
+                    fmt::format("{} needs a value; {} is a flag (as the value itself it is written {}={})",
+                                words[i], words[i + 1], words[i], words[i + 1]));
+    ++i;  // skip the value
   }
 }
 

@@ -28,16 +28,21 @@ uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {
 
 }  // namespace
 
-void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given, bool json) {
-  struct Preset { const char* name; Model model; stw_model_info info; };
+void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given,
+                         bool json) {
+  struct Preset {
+    const char* name;
+    Model model;
+    stw_model_info info;
+  };
   std::vector<Preset> presets;
-  std::string refusal;   // message for the last preset in which the groups or targets match no parameter
+  std::string refusal;  // message for the last preset in which the groups or targets match no parameter
   size_t refused = 0, tried = 0;
   for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
     ModelFlags flags = adapters;
     flags.source = name;
     flags.weights = flags.adapter = "";
-    if (adapters.label_count == 0) {   // encoders are trained with labels
+    if (adapters.label_count == 0) {  // encoders are trained with labels
       ModelFlags alone;
       alone.source = name;
       if (query(open_model(alone)).generates == 0) continue;
@@ -52,12 +57,15 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
       ++tried, ++refused;
     }
   }
-  std::stable_sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
+  std::stable_sort(presets.begin(), presets.end(),
+                   [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
   const uint64_t sequence = options.sequence;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
     const uint64_t least = least_half_bytes(options, preset.info.adapter_rank > 0);
-    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least * 2 + options.host_bytes / least * 2) continue;
+    if (options.memory_bytes &&
+        preset.info.parameters > options.memory_bytes / least * 2 + options.host_bytes / least * 2)
+      continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;
     auto error = sized<stw_error>();
@@ -75,12 +83,16 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     if (status != STW_OK) throw Failure(exit_failed, error.message);
     const stw_plan_info info = query(plan);
     if (json)
-      fmt::print("{{\"largest_model\":{},\"parameters\":{},\"sequence\":{},\"peak_bytes\":{},\"tokens_per_second\":{}}}\n",
-                 json_quoted(preset.name), preset.info.parameters, options.sequence, info.peak, info.tokens_per_second);
+      fmt::print(
+          "{{\"largest_model\":{},\"parameters\":{},\"sequence\":{},\"peak_bytes\":{},\"tokens_per_second\":{"
+          "}}}\n",
+          json_quoted(preset.name), preset.info.parameters, options.sequence, info.peak,
+          info.tokens_per_second);
     else
-      fmt::print("largest preset that fits: {}, {} parameters, with sequences of {}: peak {}, {:.0f} tokens/s\n", preset.name,
-                 human_count(static_cast<double>(preset.info.parameters)), grouped(options.sequence), human_bytes(info.peak),
-                 info.tokens_per_second);
+      fmt::print(
+          "largest preset that fits: {}, {} parameters, with sequences of {}: peak {}, {:.0f} tokens/s\n",
+          preset.name, human_count(static_cast<double>(preset.info.parameters)), grouped(options.sequence),
+          human_bytes(info.peak), info.tokens_per_second);
     return;
   }
   if (refused > 0 && refused == tried) throw Failure(exit_failed, refusal);

@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "data/csv.h"
 #include "base/failure.h"
 #include "base/utf8.h"
+#include "data/csv.h"
 
 namespace command {
 namespace {
@@ -19,20 +19,29 @@ namespace {
 }
 
 // The names of the columns with a meaning.
-constexpr std::initializer_list<const char*> id_names = {"id", "buffer", "buffer_id"}, lower_names = {"lower", "begin", "start"}, upper_names = {"upper", "end"},
-                                             size_names = {"size"}, alignment_names = {"alignment"}, gaps_names = {"gaps"}, offset_names = {"offset"};
+constexpr std::initializer_list<const char*> id_names = {"id", "buffer", "buffer_id"},
+                                             lower_names = {"lower", "begin", "start"},
+                                             upper_names = {"upper", "end"}, size_names = {"size"},
+                                             alignment_names = {"alignment"}, gaps_names = {"gaps"},
+                                             offset_names = {"offset"};
 // Columns that do not constrain the place: hints for a search, and the descriptions that `plan --csv` writes.
 constexpr std::initializer_list<const char*> harmless_names = {"hint", "name", "class", "label", "comment"};
 
-bool is_one_of(const std::string& name, std::initializer_list<const char*> names) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
-std::optional<size_t> find_column(const std::vector<std::string>& header, std::initializer_list<const char*> names, const std::string& where, bool is_needed) {
+std::optional<size_t> find_column(const std::vector<std::string>& header,
+                                  std::initializer_list<const char*> names, const std::string& where,
+                                  bool is_needed) {
   std::vector<size_t> found;
   for (size_t i = 0; i < header.size(); ++i)
     if (is_one_of(header[i], names)) found.push_back(i);
   if (found.size() == 1) return found[0];
   if (found.empty() && !is_needed) return std::nullopt;
-  fail(where, fmt::format("expected one column \"{}\", found {} in \"{}\"", fmt::join(names, "\" or \""), found.size(), shortened(fmt::format("{}", fmt::join(header, ",")), most_of_header)));
+  fail(where,
+       fmt::format("expected one column \"{}\", found {} in \"{}\"", fmt::join(names, "\" or \""),
+                   found.size(), shortened(fmt::format("{}", fmt::join(header, ",")), most_of_header)));
 }
 
 template <class Number>
@@ -70,7 +79,8 @@ int64_t end_of_life(int64_t last, bool is_included, const char* name, const std:
 
 // Parses any number of "LOWER-UPPER" or "LOWER-UPPER@FIRST:END", separated by blanks. With FIRST:END, only
 // these bytes are occupied.
-std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_included, const std::string& where) {
+std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_included,
+                                       const std::string& where) {
   std::vector<stw_buffer_gap> gaps;
   while (true) {
     while (take_sign(text, ' ')) {}
@@ -78,9 +88,13 @@ std::vector<stw_buffer_gap> parse_gaps(std::string_view text, bool ends_are_incl
     const std::string_view here = text.substr(0, text.find(' '));
     stw_buffer_gap gap{};
     bool is_right = take_number(text, gap.lower) && take_sign(text, '-') && take_number(text, gap.upper);
-    if (is_right && take_sign(text, '@')) is_right = take_number(text, gap.first) && take_sign(text, ':') && take_number(text, gap.end);
+    if (is_right && take_sign(text, '@'))
+      is_right = take_number(text, gap.first) && take_sign(text, ':') && take_number(text, gap.end);
     if (!is_right || (!text.empty() && text[0] != ' '))
-      fail(where, fmt::format("gaps: expected LOWER-UPPER or LOWER-UPPER@FIRST:END with blanks between them, found \"{}\"", shortened(here)));
+      fail(where,
+           fmt::format(
+               "gaps: expected LOWER-UPPER or LOWER-UPPER@FIRST:END with blanks between them, found \"{}\"",
+               shortened(here)));
     gap.upper = end_of_life(gap.upper, ends_are_included, "gaps", where);
     gaps.push_back(gap);
   }
@@ -108,19 +122,23 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name, bo
       offset = find_column(fields, offset_names, where, false);
       ends_are_included = fields[upper] == "end";
       for (size_t i = 0; i < fields.size(); ++i)
-        if (i != table.id && i != lower && i != upper && i != size && i != alignment && i != gaps && i != offset && !is_one_of(fields[i], harmless_names))
+        if (i != table.id && i != lower && i != upper && i != size && i != alignment && i != gaps &&
+            i != offset && !is_one_of(fields[i], harmless_names))
           table.other_columns.push_back(fields[i]);
       table.header = std::move(fields);
       continue;
     }
     if (fields.size() != table.header.size())
-      fail(where, fmt::format("expected {} fields as in the header, found {}", table.header.size(), fields.size()));
+      fail(where,
+           fmt::format("expected {} fields as in the header, found {}", table.header.size(), fields.size()));
     const char* const upper_name = ends_are_included ? "end" : "upper";
     const int64_t last = number<int64_t>(fields[upper], upper_name, where);
-    const stw_buffer_lifetime life{number<int64_t>(fields[lower], table.header[lower].c_str(), where), end_of_life(last, ends_are_included, upper_name, where),
+    const stw_buffer_lifetime life{number<int64_t>(fields[lower], table.header[lower].c_str(), where),
+                                   end_of_life(last, ends_are_included, upper_name, where),
                                    number<uint64_t>(fields[size], "size", where)};
     if (life.upper < life.lower)
-      fail(where, fmt::format("{}: expected {} or more, found {}; the buffer's {} is {}", upper_name, life.lower - ends_are_included, last, table.header[lower], life.lower));
+      fail(where, fmt::format("{}: expected {} or more, found {}; the buffer's {} is {}", upper_name,
+                              life.lower - ends_are_included, last, table.header[lower], life.lower));
     const auto [other, is_new] = line_of.emplace(fields[table.id], csv.line());
     if (!is_new)
       fail(where, fmt::format("id: line {1} already has the id \"{0}\"", shortened(fields[table.id]),
@@ -135,14 +153,16 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name, bo
       constraint.set_mask = STW_SET_OFFSET;
       ++table.given_offsets;
     }
-    table.gaps.push_back(gaps ? parse_gaps(fields[*gaps], ends_are_included, where) : std::vector<stw_buffer_gap>());
+    table.gaps.push_back(gaps ? parse_gaps(fields[*gaps], ends_are_included, where)
+                              : std::vector<stw_buffer_gap>());
     constraint.gap_count = static_cast<uint32_t>(table.gaps.back().size());
     table.constraints.push_back(constraint);
     table.lifetimes.push_back(life);
     table.rows.push_back(std::move(fields));
   }
   for (size_t i = 0; i < table.gaps.size(); ++i) table.constraints[i].gaps = table.gaps[i].data();
-  if (table.header.empty()) fail(name, "expected a header with the columns id,lower,upper,size, found nothing");
+  if (table.header.empty())
+    fail(name, "expected a header with the columns id,lower,upper,size, found nothing");
   return table;
 }
 

@@ -14,12 +14,12 @@ namespace command {
 
 struct LifetimeTable {
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;  // each has as many fields as the header
-  std::vector<stw_buffer_lifetime> lifetimes;  // one for each row
-  std::vector<stw_buffer_constraint> constraints;   // one for each row; their gaps are in `gaps`
+  std::vector<std::vector<std::string>> rows;      // each has as many fields as the header
+  std::vector<stw_buffer_lifetime> lifetimes;      // one for each row
+  std::vector<stw_buffer_constraint> constraints;  // one for each row; their gaps are in `gaps`
   std::vector<std::vector<stw_buffer_gap>> gaps;
-  size_t id = 0;                                // index of the id column
-  std::vector<std::string> other_columns;       // columns without a known meaning, which are copied
+  size_t id = 0;                           // index of the id column
+  std::vector<std::string> other_columns;  // columns without a known meaning, which are copied
   size_t given_offsets = 0;
 };
 

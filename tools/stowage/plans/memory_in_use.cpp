@@ -23,7 +23,8 @@ uint64_t resident_bytes() {
 
 uint64_t memory_in_use(const stw_device* device) {
   auto info = sized<stw_device_info>();
-  if (stw_device_query(device, &info) == STW_OK && info.backend == STW_BACKEND_CUDA) return info.memory_total - info.memory_free;
+  if (stw_device_query(device, &info) == STW_OK && info.backend == STW_BACKEND_CUDA)
+    return info.memory_total - info.memory_free;
   return resident_bytes();
 }
 

@@ -28,7 +28,9 @@ std::vector<stw_frontier_point> frontier_of(const stw_plan* plan) {
   std::vector<stw_frontier_point> points(frontier_budgets);
   points[0].struct_size = sizeof points[0];
   size_t count = 0;
-  long_call([&](stw_error* error) { return stw_plan_frontier_watched(plan, points.data(), points.size(), &count, work_watch(), error); });
+  long_call([&](stw_error* error) {
+    return stw_plan_frontier_watched(plan, points.data(), points.size(), &count, work_watch(), error);
+  });
   points.resize(count);
   return points;
 }
@@ -40,24 +42,31 @@ void print_frontier(const Plan& plan, bool json) {
   if (json) {
     fmt::print("{{\"frontier\":[");
     for (size_t i = 0; i < points.size(); ++i)
-      fmt::print("{}{{\"peak_bytes\":{},\"step_seconds\":{},\"tokens_per_second\":{},\"micro_batch\":{},\"knee\":{}}}", i ? "," : "",
-                 points[i].peak, points[i].step_seconds, points[i].tokens_per_second, points[i].micro_batch, points[i].is_knee != 0);
+      fmt::print(
+          "{}{{\"peak_bytes\":{},\"step_seconds\":{},\"tokens_per_second\":{},\"micro_batch\":{},\"knee\":{}}"
+          "}",
+          i ? "," : "", points[i].peak, points[i].step_seconds, points[i].tokens_per_second,
+          points[i].micro_batch, points[i].is_knee != 0);
     fmt::print("]}}\n");
     return;
   }
   const stw_plan_info info = query(plan);
   fmt::print("\n  plans for other budgets     {:>16}{:>13}\n", "tokens/s", "micro-batch");
   for (const stw_frontier_point& p : points)
-    fmt::print("  {:>12} {} {:>27.0f}{:>13}  {}{}\n", human_bytes(p.peak), p.peak == info.peak && info.fits ? "◀" : " ", p.tokens_per_second,
-               p.micro_batch, bar(p.tokens_per_second / points.back().tokens_per_second), p.is_knee ? " knee" : "");
+    fmt::print("  {:>12} {} {:>27.0f}{:>13}  {}{}\n", human_bytes(p.peak),
+               p.peak == info.peak && info.fits ? "◀" : " ", p.tokens_per_second, p.micro_batch,
+               bar(p.tokens_per_second / points.back().tokens_per_second), p.is_knee ? " knee" : "");
 }
 
 void print_longest_sequence(const Model& model, const stw_plan_options& options, bool json) {
   uint64_t sequence = 0;
   const stw_status status = long_call(
-      [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &sequence, error); }, STW_OVER_BUDGET);
+      [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &sequence, error); },
+      STW_OVER_BUDGET);
   if (json) fmt::print("{{\"longest_sequence\":{},\"positions\":{}}}\n", sequence, query(model).positions);
-  else if (status == STW_OK) fmt::print("longest sequence that fits: {} of the model's {} positions\n", grouped(sequence), grouped(query(model).positions));
+  else if (status == STW_OK)
+    fmt::print("longest sequence that fits: {} of the model's {} positions\n", grouped(sequence),
+               grouped(query(model).positions));
   if (status == STW_OVER_BUDGET) throw Failure(exit_does_not_fit, "not even a sequence of one token fits");
 }
 

@@ -30,8 +30,8 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   if (found == std::string::npos) return std::nullopt;
   JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
   const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
-  std::map<uint64_t, uint64_t> blocks;   // number of blocks by rows of a tile
-  uint64_t next = 0;                     // first block after those of earlier entries
+  std::map<uint64_t, uint64_t> blocks;  // number of blocks by rows of a tile
+  uint64_t next = 0;                    // first block after those of earlier entries
   reader.list('[', ']', [&] {
     uint64_t first = 1, last = 0, rows = 0;
     reader.object([&](const std::string& key) {
@@ -55,7 +55,8 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
     blocks[rows] += last - first + 1;
   });
   std::string text;
-  for (const auto& [rows, count] : blocks) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, rows);
+  for (const auto& [rows, count] : blocks)
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, rows);
   return text.empty() ? "none" : text + " rows";
 }
 
@@ -68,40 +69,56 @@ void compare_plans(const std::string& first, const std::string& second) {
     texts[i] = read_text(paths[i]);
     if (json_string(texts[i], "", "format") != "stowage-plan" || !json_number(texts[i], "layout", "gap") ||
         !json_number(texts[i], "bytes", "peak"))
-      throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
+      throw Failure(exit_failed,
+                    fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
   }
   const std::optional<std::string> tiled[2] = {tiled_blocks(texts[0], first), tiled_blocks(texts[1], second)};
   fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
-  const auto say = [](const char* name, const std::optional<std::string>& a, const std::optional<std::string>& b) {
+  const auto say = [](const char* name, const std::optional<std::string>& a,
+                      const std::optional<std::string>& b) {
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
   };
   const auto words = [&](const char* name, const char* scope, const char* key) {
     say(name, json_string(texts[0], scope, key), json_string(texts[1], scope, key));
   };
   const auto flags = [&](const char* name, const char* scope, const char* key) {
-    const auto word = [](std::optional<bool> x) { return x ? std::optional<std::string>(*x ? "yes" : "no") : std::nullopt; };
+    const auto word = [](std::optional<bool> x) {
+      return x ? std::optional<std::string>(*x ? "yes" : "no") : std::nullopt;
+    };
     say(name, word(json_bool(texts[0], scope, key)), word(json_bool(texts[1], scope, key)));
   };
   const auto lists = [&](const char* name, const char* key) {
     const auto a = json_list(texts[0], "numerics", key), b = json_list(texts[1], "numerics", key);
-    const auto many = [](const auto& x) { return !x ? "-" : x->empty() ? "none" : fmt::format("{}", x->size()); };
+    const auto many = [](const auto& x) {
+      return !x ? "-" : x->empty() ? "none" : fmt::format("{}", x->size());
+    };
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, many(a), many(b), a == b ? "" : "differs");
   };
   const auto numbers = [&](const char* name, const char* scope, const char* key, auto show) {
     const auto a = json_number(texts[0], scope, key), b = json_number(texts[1], scope, key);
-    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-", a && b ? change(*a, *b) : "");
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-",
+               a && b ? change(*a, *b) : "");
   };
-  const auto whole = [](double x) { return std::abs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x); };
-  const auto bytes = [](double x) { return x >= 0 && x < 1e19 ? human_bytes(static_cast<uint64_t>(x)) : fmt::format("{:.3g}", x); };
-  const auto seconds = [](double x) { return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x); };
+  const auto whole = [](double x) {
+    return std::abs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x);
+  };
+  const auto bytes = [](double x) {
+    return x >= 0 && x < 1e19 ? human_bytes(static_cast<uint64_t>(x)) : fmt::format("{:.3g}", x);
+  };
+  const auto seconds = [](double x) {
+    return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x);
+  };
   const auto percent = [](double x) { return fmt::format("{:.1f} %", x * 100); };
   for (int i = 0; i < 2; ++i)
-    if (!json_bool(texts[i], "", "fits").value_or(true)) fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
+    if (!json_bool(texts[i], "", "fits").value_or(true))
+      fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
   words("model", "model", "architecture");
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");
   words("precision", "numerics", "precision");
-  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "preference", "quantize"}) words(name, "numerics", name);
+  for (const char* name :
+       {"optimizer", "master", "gradients", "kernels", "attention", "preference", "quantize"})
+    words(name, "numerics", name);
   words("quantize embeddings", "numerics", "quantize_embeddings");
   numbers("state bits", "numerics", "state_bits", whole);
   flags("fused update", "numerics", "fused_update");
@@ -123,8 +140,8 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("tokens/s", "predicted", "tokens_per_second", whole);
   numbers("of it recompute", "predicted", "recompute_fraction", percent);
   numbers("host memory", "bytes", "host", bytes);
-  for (const char* name : {"parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding",
-                           "arena", "reserve", "peak"})
+  for (const char* name : {"parameters", "gradients", "optimizer", "saved_activations", "transient",
+                           "workspace", "inputs", "padding", "arena", "reserve", "peak"})
     numbers(name, "bytes", name, bytes);
 }
 

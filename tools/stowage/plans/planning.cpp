@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "flags/flags.h"
 #include "base/messages.h"
-#include "flags/optimizers.h"
-#include "plans/profile.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "flags/flags.h"
+#include "flags/optimizers.h"
+#include "plans/profile.h"
 
 namespace command {
 namespace {
@@ -34,8 +34,12 @@ uint32_t states_of(const std::string& name) {
 }
 
 uint32_t kernels_of(const std::string& name) {
-  return name == "portable" ? STW_KERNELS_PORTABLE : name == "tensor" ? STW_KERNELS_TENSOR : name == "cublaslt" ? STW_KERNELS_CUBLASLT
-         : name == "wgmma" ? STW_KERNELS_WGMMA : name == "cublaslt-wgmma" ? STW_KERNELS_CUBLASLT_WGMMA : STW_KERNELS_AUTO;
+  return name == "portable"         ? STW_KERNELS_PORTABLE
+         : name == "tensor"         ? STW_KERNELS_TENSOR
+         : name == "cublaslt"       ? STW_KERNELS_CUBLASLT
+         : name == "wgmma"          ? STW_KERNELS_WGMMA
+         : name == "cublaslt-wgmma" ? STW_KERNELS_CUBLASLT_WGMMA
+                                    : STW_KERNELS_AUTO;
 }
 
 // The format of weights under a run's adapters: they are used with the format in which they were trained.
@@ -46,12 +50,18 @@ std::string quantize_of_run(const ModelFlags& model, const char* field) {
 }
 
 uint32_t quantize_of(const std::string& name) {
-  return name == "none" ? STW_QUANTIZE_NONE : name == "nf4" ? STW_QUANTIZE_NF4 : name == "int8" ? STW_QUANTIZE_INT8 : STW_QUANTIZE_AUTO;
+  return name == "none"   ? STW_QUANTIZE_NONE
+         : name == "nf4"  ? STW_QUANTIZE_NF4
+         : name == "int8" ? STW_QUANTIZE_INT8
+                          : STW_QUANTIZE_AUTO;
 }
 
 uint32_t preference_number(const std::string& name) {
-  return name == "dpo" ? STW_PREFERENCE_DPO : name == "ipo" ? STW_PREFERENCE_IPO : name == "simpo" ? STW_PREFERENCE_SIMPO
-         : name == "orpo" ? STW_PREFERENCE_ORPO : STW_PREFERENCE_NONE;
+  return name == "dpo"     ? STW_PREFERENCE_DPO
+         : name == "ipo"   ? STW_PREFERENCE_IPO
+         : name == "simpo" ? STW_PREFERENCE_SIMPO
+         : name == "orpo"  ? STW_PREFERENCE_ORPO
+                           : STW_PREFERENCE_NONE;
 }
 
 // Warns if the plan's settings differ from those of the profile's measurement. The figures are then the best
@@ -59,12 +69,15 @@ uint32_t preference_number(const std::string& name) {
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
   if (!info.is_cuda && info.threads != options.threads)
-    complain("stowage: warning: the profile was measured with {} thread{}, the plan is for {}", info.threads, info.threads == 1 ? "" : "s", options.threads);
+    complain("stowage: warning: the profile was measured with {} thread{}, the plan is for {}", info.threads,
+             info.threads == 1 ? "" : "s", options.threads);
   const uint32_t usual = info.is_cuda ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
   if (info.precision != (options.precision == STW_PRECISION_DEFAULT ? usual : options.precision))
-    complain("stowage: warning: the profile was measured in {}, the plan is for another precision", precision_name(info.precision));
-  const uint32_t fastest = options.mode == STW_MODE_FAST ? STW_KERNELS_CUBLASLT
-                           : options.precision == STW_PRECISION_FP32 ? STW_KERNELS_PORTABLE : STW_KERNELS_TENSOR;
+    complain("stowage: warning: the profile was measured in {}, the plan is for another precision",
+             precision_name(info.precision));
+  const uint32_t fastest = options.mode == STW_MODE_FAST             ? STW_KERNELS_CUBLASLT
+                           : options.precision == STW_PRECISION_FP32 ? STW_KERNELS_PORTABLE
+                                                                     : STW_KERNELS_TENSOR;
   if (info.is_cuda && info.kernels != (options.kernels == STW_KERNELS_AUTO ? fastest : options.kernels))
     complain("stowage: warning: the profile was measured with other kernels than the plan has");
 }
@@ -78,16 +91,20 @@ DeviceChoice choose_device(const std::string& name) {
     choice.profile = std::move(text);
     return choice;
   }
-  const uint32_t backend = name == "cuda" ? STW_BACKEND_CUDA : name == "cpu" ? STW_BACKEND_CPU : STW_BACKEND_AUTO;
+  const uint32_t backend = name == "cuda"  ? STW_BACKEND_CUDA
+                           : name == "cpu" ? STW_BACKEND_CPU
+                                           : STW_BACKEND_AUTO;
   DeviceChoice choice;
   stw_device_info info;
-  if (backend == STW_BACKEND_AUTO && !name.empty() && !(find_device(STW_BACKEND_CUDA, info) && name == info.profile)) {
+  if (backend == STW_BACKEND_AUTO && !name.empty() &&
+      !(find_device(STW_BACKEND_CUDA, info) && name == info.profile)) {
     choice.name = name;
     return choice;
   }
   // By default, this takes the library's choice, except that CUDA comes first.
-  const bool found = backend == STW_BACKEND_AUTO ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
-                                  : find_device(backend, info);
+  const bool found = backend == STW_BACKEND_AUTO
+                         ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
+                         : find_device(backend, info);
   if (!found)
     throw Failure(exit_failed,
                   fmt::format("--device {}: this machine has no such device ({}); see `stowage devices`",
@@ -136,7 +153,8 @@ void require_free(const DeviceChoice& choice, const std::string& what, uint64_t 
   constexpr size_t most_named = 5;
   auto holder = sized<stw_memory_holder>();
   for (size_t i = 0; i < most_named && stw_device_holder_at(device.get(), i, &holder) == STW_OK; ++i)
-    text += fmt::format("{} process {} ({}) holds {}", i == 0 ? ";" : ",", holder.process, *holder.name ? holder.name : "?", human_bytes(holder.bytes));
+    text += fmt::format("{} process {} ({}) holds {}", i == 0 ? ";" : ",", holder.process,
+                        *holder.name ? holder.name : "?", human_bytes(holder.bytes));
   throw Failure(exit_does_not_fit, text);
 }
 
@@ -151,7 +169,8 @@ void require_free(const DeviceChoice& choice, const stw_plan_info& plan) {
 
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions) {
   if (sequence > positions)
-    throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence), grouped(positions)));
+    throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence),
+                                          grouped(positions)));
 }
 
 uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags) {
@@ -160,8 +179,8 @@ uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model,
   return flags.sequence.value_or(std::min<uint64_t>(nano ? 64 : default_sequence_limit, model.positions));
 }
 
-stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
-                              const DeviceChoice& device) {
+stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model,
+                              const PlanFlags& flags, const DeviceChoice& device) {
   const bool nano = model_flags.source == "nano" && is_preset(model_flags.source);
   if (!flags.batch && !nano)
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
@@ -176,7 +195,8 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   auto options = sized<stw_plan_options>();
   options.memory_bytes =
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);
-  if (flags.memory_bytes && *flags.memory_bytes == 0) throw Failure(exit_usage, "--vram: expected more than 0 bytes");
+  if (flags.memory_bytes && *flags.memory_bytes == 0)
+    throw Failure(exit_usage, "--vram: expected more than 0 bytes");
   options.global_batch = flags.batch.value_or(12);
   options.sequence = sequence;
   options.device = device.name.c_str();
@@ -194,13 +214,17 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.micro_batch = flags.micro_batch;
   options.recompute = recompute_of(flags.recompute);
   options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
-  options.master = flags.master == "split8" ? STW_MASTER_SPLIT8 : flags.master == "stochastic" ? STW_MASTER_STOCHASTIC : STW_MASTER_EXACT;
+  options.master = flags.master == "split8"       ? STW_MASTER_SPLIT8
+                   : flags.master == "stochastic" ? STW_MASTER_STOCHASTIC
+                                                  : STW_MASTER_EXACT;
   options.gradients = flags.gradients == "bf16" ? STW_GRADIENTS_BF16 : STW_GRADIENTS_FP32;
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
   options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
   const bool is_of_run = model.adapter_rank > 0 && model_flags.adapter_rank == 0;
-  const auto quantize = [&](const std::string& given, const char* field) { return quantize_of(is_of_run && given == "auto" ? quantize_of_run(model_flags, field) : given); };
+  const auto quantize = [&](const std::string& given, const char* field) {
+    return quantize_of(is_of_run && given == "auto" ? quantize_of_run(model_flags, field) : given);
+  };
   options.quantize = quantize(flags.quantize, "quantize");
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   options.preference = preference_number(flags.preference);
@@ -220,14 +244,16 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
   PlanAnswer answer;
   stw_plan* plan = nullptr;
   const stw_status status =
-      long_call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); }, STW_OVER_BUDGET);
+      long_call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); },
+                STW_OVER_BUDGET);
   answer.plan = Plan(plan);
   const stw_plan_info info = query(answer.plan);
   if (status == STW_OVER_BUDGET) {
     const uint64_t budget = options.memory_bytes ? options.memory_bytes : info.budget;
     const bool close = human_bytes(budget) == human_bytes(info.minimum_bytes);
-    answer.shortfall = fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
-                                   close ? exact_bytes(budget) : human_bytes(budget), exact_bytes(info.minimum_bytes));
+    answer.shortfall =
+        fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
+                    close ? exact_bytes(budget) : human_bytes(budget), exact_bytes(info.minimum_bytes));
   }
   return answer;
 }
@@ -245,7 +271,8 @@ Plan load_plan(const Model& model, const std::string& path) {
   const std::string json = read_text(path);
   stw_plan* plan = nullptr;
   try {
-    call([&](stw_error* error) { return stw_plan_load(&plan, model.get(), json.data(), json.size(), error); });
+    call(
+        [&](stw_error* error) { return stw_plan_load(&plan, model.get(), json.data(), json.size(), error); });
   } catch (const Failure& failure) {
     throw Failure(failure.exit_code, fmt::format("{}: {}", path, failure.what()));
   }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "flags/flags.h"
 #include "base/handles.h"
+#include "flags/flags.h"
 
 namespace command {
 
@@ -39,20 +39,23 @@ void print_profile(std::string_view text) {
   const stw_profile_info info = read_profile(text);
   std::vector<stw_profile_op_info> ops;
   double whole = 0;
-  for (auto op = sized<stw_profile_op_info>(); stw_profile_op_at(text.data(), text.size(), ops.size(), &op) == STW_OK;) {
+  for (auto op = sized<stw_profile_op_info>();
+       stw_profile_op_at(text.data(), text.size(), ops.size(), &op) == STW_OK;) {
     ops.push_back(op);
     whole += static_cast<double>(op.nanoseconds);
   }
-  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
+  std::stable_sort(ops.begin(), ops.end(),
+                   [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
   fmt::print("{} with {} thread{}, {}\n\n", info.title, info.threads, info.threads == 1 ? "" : "s",
              precision_name(info.precision));
   fmt::print("  {:<24}{:>12}{:>12}{:>14}{:>12}\n", "op", "of the peak", "launch, µs", "of the step", "ms");
   for (const stw_profile_op_info& op : ops)
     fmt::print("  {:<24}{:>10.1f} %{:>12.2f}{:>12.1f} %{:>12.3f}\n", op.name, op.permille / 10.0,
-               static_cast<double>(op.launch_nanoseconds) * 1e-3, 100 * static_cast<double>(op.nanoseconds) / whole,
-               static_cast<double>(op.nanoseconds) * 1e-6);
-  fmt::print("\n  {:<24}{:>10.1f} %{:>12.2f}   products: {:.1f} %\n", "others, streams", info.stream_permille / 10.0,
-             static_cast<double>(info.launch_nanoseconds) * 1e-3, info.product_permille / 10.0);
+               static_cast<double>(op.launch_nanoseconds) * 1e-3,
+               100 * static_cast<double>(op.nanoseconds) / whole, static_cast<double>(op.nanoseconds) * 1e-6);
+  fmt::print("\n  {:<24}{:>10.1f} %{:>12.2f}   products: {:.1f} %\n", "others, streams",
+             info.stream_permille / 10.0, static_cast<double>(info.launch_nanoseconds) * 1e-3,
+             info.product_permille / 10.0);
 }
 
 }  // namespace command

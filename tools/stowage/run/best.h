@@ -12,17 +12,20 @@ namespace command {
 struct MetricRow {
   const char* name;
   bool is_more_better;
-  bool needs_answers;   // known only if the whole held-out part was evaluated
+  bool needs_answers;  // known only if the whole held-out part was evaluated
 };
-const MetricRow& metric_row(const std::string& name);   // `name` must be one of them
+const MetricRow& metric_row(const std::string& name);  // `name` must be one of them
 std::vector<std::string> metric_names();
 
 // The metrics that evaluations of a model have. `task` is its task (STW_TASK_*), `labels` are its labels.
 std::vector<std::string> metrics_of_task(uint32_t task, std::span<const std::string> labels, bool has_pairs);
 
 struct BestEvaluation {
-  struct Found { uint64_t step; double value; };
-  std::optional<Found> best;   // the earliest of equal ones; values that are not finite do not count
+  struct Found {
+    uint64_t step;
+    double value;
+  };
+  std::optional<Found> best;  // the earliest of equal ones; values that are not finite do not count
   // number of evaluations with a target since the best one; without a best one, all of them
   uint64_t after = 0;
 };

@@ -17,7 +17,7 @@ constexpr uint64_t header_limit = 100'000'000;
 }  // namespace
 
 std::optional<std::string> checkpoint_header(const std::string& path) {
-  if (!may_be_read_again(path)) return std::nullopt;   // opening a pipe would wait for its writer
+  if (!may_be_read_again(path)) return std::nullopt;  // opening a pipe would wait for its writer
   std::ifstream file(path, std::ios::binary);
   char prefix[24];
   if (!file.read(prefix, sizeof prefix) || std::memcmp(prefix, magic, sizeof magic) != 0) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<std::string> checkpoint_header(const std::string& path) {
 std::string checkpoint_section(const std::string& path, uint64_t byte) {
   const auto header = checkpoint_header(path);
   if (!header) return "the header";
-  uint64_t end = 24 + header->size() + 8;   // after the header and its hash
+  uint64_t end = 24 + header->size() + 8;  // after the header and its hash
   if (byte < end) return "the header";
   std::string_view rest = *header;
   rest.remove_prefix(std::min(rest.find("\"sections\":"), rest.size()));

@@ -39,7 +39,7 @@ void put_little_endian(std::string& out, Number number) {
 
 void put_crc(std::string& out, std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
-  put_little_endian(out, std::rotr(crc, 15) + 0xA282EAD8u);   // masked, because a record may contain records
+  put_little_endian(out, std::rotr(crc, 15) + 0xA282EAD8u);  // masked, because a record may contain records
 }
 
 std::string record(std::string_view bytes) {
@@ -66,18 +66,22 @@ std::string field_of(uint64_t field, std::string_view bytes) {
   return out.append(bytes);
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
 EventFile::EventFile(const std::string& folder, uint64_t begin) {
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
-  if (problem && !std::filesystem::is_directory(folder)) throw Failure(exit_failed, fmt::format("--tensorboard {}: cannot create the folder: {}", folder, problem.message()));
+  if (problem && !std::filesystem::is_directory(folder))
+    throw Failure(exit_failed,
+                  fmt::format("--tensorboard {}: cannot create the folder: {}", folder, problem.message()));
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) != 0) std::strcpy(host, "host");
   const auto seconds = static_cast<uint64_t>(now());
-  for (int attempt = 0; attempt < 1000 && !file_; ++attempt) {   // never opens an existing file
+  for (int attempt = 0; attempt < 1000 && !file_; ++attempt) {  // never opens an existing file
     path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}", folder, seconds, host, ::getpid(), attempt);
     file_.reset(std::fopen(path_.c_str(), "wbx"));
     if (!file_ && errno != EEXIST) break;
@@ -109,7 +113,8 @@ void EventFile::add_event(uint64_t step, std::string_view fields) {
 }
 
 bool EventFile::write() {
-  const bool is_written = std::fwrite(pending_.data(), 1, pending_.size(), file_.get()) == pending_.size() && std::fflush(file_.get()) == 0;
+  const bool is_written = std::fwrite(pending_.data(), 1, pending_.size(), file_.get()) == pending_.size() &&
+                          std::fflush(file_.get()) == 0;
   pending_.clear();
   return is_written;
 }

@@ -1,10 +1,12 @@
 // A file of events for TensorBoard. It consists of TFRecords, each with an Event whose Summary has a number
 // and its tag. The format is:
 //
-//   record: uint64 length, masked CRC-32C of these 8 bytes, the event, masked CRC-32C of it; all little-endian
+//   record: uint64 length, masked CRC-32C of these 8 bytes, the event, masked CRC-32C of the event
 //   Event: 1 wall_time (double), 2 step (int64), 3 file_version (string), 5 summary,
 //          7 session_log (1 status: START is 1)
 //   Summary: 1 value, repeated; in it 1 tag (string), 2 simple_value (float)
+//
+// Numbers are little-endian.
 #pragma once
 #include <cstdint>
 #include <cstdio>

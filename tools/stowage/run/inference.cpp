@@ -4,9 +4,9 @@
 
 #include "base/files.h"
 #include "base/messages.h"
-#include "run/run_folder.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "run/run_folder.h"
 
 namespace command {
 
@@ -25,11 +25,14 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
 
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
-  if (plan && !flags.keeps_documents() && has_documents(*plan) && !is_there(RunFolder(run_of(model)).labels()))
-    complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", run_of(model));
+  if (plan && !flags.keeps_documents() && has_documents(*plan) &&
+      !is_there(RunFolder(run_of(model)).labels()))
+    complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run",
+             run_of(model));
 }
 
-Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, const PreferenceFlags& preference) {
+Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags,
+                         const PreferenceFlags& preference) {
   Inference opened;
   const DeviceChoice choice = choose_device(flags.device);
   opened.model = open_model(model_flags);
@@ -42,7 +45,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, 
   groups[0].pattern = "*";
   groups[0].frozen = 1;
   groups[1].pattern = "norms";
-  if (query(opened.model).adapter_rank == 0) {   // else everything except the adapters is frozen already
+  if (query(opened.model).adapter_rank == 0) {  // else everything except the adapters is frozen already
     options.groups = groups;
     options.group_count = 2;
   }
@@ -55,15 +58,16 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, 
   opened.plan = require_plan(std::move(answer));
   require_free(choice, model_flags.source, query(opened.plan).peak);
   if (!query(opened.model).has_weights)
-    complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model_flags.source, model_flags.seed);
+    complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model_flags.source,
+             model_flags.seed);
   opened.device = open_device(choice, options.threads);
   auto trainer_options = sized<stw_trainer_options>();
   set_preference(trainer_options, preference);
   stw_trainer* trainer = nullptr;
   trainer_options.watch = work_watch();
   long_call([&](stw_error* error) {
-    return stw_trainer_create(&trainer, opened.device.get(), opened.model.get(), opened.plan.get(), &trainer_options,
-                              error);
+    return stw_trainer_create(&trainer, opened.device.get(), opened.model.get(), opened.plan.get(),
+                              &trainer_options, error);
   });
   opened.trainer = Trainer(trainer);
   return opened;

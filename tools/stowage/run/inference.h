@@ -1,8 +1,8 @@
 // A trained model, ready for evaluation or generation. It is opened with a plan and a trainer as for
 // training, because the library has no other way. By default it uses the smallest memory that works.
 #pragma once
-#include "flags/flags.h"
 #include "base/handles.h"
+#include "flags/flags.h"
 
 namespace command {
 
@@ -20,6 +20,7 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags);
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags);
 
 // `flags.batch` and `flags.sequence` must be set.
-Inference open_inference(const ModelFlags& model, const PlanFlags& flags, const PreferenceFlags& preference = {});
+Inference open_inference(const ModelFlags& model, const PlanFlags& flags,
+                         const PreferenceFlags& preference = {});
 
 }  // namespace command

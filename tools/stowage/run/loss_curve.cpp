@@ -12,7 +12,8 @@
 namespace command {
 namespace {
 
-constexpr double width = 800, height = 450, left = 70, margin = 20, margin_of_axis = 64, top = 50, bottom = 55;  // user units
+constexpr double width = 800, height = 450, left = 70, margin = 20, margin_of_axis = 64, top = 50,
+                 bottom = 55;         // user units
 constexpr size_t drawn_points = 800;  // longer curves are reduced to means
 
 using Points = std::vector<MetricPoint>;
@@ -54,7 +55,9 @@ Points smoothed(const Points& points) {
 
 struct Axis {
   double low, high, step;
-  double place(double value, double from, double to) const { return from + (value - low) / (high - low) * (to - from); }
+  double place(double value, double from, double to) const {
+    return from + (value - low) / (high - low) * (to - from);
+  }
 };
 
 // An axis with about six ticks, at multiples of 1, 2 or 5 times a power of ten. Both ends are ticks, and
@@ -72,7 +75,8 @@ Axis round_axis(double low, double high, double closest) {
 class Picture {
  public:
   // Accuracies have an axis of their own on the right.
-  Picture(const Axis& steps, const Axis& losses, bool with_accuracy) : steps_(steps), losses_(losses), end_(width - (with_accuracy ? margin_of_axis : margin)) {}
+  Picture(const Axis& steps, const Axis& losses, bool with_accuracy)
+      : steps_(steps), losses_(losses), end_(width - (with_accuracy ? margin_of_axis : margin)) {}
 
   template <class... Values>
   void add(fmt::format_string<Values...> format, Values&&... values) {
@@ -86,7 +90,8 @@ class Picture {
   void axes() {
     // The number of digits that distinguishes neighbouring ticks.
     const double largest = std::max(std::abs(losses_.low), std::abs(losses_.high));
-    const int digits = std::clamp(static_cast<int>(std::floor(std::log10(largest)) - std::floor(std::log10(losses_.step))) + 1, 4, 17);
+    const int digits = std::clamp(
+        static_cast<int>(std::floor(std::log10(largest)) - std::floor(std::log10(losses_.step))) + 1, 4, 17);
     for (double value = losses_.low; value <= losses_.high + losses_.step / 2; value += losses_.step) {
       add(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" stroke="#e4e4e4"/>)", left, end_, y(value),
           y(value));
@@ -103,16 +108,20 @@ class Picture {
         (top + height - bottom) / 2);
   }
   void axis_of_accuracy() {
-    for (int percent = 0; percent <= 100; percent += 20) add(R"(<text x="{}" y="{:.1f}">{} %</text>)", end_ + 8, y_of_share(percent / 100.0) + 4, percent);
-    add(R"svg(<text transform="translate({} {}) rotate(90)" text-anchor="middle">accuracy</text>)svg", width - 15, (top + height - bottom) / 2);
+    for (int percent = 0; percent <= 100; percent += 20)
+      add(R"(<text x="{}" y="{:.1f}">{} %</text>)", end_ + 8, y_of_share(percent / 100.0) + 4, percent);
+    add(R"svg(<text transform="translate({} {}) rotate(90)" text-anchor="middle">accuracy</text>)svg",
+        width - 15, (top + height - bottom) / 2);
   }
   void accuracies(const Points& points, const char* colour) {
     line(points, y_of_share, fmt::format(R"(stroke="{}" stroke-width="1.5" stroke-dasharray="5 3")", colour));
     for (const MetricPoint& point : points)
-      add(R"(<rect x="{:.1f}" y="{:.1f}" width="7" height="7" fill="{}"/>)", x(point.step) - 3.5, y_of_share(point.value) - 3.5, colour);
+      add(R"(<rect x="{:.1f}" y="{:.1f}" width="7" height="7" fill="{}"/>)", x(point.step) - 3.5,
+          y_of_share(point.value) - 3.5, colour);
   }
   void curve(const Points& points, const char* style) {
-    line(points, [this](double loss) { return y(loss); }, style);
+    line(
+        points, [this](double loss) { return y(loss); }, style);
   }
   std::string take() { return std::move(text_); }
 
@@ -120,12 +129,13 @@ class Picture {
   template <class Height>
   void line(const Points& points, const Height& height_of, const std::string& style) {
     text_ += "<polyline fill=\"none\" points=\"";
-    for (const MetricPoint& point : points) fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), height_of(point.value));
+    for (const MetricPoint& point : points)
+      fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), height_of(point.value));
     add("\" {}/>", style);
   }
 
   const Axis steps_, losses_;
-  const double end_;   // right end of the horizontal axis
+  const double end_;  // right end of the horizontal axis
   std::string text_;
 };
 
@@ -133,12 +143,9 @@ class Picture {
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : valid_utf8(text)) {
-    if (c == '<' || c == '&' || c == '>')
-      out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : "&gt;";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += replacement_character;
-    else
-      out += c;
+    if (c == '<' || c == '&' || c == '>') out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : "&gt;";
+    else if (static_cast<unsigned char>(c) < 0x20) out += replacement_character;
+    else out += c;
   }
   return out;
 }
@@ -160,8 +167,9 @@ std::string loss_curve_svg(const MetricHistory& history, const std::string& titl
   const bool with_accuracy = !history.accuracies.empty();
   constexpr const char* colour_of_accuracy = "#3a8a4d";
   Picture picture(steps, round_axis(low, high, 0), with_accuracy);
-  picture.add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="13">)",
-              width, height);
+  picture.add(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="13">)",
+      width, height);
   picture.add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width, height);
   picture.add(R"(<text x="{}" y="28" font-size="16" fill="#111">{}</text>)", left, escaped(title));
   picture.add(R"(<g fill="#444">)");
@@ -174,11 +182,14 @@ std::string loss_curve_svg(const MetricHistory& history, const std::string& titl
     picture.add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="#d1495b"/>)", picture.x(point.step),
                 picture.y(point.value));
   if (with_accuracy) picture.accuracies(history.accuracies, colour_of_accuracy);
-  picture.add(R"svg(<g transform="translate({} {})"><line x2="24" stroke="#1f6fb2" stroke-width="2"/>)svg", width - (with_accuracy ? 320 : 240),
-              24);
+  picture.add(R"svg(<g transform="translate({} {})"><line x2="24" stroke="#1f6fb2" stroke-width="2"/>)svg",
+              width - (with_accuracy ? 320 : 240), 24);
   picture.add(R"(<text x="30" y="4">training</text><circle cx="112" r="4" fill="#d1495b"/>)");
   picture.add(R"(<text x="122" y="4">evaluation</text>)");
-  if (with_accuracy) picture.add(R"(<rect x="206" y="-3.5" width="7" height="7" fill="{}"/><text x="219" y="4">accuracy</text>)", colour_of_accuracy);
+  if (with_accuracy)
+    picture.add(
+        R"(<rect x="206" y="-3.5" width="7" height="7" fill="{}"/><text x="219" y="4">accuracy</text>)",
+        colour_of_accuracy);
   picture.add("</g>");
   picture.add("</svg>");
   return picture.take();

@@ -18,7 +18,7 @@
 namespace command {
 namespace {
 
-constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlier"};   // STW_SKIP_*
+constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlier"};  // STW_SKIP_*
 
 constexpr size_t longest_line = 512;
 
@@ -33,10 +33,8 @@ class Line {
   // Writes the shortest text that reads back the same, or null if the value is not finite.
   Line& add(std::string_view name, double value) {
     begin(name);
-    if (std::isfinite(value))
-      end_ = std::to_chars(end_, std::end(text_), value).ptr;
-    else
-      append("null");
+    if (std::isfinite(value)) end_ = std::to_chars(end_, std::end(text_), value).ptr;
+    else append("null");
     return *this;
   }
   Line& add(std::string_view name, const char* word) {
@@ -70,7 +68,8 @@ void each_line(std::string_view text, Visit&& visit) {
 }
 
 }  // namespace
-Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(open_file(path.c_str(), "ab")) {
+Metrics::Metrics(const std::string& path, MetricFields fields)
+    : path_(path), fields_(fields), file_(open_file(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
   // unbuffered, so that it is known how much of a line was written
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
@@ -96,15 +95,23 @@ void Metrics::check() const {
 
 void Metrics::step(const stw_progress& now, bool skipped) {
   Line line;
-  line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
+  line.add("step", now.step)
+      .add("loss", now.loss)
+      .add("grad_norm", now.grad_norm)
+      .add("lr", now.learning_rate);
   if (fields_.unit && !skipped) fields_.tokens_before += now.sample_tokens;
   line.add("tokens", fields_.unit ? fields_.tokens_before : now.tokens).add("seconds", now.seconds);
-  line.add("tokens_per_second", fields_.unit ? static_cast<double>(now.sample_tokens) / std::max(now.seconds, 1e-9) : now.tokens_per_second);
-  line.add("sample_tokens_per_second", static_cast<double>(fields_.batch_tokens) / std::max(now.seconds, 1e-9));
+  line.add("tokens_per_second", fields_.unit
+                                    ? static_cast<double>(now.sample_tokens) / std::max(now.seconds, 1e-9)
+                                    : now.tokens_per_second);
+  line.add("sample_tokens_per_second",
+           static_cast<double>(fields_.batch_tokens) / std::max(now.seconds, 1e-9));
   if (fields_.unit) line.add(fields_.unit, now.tokens);
   if (fields_.accuracy) line.add("accuracy", now.accuracy);
   if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
-  if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
+  if (skipped)
+    line.add("skipped_batch", now.batches)
+        .add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
   write(line.finish());
 }
 
@@ -125,7 +132,9 @@ std::optional<double> Evaluation::figure(std::string_view name) const {
 
 void Metrics::no_evaluation(uint64_t step) {
   Line line;
-  line.add("step", step).add("eval_loss", std::numeric_limits<double>::quiet_NaN()).add("skip_reason", skip_names[STW_SKIP_NO_TARGET]);
+  line.add("step", step)
+      .add("eval_loss", std::numeric_limits<double>::quiet_NaN())
+      .add("skip_reason", skip_names[STW_SKIP_NO_TARGET]);
   write(line.finish());
 }
 
@@ -145,14 +154,19 @@ std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batch
 std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step) {
   std::optional<Evaluation> found;
   each_line(text, [&](std::string_view line) {
-    if (line.find("\"eval_loss\"") == std::string_view::npos || line.find("\"skip_reason\"") != std::string_view::npos || (step && json_whole(line, "", "step") != *step)) return;
+    if (line.find("\"eval_loss\"") == std::string_view::npos ||
+        line.find("\"skip_reason\"") != std::string_view::npos ||
+        (step && json_whole(line, "", "step") != *step))
+      return;
     constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
     found.emplace();
     found->loss = json_number(line, "", "eval_loss").value_or(undefined);
     found->accuracy = json_number(line, "", "eval_accuracy");
     found->rmse = json_number(line, "", "eval_rmse");
-    for (const char* name : {"f1_macro", "f1_micro", "matthews", "f1", "mse", "mae", "pearson", "spearman", "precision", "recall", "reward_margin", "reward_chosen", "reward_rejected"})
-      if (const auto value = json_number(line, "", std::string("eval_") + name)) found->figures.emplace_back(name, *value);
+    for (const char* name : {"f1_macro", "f1_micro", "matthews", "f1", "mse", "mae", "pearson", "spearman",
+                             "precision", "recall", "reward_margin", "reward_chosen", "reward_rejected"})
+      if (const auto value = json_number(line, "", std::string("eval_") + name))
+        found->figures.emplace_back(name, *value);
   });
   return found;
 }
@@ -178,7 +192,8 @@ MetricHistory read_metrics(const std::string& text) {
     if (!step) return;
     if (const auto loss = json_number(line, "", "loss")) history.losses.push_back({*step, *loss});
     if (const auto loss = json_number(line, "", "eval_loss")) history.evaluations.push_back({*step, *loss});
-    if (const auto accuracy = json_number(line, "", "eval_accuracy")) history.accuracies.push_back({*step, *accuracy});
+    if (const auto accuracy = json_number(line, "", "eval_accuracy"))
+      history.accuracies.push_back({*step, *accuracy});
     if (const auto error = json_number(line, "", "eval_rmse")) history.errors.push_back({*step, *error});
   });
   return history;

@@ -2,8 +2,10 @@
 //
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600,
 //    "sample_tokens_per_second":25600}
-//   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}   if examples or pairs are left out
+//   {"step":0,"examples":15,"left_out":{"empty":0,"marked":0,"no_room":5,"alike":0}}
 //   {"step":250,"eval_loss":2.41}
+//
+// The line with "left_out" is written if examples or pairs are left out.
 //
 // Evaluations of a classifier also have "eval_accuracy", those of numbers "eval_rmse". If the whole held-out
 // part was evaluated, they also have the metrics of `eval`, such as "eval_f1_macro", "eval_pearson" and
@@ -34,16 +36,21 @@ namespace command {
 
 struct Evaluation {
   double loss = 0;
-  bool has_target = true;   // false: nothing was evaluated, and `loss` is undefined
-  std::optional<double> accuracy, rmse;   // accuracy: classifiers and preferences; rmse: numbers
-  std::vector<std::pair<std::string, double>> figures;   // metrics of the whole held-out part: f1_macro, …
+  bool has_target = true;                // false: nothing was evaluated, and `loss` is undefined
+  std::optional<double> accuracy, rmse;  // accuracy: classifiers and preferences; rmse: numbers
+  std::vector<std::pair<std::string, double>> figures;  // metrics of the whole held-out part: f1_macro, …
   std::optional<double> figure(std::string_view name) const;
 };
 
 // accuracy, loss_scale: whether lines of steps have the field. batch_tokens: tokens in all samples of a
 // batch. unit: what is learned; null: tokens. tokens_before: tokens up to the beginning of the run or its
 // resumption.
-struct MetricFields { bool accuracy, loss_scale; uint64_t batch_tokens; const char* unit; uint64_t tokens_before; };
+struct MetricFields {
+  bool accuracy, loss_scale;
+  uint64_t batch_tokens;
+  const char* unit;
+  uint64_t tokens_before;
+};
 
 class Metrics {
  public:
@@ -53,7 +60,7 @@ class Metrics {
   // write_rest(), and no further lines are written. The run should then stop and call check().
   void step(const stw_progress& now, bool skipped);
   void evaluation(uint64_t step, const Evaluation& evaluation);
-  void no_evaluation(uint64_t step);   // there was no target
+  void no_evaluation(uint64_t step);  // there was no target
   bool has_failed() const { return failed_ != 0; }
   // Throws a Failure if a line could not be written.
   void check() const;
@@ -75,8 +82,8 @@ class Metrics {
   std::string path_;
   MetricFields fields_;
   std::unique_ptr<std::FILE, Close> file_;
-  int failed_ = 0;     // errno of the first line that could not be written; 0: none
-  std::string rest_;   // the part of that line that is missing
+  int failed_ = 0;    // errno of the first line that could not be written; 0: none
+  std::string rest_;  // the part of that line that is missing
 };
 
 // The content of a metrics file, for curves and summaries.
@@ -91,7 +98,7 @@ MetricHistory read_metrics(const std::string& text);
 // The last evaluation at this step, or with an unset step the last one of all. Evaluations without a target
 // do not count.
 std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<uint64_t> step);
-std::optional<double> last_rate(const std::string& text);   // learning rate of the last step
-uint64_t tokens_so_far(const std::string& text);            // learned tokens up to the last step
+std::optional<double> last_rate(const std::string& text);  // learning rate of the last step
+uint64_t tokens_so_far(const std::string& text);           // learned tokens up to the last step
 
 }  // namespace command

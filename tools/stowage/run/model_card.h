@@ -11,14 +11,14 @@
 namespace command {
 
 struct ModelCard {
-  std::string folder, base, architecture;   // base: the model as --model named it
-  uint32_t task = 0;                                  // STW_TASK_*
+  std::string folder, base, architecture;  // base: the model as --model named it
+  uint32_t task = 0;                       // STW_TASK_*
   // is_merged: made by `merge` from adapters and a model, not by a run
   bool has_adapters = false, has_pairs = false, is_merged = false;
-  std::vector<std::pair<std::string, std::string>> rows;   // table of the run's properties
-  std::string data;                                   // file of the evaluation
+  std::vector<std::pair<std::string, std::string>> rows;  // table of the run's properties
+  std::string data;                                       // file of the evaluation
   bool is_evaluated = false;
-  Evaluation evaluation;                              // valid if is_evaluated
+  Evaluation evaluation;  // valid if is_evaluated
 };
 
 // Whether a command wrote this README.md and its mark is still there. Users remove the mark to keep their own

@@ -22,7 +22,7 @@ class RunFolder {
   // Written instead of weights by a run that trained adapters.
   std::string adapter_config() const { return path_ + "/adapter_config.json"; }
   std::string adapter_weights() const { return path_ + "/adapter_model.safetensors"; }
-  std::string labels() const { return path_ + "/labels.json"; }   // of a classifier
+  std::string labels() const { return path_ + "/labels.json"; }  // of a classifier
   // for preferences: log-probabilities of the model with which training began
   std::string reference() const { return path_ + "/reference.bin"; }
   // the same for --eval-data
@@ -78,8 +78,8 @@ class RunFolder {
   void forget_replaced() const;
 
  private:
-  bool has_result() const;   // a checkpoint or weights exist
-  std::vector<std::string> early_files() const;   // files that a run writes before its first checkpoint
+  bool has_result() const;                       // a checkpoint or weights exist
+  std::vector<std::string> early_files() const;  // files that a run writes before its first checkpoint
   // The folder that collects the files to move until all are there. While it exists, nothing new is written.
   RunFolder moving() const { return RunFolder(path_ + "/replaced-run.moving"); }
   // Moves the files back from moving(). The caller holds the folder's lock.
@@ -92,12 +92,12 @@ class RunFolder {
 // Removes the folder that is made later, if it is still empty when this object ends.
 class MadeFolder {
  public:
-  explicit MadeFolder(const std::string& path);   // construct it before the folder is made
+  explicit MadeFolder(const std::string& path);  // construct it before the folder is made
   ~MadeFolder();
   MadeFolder(const MadeFolder&) = delete;
 
  private:
-  std::string path_;   // empty: the folder existed already
+  std::string path_;  // empty: the folder existed already
 };
 
 }  // namespace command

@@ -15,7 +15,9 @@ namespace command {
 // Files have absolute paths. Bytes that are not UTF-8 are kept (json_bytes).
 std::string options_json(const CLI::App& train);
 // A file of the run that --resume reads, with its text.
-struct KeptFile { std::string name, text; };
+struct KeptFile {
+  std::string name, text;
+};
 // The text of settings.json: the options, stw_dataset_info.content_hash of the training data, and checksums
 // of the kept files and of the text itself.
 std::string settings_json(const std::string& options, uint64_t data, const std::vector<KeptFile>& kept);

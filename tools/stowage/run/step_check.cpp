@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
-#include "run/checkpoint_header.h"
 #include "base/failure.h"
 #include "base/files.h"
+#include "run/checkpoint_header.h"
 
 namespace command {
 namespace {
@@ -26,7 +26,9 @@ std::optional<uint64_t> first_difference(const std::string& one, const std::stri
       errno = 0;
       file->read(chunk->data(), static_cast<std::streamsize>(chunk->size()));
       // also if the file could not be opened
-      if (!file->eof() && !*file) throw Failure(exit_failed, fmt::format("{}: cannot read: {}", *path, std::strerror(errno ? errno : EIO)));
+      if (!file->eof() && !*file)
+        throw Failure(exit_failed,
+                      fmt::format("{}: cannot read: {}", *path, std::strerror(errno ? errno : EIO)));
     }
     const std::streamsize n = std::min(a.gcount(), b.gcount());
     for (std::streamsize i = 0; i < n; ++i)
@@ -39,7 +41,10 @@ std::optional<uint64_t> first_difference(const std::string& one, const std::stri
 }  // namespace
 
 StepCheck::StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* trainer)
-    : every_(every), trainer_(trainer), before_(folder.check_before()), once_(folder.check_once()),
+    : every_(every),
+      trainer_(trainer),
+      before_(folder.check_before()),
+      once_(folder.check_once()),
       twice_(folder.check_twice()) {}
 
 StepCheck::~StepCheck() {
@@ -62,9 +67,11 @@ void StepCheck::compare() {
   const auto differs = first_difference(once_, twice_);
   differs_ = differs.has_value();
   if (differs)
-    throw Failure(exit_failed, fmt::format("the same step gave other bytes the second time: {} and {} differ from byte {} on ({}); "
-                                           "the memory or the processor may be faulty",
-                                           once_, twice_, *differs, checkpoint_section(once_, *differs)));
+    throw Failure(
+        exit_failed,
+        fmt::format("the same step gave other bytes the second time: {} and {} differ from byte {} on ({}); "
+                    "the memory or the processor may be faulty",
+                    once_, twice_, *differs, checkpoint_section(once_, *differs)));
   checked_ += 1;
 }
 

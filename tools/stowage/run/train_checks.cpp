@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "run/best.h"
 #include "base/files.h"
+#include "base/units.h"
 #include "flags/number_checks.h"
 #include "flags/optimizers.h"
+#include "run/best.h"
 #include "run/run_folder.h"
-#include "base/units.h"
 
 namespace command {
 namespace {
@@ -28,46 +28,75 @@ std::optional<double> largest_rate_of(const RunSettings& run, const std::string&
 
 void check_scaled_rate(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
   const std::optional<double> rate = largest_rate_of(run, optimizer);
-  const double scale = run.base_batch ? std::sqrt(static_cast<double>(batch) / static_cast<double>(run.base_batch)) : 1;
+  const double scale =
+      run.base_batch ? std::sqrt(static_cast<double>(batch) / static_cast<double>(run.base_batch)) : 1;
   if (rate && *rate * scale > largest_rate)
-    throw Failure(exit_usage, fmt::format("--lr-batch {}: scales the learning rate {} to {:.10g} for batches of {}; expected at most {}",
-                                          run.base_batch, *rate, *rate * scale, grouped(batch), largest_rate));
+    throw Failure(
+        exit_usage,
+        fmt::format(
+            "--lr-batch {}: scales the learning rate {} to {:.10g} for batches of {}; expected at most {}",
+            run.base_batch, *rate, *rate * scale, grouped(batch), largest_rate));
 }
 
 void check_optimizer(const TrainFlags& flags, const std::string& optimizer) {
   const OptimizerRow* const row = find_optimizer(optimizer);
-  const struct { const char* flag; bool given; OptimizerSetting setting; } settings[] = {
-      {"--beta1", flags.beta1.has_value(), &OptimizerRow::beta1}, {"--beta2", flags.beta2.has_value(), &OptimizerRow::beta2},
-      {"--momentum", flags.momentum.has_value(), &OptimizerRow::momentum}, {"--nesterov", flags.nesterov, &OptimizerRow::nesterov}};
+  const struct {
+    const char* flag;
+    bool given;
+    OptimizerSetting setting;
+  } settings[] = {{"--beta1", flags.beta1.has_value(), &OptimizerRow::beta1},
+                  {"--beta2", flags.beta2.has_value(), &OptimizerRow::beta2},
+                  {"--momentum", flags.momentum.has_value(), &OptimizerRow::momentum},
+                  {"--nesterov", flags.nesterov, &OptimizerRow::nesterov}};
   for (const auto& [flag, given, setting] : settings)
     if (row && given && !(row->*setting))
-      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, takers_of(setting), optimizer));
-  if (flags.nesterov && flags.momentum == 0.0f) throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
+      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, takers_of(setting),
+                                            optimizer));
+  if (flags.nesterov && flags.momentum == 0.0f)
+    throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
 }
 
 void check_loss_scale(const TrainFlags& flags) {
   int exponent = 0;
-  if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
-    throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
+  if (flags.loss_scale &&
+      (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
+    throw Failure(exit_usage,
+                  fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
 }
 
 void check_fused_update(const TrainFlags& flags) {
-  const std::string name = flags.plan_file.empty() ? "--fused-update" : fmt::format("--plan {}: has a fused update", flags.plan_file);
-  if (flags.outlier_limit > 0) throw Failure(exit_usage, name + ": the norm of the gradients is not known before the update; leave out --skip-outliers");
-  if (flags.plan.clip.value_or(0) > 0) throw Failure(exit_usage, name + ": the norm of the gradients is not known before the update; leave out --clip");
+  const std::string name = flags.plan_file.empty()
+                               ? "--fused-update"
+                               : fmt::format("--plan {}: has a fused update", flags.plan_file);
+  if (flags.outlier_limit > 0)
+    throw Failure(
+        exit_usage,
+        name + ": the norm of the gradients is not known before the update; leave out --skip-outliers");
+  if (flags.plan.clip.value_or(0) > 0)
+    throw Failure(exit_usage,
+                  name + ": the norm of the gradients is not known before the update; leave out --clip");
 }
 
 void check_preference(const TrainFlags& flags, const std::string& json) {
   const std::string preference = preference_of(json);
   if (flags.data.has_pairs && preference == "none")
-    throw Failure(exit_usage, fmt::format("--plan {}: was made without --preference, and {} has pairs of answers", flags.plan_file, flags.data.path));
+    throw Failure(exit_usage,
+                  fmt::format("--plan {}: was made without --preference, and {} has pairs of answers",
+                              flags.plan_file, flags.data.path));
   if (!flags.data.has_pairs && preference != "none")
-    throw Failure(exit_usage, fmt::format("--plan {}: is for --preference {}, and {} has no pairs of answers", flags.plan_file, preference, flags.data.path));
+    throw Failure(exit_usage, fmt::format("--plan {}: is for --preference {}, and {} has no pairs of answers",
+                                          flags.plan_file, preference, flags.data.path));
   require_pairs(flags.preference, flags.data);
-  if (flags.preference.margin && preference != "simpo") throw Failure(exit_usage, fmt::format("--margin: is for --preference simpo, not for {}", preference));
-  if (preference != "none" && flags.z_loss != 0) throw Failure(exit_usage, "--z-loss: is of tokens by themselves, and a preference of pairs; leave it out");
-  if (flags.label_smoothing != 0 && (preference == "ipo" || preference == "orpo")) throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}", preference));
-  if (preference != "none" && flags.label_smoothing >= 0.5f) throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
+  if (flags.preference.margin && preference != "simpo")
+    throw Failure(exit_usage, fmt::format("--margin: is for --preference simpo, not for {}", preference));
+  if (preference != "none" && flags.z_loss != 0)
+    throw Failure(exit_usage,
+                  "--z-loss: is of tokens by themselves, and a preference of pairs; leave it out");
+  if (flags.label_smoothing != 0 && (preference == "ipo" || preference == "orpo"))
+    throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}",
+                                          preference));
+  if (preference != "none" && flags.label_smoothing >= 0.5f)
+    throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
 }
 
 }  // namespace
@@ -75,27 +104,36 @@ void check_preference(const TrainFlags& flags, const std::string& json) {
 void check_min_rate(const RunSettings& run, const std::string& optimizer) {
   const std::optional<double> rate = largest_rate_of(run, optimizer);
   if (run.min_rate && rate && *run.min_rate > *rate)
-    throw Failure(exit_usage, fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
-                                          run.learning_rate == 0 ? fmt::format("{}'s default learning rate,", optimizer) : "--lr", *rate));
+    throw Failure(
+        exit_usage,
+        fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
+                    run.learning_rate == 0 ? fmt::format("{}'s default learning rate,", optimizer) : "--lr",
+                    *rate));
 }
 
 void check_schedule(const TrainFlags& flags) {
   const RunSettings& run = flags.run;
   const bool decays = flags.schedule == "wsd";
   if (run.decay_steps && !decays) throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
-  if (run.min_rate && flags.schedule == "constant") throw Failure(exit_usage, "--min-lr: --schedule constant has one learning rate; leave one of them out");
+  if (run.min_rate && flags.schedule == "constant")
+    throw Failure(exit_usage, "--min-lr: --schedule constant has one learning rate; leave one of them out");
   const uint64_t warmup = warmup_steps(run), decay = run.decay_steps ? run.decay_steps : run.steps / 5;
-  if (warmup > run.steps) throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", warmup, run.steps));
+  if (warmup > run.steps)
+    throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", warmup, run.steps));
   if (decays && decay > run.steps - warmup)
-    throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}", warmup, decay, run.steps));
+    throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}",
+                                          warmup, decay, run.steps));
 }
 
-void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json, uint32_t task) {
+void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json,
+                    uint32_t task) {
   const std::string optimizer = json_string(json, "numerics", "optimizer").value_or("");
   const bool is_fp16 = plan.precision == STW_PRECISION_FP16;
   check_optimizer(flags, optimizer);
   if (flags.non_finite == "stop" && is_fp16)
-    throw Failure(exit_usage, "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or train in bf16");
+    throw Failure(exit_usage,
+                  "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or "
+                  "train in bf16");
   if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
   check_min_rate(flags.run, optimizer);
   check_scaled_rate(flags.run, optimizer, plan.global_batch);
@@ -103,21 +141,28 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   // also with a given plan
   if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(flags);
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
-    throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
+    throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation",
+                                          flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
   check_preference(flags, json);
-  for (const auto& [flag, value] : {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}})
+  for (const auto& [flag, value] :
+       {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}})
     if (value != 0 && (task == STW_TASK_LABELS || task == STW_TASK_NUMBER))
-      throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, which {} has none of", flag, task == STW_TASK_LABELS ? "the task labels" : "the task number"));
+      throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, which {} has none of", flag,
+                                            task == STW_TASK_LABELS ? "the task labels" : "the task number"));
   if (flags.plan.examples && !has_documents(json))
-    throw Failure(exit_usage, fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it with plan --document-end TOKEN, of the model's end of text", flags.data.path, flags.plan_file));
+    throw Failure(exit_usage,
+                  fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it "
+                              "with plan --document-end TOKEN, of the model's end of text",
+                              flags.data.path, flags.plan_file));
 }
 
 void check_metric(const TrainFlags& flags, uint32_t task, std::span<const std::string> labels) {
   const std::vector<std::string> names = metrics_of_task(task, labels, flags.data.has_pairs);
   if (std::find(names.begin(), names.end(), flags.run.metric) == names.end())
-    throw Failure(exit_usage, fmt::format("--metric {}: evaluations of this model have {}", flags.run.metric, fmt::join(names, ", ")));
+    throw Failure(exit_usage, fmt::format("--metric {}: evaluations of this model have {}", flags.run.metric,
+                                          fmt::join(names, ", ")));
 }
 
 void check_labels_of_run(const TrainFlags& flags, const Model& model) {
@@ -128,24 +173,33 @@ void check_labels_of_run(const TrainFlags& flags, const Model& model) {
   const uint32_t task = query(model).task;
   const auto [names, task_of_run] = labels_in(*of_run, path);
   if (task_of_run != labels_in(labels_json(names, task), path).task)
-    throw Failure(exit_failed, fmt::format("--data {}: the run in {} learns the task {}; another would change its bits", flags.data.path, flags.resume, task_of_run.empty() ? "label" : task_of_run));
+    throw Failure(exit_failed,
+                  fmt::format("--data {}: the run in {} learns the task {}; another would change its bits",
+                              flags.data.path, flags.resume, task_of_run.empty() ? "label" : task_of_run));
   if (names != labels_of(model))
-    throw Failure(exit_failed, fmt::format("--data {}: its labels are not those of the run, which {} has", flags.data.path, path));
+    throw Failure(exit_failed, fmt::format("--data {}: its labels are not those of the run, which {} has",
+                                           flags.data.path, path));
 }
 
 void require_a_step(const stw_progress& before, const stw_progress& now, bool is_fp16) {
   if (now.step == before.step && now.skipped > before.skipped)
-    throw Failure(exit_failed, fmt::format("no step was applied: all {} batches were skipped, the last one because {}{}",
-                                           grouped(now.skipped - before.skipped), skip_reason(now.skip_reason),
-                                           is_fp16 ? fmt::format("; the loss scale has come to {:g}", now.loss_scale) : ""));
+    throw Failure(
+        exit_failed,
+        fmt::format("no step was applied: all {} batches were skipped, the last one because {}{}",
+                    grouped(now.skipped - before.skipped), skip_reason(now.skip_reason),
+                    is_fp16 ? fmt::format("; the loss scale has come to {:g}", now.loss_scale) : ""));
 }
 
 void require_finite(const TrainingRun& run, bool is_fp16) {
   if (run.evaluation_loss() && !std::isfinite(*run.evaluation_loss()))
-    throw Failure(exit_failed, "the evaluation loss is not finite: the run has diverged, and its model is of no use; give a smaller --lr, or a longer --warmup");
+    throw Failure(exit_failed,
+                  "the evaluation loss is not finite: the run has diverged, and its model is of no use; give "
+                  "a smaller --lr, or a longer --warmup");
   if (constexpr uint64_t many = 10; !is_fp16 && run.lost_batches() >= many)
-    throw Failure(exit_failed, fmt::format("the last {} batches were skipped, for their loss or gradients are not finite: the run has diverged; give a smaller --lr, or a longer --warmup",
-                                           grouped(run.lost_batches())));
+    throw Failure(exit_failed,
+                  fmt::format("the last {} batches were skipped, for their loss or gradients are not finite: "
+                              "the run has diverged; give a smaller --lr, or a longer --warmup",
+                              grouped(run.lost_batches())));
 }
 
 }  // namespace command

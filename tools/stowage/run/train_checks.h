@@ -16,7 +16,8 @@ void check_min_rate(const RunSettings& run, const std::string& optimizer = "");
 void check_schedule(const TrainFlags& flags);
 // The plan's optimizer and precision must have the settings that were given. `json` is the plan's text.
 // the model's task, STW_TASK_*
-void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json, uint32_t task);
+void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json,
+                    uint32_t task);
 // Evaluations of the model must have the --metric.
 void check_metric(const TrainFlags& flags, uint32_t task, std::span<const std::string> labels);
 // For a resumed run: the labels must have the same names. Checkpoints store only the number of labels.

@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "base/messages.h"
-#include "run/model_card.h"
-#include "data/pairs.h"
 #include "base/units.h"
+#include "data/pairs.h"
+#include "run/model_card.h"
 
 namespace command {
 namespace {
@@ -19,81 +19,113 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
                               : about.has_weights ? "weights read from files"
                                                   : fmt::format("random weights from seed {}", flags.seed);
   const char* const outputs = about.task == STW_TASK_NUMBER ? "number" : "label";
-  const std::string head = !about.head_is_new ? "" : about.labels > 0 ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs, about.labels == 1 ? "" : "s")
-                                                                      : fmt::format(", and a new head from seed {}", flags.seed);
-  tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers, grouped(about.parameters),
-       weights, head);
+  const std::string head = !about.head_is_new ? ""
+                           : about.labels > 0
+                               ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs,
+                                             about.labels == 1 ? "" : "s")
+                               : fmt::format(", and a new head from seed {}", flags.seed);
+  tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers,
+       grouped(about.parameters), weights, head);
 }
 
 void tell_adapters(const stw_model_info& about, const std::string& json) {
   const std::string codes = json_string(json, "numerics", "quantize").value_or("none");
   const std::string embeddings = json_string(json, "numerics", "quantize_embeddings").value_or("none");
-  tell("adapters    rank {}, {} parameters of the {} are trained{}{}{}\n", about.adapter_rank, grouped(about.trainable),
-       grouped(about.parameters), about.labels ? ", with those of the head" : "",
+  tell("adapters    rank {}, {} parameters of the {} are trained{}{}{}\n", about.adapter_rank,
+       grouped(about.trainable), grouped(about.parameters), about.labels ? ", with those of the head" : "",
        codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes),
-       embeddings == "none" ? "" : fmt::format("; embeddings{} are {}", about.labels ? "" : " and head", embeddings));
+       embeddings == "none"
+           ? ""
+           : fmt::format("; embeddings{} are {}", about.labels ? "" : " and head", embeddings));
 }
 
 std::string held_out_part(const DataFlags& flags, const OpenData& data, const stw_model_info& about) {
   const uint64_t tokens = query(data.dataset).evaluation_tokens;
   if (tokens == 0) return "none held out";
   if (data.counts.examples == 0) return fmt::format("{} held out, the last ones", grouped(tokens));
-  const char* const what = flags.has_pairs ? "pairs" : flags.masks ? "pieces of texts" : about.labels > 0 ? "texts" : "examples";
-  return fmt::format("{} held out in {} {}{}, {}", grouped(tokens), grouped(data.held_out_examples), flags.masks ? "" : fmt::format("of the {} ", grouped(data.counts.examples)), what,
+  const char* const what = flags.has_pairs    ? "pairs"
+                           : flags.masks      ? "pieces of texts"
+                           : about.labels > 0 ? "texts"
+                                              : "examples";
+  return fmt::format("{} held out in {} {}{}, {}", grouped(tokens), grouped(data.held_out_examples),
+                     flags.masks ? "" : fmt::format("of the {} ", grouped(data.counts.examples)), what,
                      flags.holds_out_tail ? "the last ones" : "drawn by a fixed seed");
 }
 
-void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts, const std::string& preference) {
-  const std::string longer = counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
+void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts,
+                   const std::string& preference) {
+  const std::string longer =
+      counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
   if (about.task == STW_TASK_TOKEN_LABEL)
-    tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples), grouped(counts.learned), grouped(about.labels), longer,
-         counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs", grouped(counts.unlearned)) : "");
+    tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples),
+         grouped(counts.learned), grouped(about.labels), longer,
+         counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs",
+                                        grouped(counts.unlearned))
+                          : "");
   else if (about.task == STW_TASK_NUMBER)
-    tell("examples    {}, each with {}{}\n", grouped(counts.examples), about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);
+    tell("examples    {}, each with {}{}\n", grouped(counts.examples),
+         about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);
   else if (about.labels > 0)
-    tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples), about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
+    tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples),
+         about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
   else if (flags.data.masks)
-    tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples), grouped(counts.learned), flags.data.mask.rate.value_or(default_mask_rate),
-         flags.data.mask.whole_words ? ", by whole words" : "", counts.longer ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer)) : "");
+    tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples),
+         grouped(counts.learned), flags.data.mask.rate.value_or(default_mask_rate),
+         flags.data.mask.whole_words ? ", by whole words" : "",
+         counts.longer
+             ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer))
+             : "");
   else if (flags.data.has_pairs)
-    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,
-         grouped(counts.learned), told_of_pairs(counts));
+    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n",
+         grouped(counts.examples), preference, grouped(counts.learned), told_of_pairs(counts));
   else if (counts.examples)
-    tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples), grouped(counts.learned), longer, told_left_out(counts, false));
+    tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples),
+         grouped(counts.learned), longer, told_left_out(counts, false));
 }
 
 void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& json) {
   const std::string computed_by =
-      threads ? fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")
-              : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
-                            json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
-                            json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast");
-  tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n", grouped(plan.global_batch),
-       grouped(plan.sequence), grouped(plan.micro_batch), precision_name(plan.precision),
-       json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits, computed_by);
+      threads
+          ? fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")
+          : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
+                        json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
+                        json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast");
+  tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
+       grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
+       precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""),
+       plan.state_bits, computed_by);
   tell("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
        human_bytes(plan.minimum_bytes));
 }
 
 }  // namespace
 
-void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
-                    const std::string& json) {
+void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart,
+                    const stw_plan_info& plan, const std::string& json) {
   const stw_model_info about = query(model);
   tell_model(flags.model, about);
   if (about.adapter_rank) tell_adapters(about, json);
   const stw_dataset_info tokens = query(data.dataset);
-  tell("data        {}: {} tokens to train on, {}; read as {}\n", flags.data.path, grouped(tokens.training_tokens),
-       apart.dataset ? fmt::format("{} to evaluate on, in {}", grouped(query(apart.dataset).evaluation_tokens), flags.evaluation) : held_out_part(flags.data, data, about),
+  tell("data        {}: {} tokens to train on, {}; read as {}\n", flags.data.path,
+       grouped(tokens.training_tokens),
+       apart.dataset ? fmt::format("{} to evaluate on, in {}",
+                                   grouped(query(apart.dataset).evaluation_tokens), flags.evaluation)
+                     : held_out_part(flags.data, data, about),
        flags.data.source.description());
   tell_examples(flags, about, data.counts, preference_of(json));
   const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
   const double epochs = samples / static_cast<double>(samples_of_epoch(data, plan.sequence));
   tell("steps       {}, which go {:.3g} times over the data{}\n", grouped(flags.run.steps), epochs,
-       flags.epochs && epochs > 1.005 * *flags.epochs ? fmt::format("; --epochs asks for {:.3g}, and every step takes a whole batch", *flags.epochs) : "");
+       flags.epochs && epochs > 1.005 * *flags.epochs
+           ? fmt::format("; --epochs asks for {:.3g}, and every step takes a whole batch", *flags.epochs)
+           : "");
   if (flags.batch_examples)
-    tell("batch       {} samples of {} tokens, which hold {:.3g} {} on average; --batch-examples asks for {}\n", grouped(plan.global_batch), grouped(plan.sequence),
-         static_cast<double>(plan.global_batch) * examples_of_sample(data), flags.data.has_pairs ? "pairs" : "examples", grouped(*flags.batch_examples));
+    tell(
+        "batch       {} samples of {} tokens, which hold {:.3g} {} on average; --batch-examples asks for "
+        "{}\n",
+        grouped(plan.global_batch), grouped(plan.sequence),
+        static_cast<double>(plan.global_batch) * examples_of_sample(data),
+        flags.data.has_pairs ? "pairs" : "examples", grouped(*flags.batch_examples));
   tell_plan(flags.plan.threads, plan, json);
 }
 
@@ -101,8 +133,11 @@ std::string left_out_line(const ExampleCounts& counts) {
   return left_out(counts) == 0 ? std::string() : fmt::format("{{\"step\":0,{}}}\n", left_out_members(counts));
 }
 
-std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
-                                                              const std::string& json, const stw_progress& end) {
+std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model,
+                                                              const OpenData& data, const OpenData& apart,
+                                                              const stw_plan_info& plan,
+                                                              const std::string& json,
+                                                              const stw_progress& end) {
   const stw_model_info about = query(model);
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   const stw_dataset_info tokens = query(data.dataset);
@@ -112,15 +147,31 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& 
   const std::vector<std::string> labels = labels_of(model);
   constexpr size_t most = 20;
   if (about.task == STW_TASK_NUMBER) rows.emplace_back("numbers", grouped(about.labels));
-  else if (!labels.empty()) rows.emplace_back("labels", grouped(about.labels) + (labels.size() <= most ? fmt::format(": {}", fmt::join(labels, ", ")) : ""));
-  if (about.adapter_rank) rows.emplace_back("adapters", fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank, grouped(about.trainable), grouped(about.parameters)));
-  rows.emplace_back("data", fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
-                                        apart.dataset ? fmt::format("{} to evaluate on, in {}", grouped(query(apart.dataset).evaluation_tokens), name(flags.evaluation)) : held_out_part(named, data, about)));
-  rows.emplace_back("steps", fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step), grouped(plan.global_batch), grouped(plan.sequence), flags.schedule));
-  rows.emplace_back("numerics", fmt::format("{}, {} with {}-bit states, {} kernels, seed {}", precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
-                                            json_string(json, "numerics", "kernels").value_or("CPU"), flags.model.seed));
-  if (const std::string preference = preference_of(json); preference != "none") rows.emplace_back("preference", preference);
-  rows.emplace_back("memory", fmt::format("{} of a budget of {}", human_bytes(plan.peak), human_bytes(plan.budget)));
+  else if (!labels.empty())
+    rows.emplace_back(
+        "labels",
+        grouped(about.labels) + (labels.size() <= most ? fmt::format(": {}", fmt::join(labels, ", ")) : ""));
+  if (about.adapter_rank)
+    rows.emplace_back("adapters",
+                      fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank,
+                                  grouped(about.trainable), grouped(about.parameters)));
+  rows.emplace_back("data",
+                    fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
+                                apart.dataset ? fmt::format("{} to evaluate on, in {}",
+                                                            grouped(query(apart.dataset).evaluation_tokens),
+                                                            name(flags.evaluation))
+                                              : held_out_part(named, data, about)));
+  rows.emplace_back("steps", fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step),
+                                         grouped(plan.global_batch), grouped(plan.sequence), flags.schedule));
+  rows.emplace_back(
+      "numerics",
+      fmt::format("{}, {} with {}-bit states, {} kernels, seed {}", precision_name(plan.precision),
+                  json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
+                  json_string(json, "numerics", "kernels").value_or("CPU"), flags.model.seed));
+  if (const std::string preference = preference_of(json); preference != "none")
+    rows.emplace_back("preference", preference);
+  rows.emplace_back("memory",
+                    fmt::format("{} of a budget of {}", human_bytes(plan.peak), human_bytes(plan.budget)));
   return rows;
 }
 
@@ -128,11 +179,12 @@ void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
   if (!after) return;
   const uint64_t measured = after > before ? after - before : 0;
   tell("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
-             100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
+       100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
 }
 
 void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
-  tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches), grouped(flags.run.steps), flags.again);
+  tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches),
+       grouped(flags.run.steps), flags.again);
 }
 
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned) {

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <limits>
 
-#include "run/checkpoint_header.h"
-#include "evaluation/evaluation_line.h"
 #include "base/files.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "evaluation/evaluation_line.h"
+#include "run/checkpoint_header.h"
 
 namespace command {
 namespace {
@@ -28,14 +28,20 @@ uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 
 std::string quality_of(const Evaluation& evaluation) {
   if (evaluation.rmse) return fmt::format("RMSE {:.4g}", *evaluation.rmse);
   if (!evaluation.accuracy) return fmt::format("perplexity {:.4g}", std::exp(evaluation.loss));
-  if (const auto margin = evaluation.figure("reward_margin")) return fmt::format("accuracy {:.4f}, reward margin {:.4g}", *evaluation.accuracy, *margin);
+  if (const auto margin = evaluation.figure("reward_margin"))
+    return fmt::format("accuracy {:.4f}, reward margin {:.4g}", *evaluation.accuracy, *margin);
   const auto macro = evaluation.figure("f1_macro"), f1 = evaluation.figure("f1");
-  return fmt::format("accuracy {:.4f}{}", *evaluation.accuracy, macro ? fmt::format(", F1 {:.4f} macro", *macro) : f1 ? fmt::format(", F1 {:.4f}", *f1) : "");
+  return fmt::format("accuracy {:.4f}{}", *evaluation.accuracy,
+                     macro ? fmt::format(", F1 {:.4f} macro", *macro)
+                     : f1  ? fmt::format(", F1 {:.4f}", *f1)
+                           : "");
 }
 
 bool has_tokens(Learned learned) { return learned == Learned::tokens || learned == Learned::masked_tokens; }
 
-stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
+stw_progress progress_of(const stw_trainer* trainer) {
+  return query<stw_progress>(stw_trainer_progress, trainer);
+}
 
 stw_run_options run_options(const RunSettings& settings, uint64_t until) {
   auto options = sized<stw_run_options>();
@@ -59,7 +65,8 @@ const char* name_of(Learned learned) {
   switch (learned) {
     case Learned::tokens: return "tokens";
     case Learned::masked_tokens: return "hidden tokens";
-    case Learned::texts: case Learned::numbers: return "texts";
+    case Learned::texts:
+    case Learned::numbers: return "texts";
     case Learned::words: return "words";
     case Learned::pairs: break;
   }
@@ -83,8 +90,9 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
   call([&](stw_error* error) { return stw_trainer_run(trainer, data, &no_step, error); });
 }
 
-TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data, const HeldOut& held_out,
-                         Learned learned, const stw_plan_info& plan)
+TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer,
+                         stw_dataset* data, const HeldOut& held_out, Learned learned,
+                         const stw_plan_info& plan)
     : settings_(settings),
       folder_(folder),
       trainer_(trainer),
@@ -94,14 +102,17 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       global_batch_(plan.global_batch),
       is_fp16_(plan.precision == STW_PRECISION_FP16),
       start_(progress_of(trainer)),
-      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_, plan.global_batch * plan.sequence, has_tokens(learned) ? nullptr : name_of(learned),
+      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_, plan.global_batch * plan.sequence,
+                                  has_tokens(learned) ? nullptr : name_of(learned),
                                   tokens_so_far(read_text_if_there(folder.metrics()).value_or(""))}),
-      line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s", plan.global_batch * plan.sequence),
+      line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s",
+            plan.global_batch * plan.sequence),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
-  if (start_.batches > 0) interrupt_.saved();   // the checkpoint to resume from
-  if (!settings.event_folder.empty()) events_.emplace(settings.event_folder, start_.batches > 0 ? start_.step + 1 : 0);
+  if (start_.batches > 0) interrupt_.saved();  // the checkpoint to resume from
+  if (!settings.event_folder.empty())
+    events_.emplace(settings.event_folder, start_.batches > 0 ? start_.step + 1 : 0);
 }
 
 stw_progress TrainingRun::progress() const { return progress_of(trainer_); }
@@ -122,16 +133,21 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   self.line_.step(*now);
   if (!skipped && now->step == self.start_.step + 1) self.tell_rate(*now);
   if (skipped)
-    self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
+    self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches),
+                               skip_reason(now->skip_reason),
                                self.is_fp16_ ? fmt::format("; the loss scale is {:g}", now->loss_scale) : "",
                                grouped(now->skipped)));
-  return self.interrupt_.requested() || self.metrics_.has_failed() || self.has_lost_events_ || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
+  return self.interrupt_.requested() || self.metrics_.has_failed() || self.has_lost_events_ ||
+         self.lost_batches_ == diverged_batches || self.save_due(now->batches);
 }
 
 void TrainingRun::tell_rate(const stw_progress& now) {
-  if (settings_.schedule_change.empty() || !settings_.rate_before || *settings_.rate_before == now.learning_rate) return;
-  line_.say(fmt::format("step {}: the learning rate goes from {:.4g} to {:.4g}, as the schedule is another one: {}", grouped(now.step), *settings_.rate_before, now.learning_rate,
-                        settings_.schedule_change));
+  if (settings_.schedule_change.empty() || !settings_.rate_before ||
+      *settings_.rate_before == now.learning_rate)
+    return;
+  line_.say(
+      fmt::format("step {}: the learning rate goes from {:.4g} to {:.4g}, as the schedule is another one: {}",
+                  grouped(now.step), *settings_.rate_before, now.learning_rate, settings_.schedule_change));
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {
@@ -140,8 +156,9 @@ bool TrainingRun::save_due(uint64_t batches) const {
   return *settings_.save_every && batches % *settings_.save_every == 0;
 }
 
-bool TrainingRun::evaluation_due(uint64_t batches) const {   // the last evaluation is made at the end
-  return settings_.evaluate_every && batches > 0 && batches % settings_.evaluate_every == 0 && batches < settings_.steps;
+bool TrainingRun::evaluation_due(uint64_t batches) const {  // the last evaluation is made at the end
+  return settings_.evaluate_every && batches > 0 && batches % settings_.evaluate_every == 0 &&
+         batches < settings_.steps;
 }
 
 bool TrainingRun::is_evaluated(uint64_t step) const {
@@ -151,7 +168,8 @@ bool TrainingRun::is_evaluated(uint64_t step) const {
 
 uint64_t TrainingRun::next_event(uint64_t batches) const {
   return std::min({settings_.steps, next_multiple(settings_.evaluate_every, batches),
-                   next_multiple(settings_.save_every.value_or(0), batches), next_multiple(settings_.check_every, batches)});
+                   next_multiple(settings_.save_every.value_or(0), batches),
+                   next_multiple(settings_.check_every, batches)});
 }
 
 // If saving fails too, the original failure is thrown.
@@ -161,11 +179,10 @@ void TrainingRun::rescue(const Failure& failure) {
   if (batches == saved_batches_) throw failure;
   try {
     save();
-  } catch (const Failure&) {
-    throw failure;
-  }
+  } catch (const Failure&) { throw failure; }
   const char* const lost = metrics_.write_rest() ? "" : ", and its last line is missing";
-  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there{}", failure.what(), grouped(batches), folder_.path(), lost));
+  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there{}",
+                                               failure.what(), grouped(batches), folder_.path(), lost));
 }
 
 bool TrainingRun::train_until(uint64_t batches, bool told) {
@@ -177,13 +194,19 @@ bool TrainingRun::train_until(uint64_t batches, bool told) {
   try {
     const StepsDrawnBy line([this](const stw_watch_info& now) { line_.within(now); });
     interrupt_.cancels(trainer_);
-    if (!interrupt_.requested()) call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
+    if (!interrupt_.requested())
+      call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); },
+           STW_CANCELLED);
     interrupt_.cancels(nullptr);
     metrics_.check();
-    if (has_lost_events_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
+    if (has_lost_events_)
+      throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
     if (lost_batches_ == diverged_batches)
-      throw Failure(exit_failed, fmt::format("the last {} batches changed nothing, for their loss or gradients are not finite: the run has diverged; a smaller --lr, or a "
-                                             "longer --warmup, may keep it from that", lost_batches_));
+      throw Failure(exit_failed,
+                    fmt::format("the last {} batches changed nothing, for their loss or gradients are not "
+                                "finite: the run has diverged; a smaller --lr, or a "
+                                "longer --warmup, may keep it from that",
+                                lost_batches_));
   } catch (const Failure& failure) {
     interrupt_.cancels(nullptr);
     rescue(failure);
@@ -197,7 +220,8 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
   const stw_dataset_info info = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset);
   Evaluation evaluation;
   if (held_out_.labelled && batches * global_batch_ >= info.evaluation_samples) {
-    const Answered answered = answer_documents(trainer_, *held_out_.labelled, info.training_tokens, held_out_.task, held_out_.labels);
+    const Answered answered = answer_documents(trainer_, *held_out_.labelled, info.training_tokens,
+                                               held_out_.task, held_out_.labels);
     evaluation.loss = answered.loss;
     evaluation.accuracy = answered.accuracy;
     evaluation.figures = answered.figures;
@@ -209,9 +233,12 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
     });
     if (has_accuracy()) evaluation.accuracy = progress().evaluation_accuracy;
     evaluation.has_target = progress().evaluation_targets > 0;
-    if (held_out_.rewards && batches * global_batch_ >= info.evaluation_samples && std::isfinite(evaluation.loss)) {
+    if (held_out_.rewards && batches * global_batch_ >= info.evaluation_samples &&
+        std::isfinite(evaluation.loss)) {
       const Rewards rewards = held_out_.rewards();
-      evaluation.figures = {{"reward_margin", rewards.margin()}, {"reward_chosen", rewards.chosen}, {"reward_rejected", rewards.rejected}};
+      evaluation.figures = {{"reward_margin", rewards.margin()},
+                            {"reward_chosen", rewards.chosen},
+                            {"reward_rejected", rewards.rejected}};
     }
   }
   // removes the sign of NaN
@@ -221,9 +248,12 @@ Evaluation TrainingRun::evaluation_of(uint64_t batches) {
 }
 
 void TrainingRun::evaluate(bool is_last) {
-  const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_samples + global_batch_ - 1) / global_batch_;
+  const uint64_t all =
+      (query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_samples + global_batch_ - 1) /
+      global_batch_;
   // Evaluations that are compared use the same data.
-  const bool takes_all = learned_ != Learned::tokens && settings_.evaluates_all && (is_last || compares()), needs_all = compares() && metric_row(settings_.metric).needs_answers;
+  const bool takes_all = learned_ != Learned::tokens && settings_.evaluates_all && (is_last || compares()),
+             needs_all = compares() && metric_row(settings_.metric).needs_answers;
   const uint64_t count = takes_all || needs_all ? all : settings_.evaluation_batches;
   Evaluation evaluation;
   interrupt_.cancels(trainer_);
@@ -240,35 +270,42 @@ void TrainingRun::evaluate(bool is_last) {
     if (!evaluation.has_target) {
       metrics_.no_evaluation(progress().step);
       metrics_.check();
-      return line_.say(fmt::format("step {}: no evaluation: in what is held out nothing is learned", grouped(progress().batches)));
+      return line_.say(fmt::format("step {}: no evaluation: in what is held out nothing is learned",
+                                   grouped(progress().batches)));
     }
     evaluation_loss_ = evaluation.loss;
     metrics_.evaluation(progress().step, evaluation);
     metrics_.check();
     if (events_) write_events(evaluation);
-  } catch (const Failure& failure) {
-    rescue(failure);
-  }
+  } catch (const Failure& failure) { rescue(failure); }
   const BestEvaluation now = compares() ? best() : BestEvaluation();
   const bool is_best = now.best && now.after == 0;
-  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({}){}", grouped(progress().batches), evaluation.loss, quality_of(evaluation), is_best ? ", the best so far" : ""));
+  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({}){}", grouped(progress().batches),
+                        evaluation.loss, quality_of(evaluation), is_best ? ", the best so far" : ""));
   if (is_best && settings_.keeps_best) keep_best();
 }
 
 void TrainingRun::write_events(const Evaluation& evaluation) {
   const uint64_t step = progress().step;
   events_->add(step, "eval/loss", evaluation.loss);
-  for (const auto& [name, value] : {std::pair{"eval/accuracy", evaluation.accuracy}, {"eval/rmse", evaluation.rmse}})
+  for (const auto& [name, value] :
+       {std::pair{"eval/accuracy", evaluation.accuracy}, {"eval/rmse", evaluation.rmse}})
     if (value) events_->add(step, name, *value);
   for (const auto& [name, value] : evaluation.figures) events_->add(step, "eval/" + name, value);
-  if (!events_->write()) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
+  if (!events_->write())
+    throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
 }
 
-BestEvaluation TrainingRun::best() const { return best_evaluation(read_text(folder_.metrics()), metric_row(settings_.metric), best_from_); }
+BestEvaluation TrainingRun::best() const {
+  return best_evaluation(read_text(folder_.metrics()), metric_row(settings_.metric), best_from_);
+}
 
 void TrainingRun::keep_best() {
   if (saved_batches_ != progress().batches) save();
-  if (!folder_.keep_best()) long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.best_checkpoint().c_str(), error); });
+  if (!folder_.keep_best())
+    long_call([&](stw_error* error) {
+      return stw_trainer_save(trainer_, folder_.best_checkpoint().c_str(), error);
+    });
 }
 
 // A run may have ended after its metrics named a best evaluation and before the checkpoint was kept. If that
@@ -276,25 +313,33 @@ void TrainingRun::keep_best() {
 void TrainingRun::find_best() {
   const BestEvaluation of_run = best();
   if (!settings_.keeps_best || !of_run.best) return;
-  const auto header = is_there(folder_.best_checkpoint()) ? checkpoint_header(folder_.best_checkpoint()) : std::nullopt;
+  const auto header =
+      is_there(folder_.best_checkpoint()) ? checkpoint_header(folder_.best_checkpoint()) : std::nullopt;
   if (header && json_whole(*header, "", "step") == of_run.best->step) return;
   if (of_run.best->step == start_.step) return keep_best();
   best_from_ = start_.step;
-  line_.say(fmt::format("the weights of the best evaluation so far, at step {}, were not kept: it does not count", grouped(of_run.best->step)));
+  line_.say(
+      fmt::format("the weights of the best evaluation so far, at step {}, were not kept: it does not count",
+                  grouped(of_run.best->step)));
 }
 
 void TrainingRun::save() {
-  long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
+  long_call(
+      [&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
   saved_ = Clock::now();
   saved_batches_ = progress().batches;
   if (settings_.keep > 0 && !folder_.keep_checkpoint(saved_batches_, settings_.keep))
-    long_call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.kept_checkpoint(saved_batches_).c_str(), error); });
+    long_call([&](stw_error* error) {
+      return stw_trainer_save(trainer_, folder_.kept_checkpoint(saved_batches_).c_str(), error);
+    });
   interrupt_.saved();
   folder_.forget_replaced();
 }
 
 bool TrainingRun::run() {
-  const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
+  const bool evaluates =
+      query<stw_dataset_info>(stw_dataset_query, held_out_.dataset).evaluation_tokens > 0 &&
+      settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   if (start_.batches > 0) find_best();
   // the run ended before this evaluation
@@ -303,8 +348,7 @@ bool TrainingRun::run() {
   while (batches < settings_.steps && !interrupt_.requested() && !ends_early) {
     if (check_.due(batches))
       check_.run([&] { return train_until(batches + 1, false); }, [&] { return train_until(batches + 1); });
-    else
-      train_until(next_event(batches));
+    else train_until(next_event(batches));
     batches = progress().batches;
     if (evaluates && evaluation_due(batches) && !interrupt_.requested()) evaluate();
     if (save_due(batches) && saved_batches_ != batches) save();
@@ -312,9 +356,10 @@ bool TrainingRun::run() {
   }
   if (!ends_early) evaluation_loss_.reset();
   has_evaluated_ = false;
-  if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
+  if (check_.checked() > 0)
+    line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
-  save();   // before anything that may fail or be killed
+  save();  // before anything that may fail or be killed
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate(true);
   return ends_early || (batches == settings_.steps && (has_evaluated_ || !evaluates));
 }

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "evaluation/answers.h"
-#include "run/best.h"
-#include "run/event_file.h"
 #include "base/handles.h"
 #include "base/interrupt.h"
-#include "run/metrics.h"
 #include "base/progress_line.h"
+#include "evaluation/answers.h"
 #include "evaluation/rewards.h"
+#include "run/best.h"
+#include "run/event_file.h"
+#include "run/metrics.h"
 #include "run/run_folder.h"
 #include "run/step_check.h"
 
@@ -32,23 +32,23 @@ struct RunSettings {
   double learning_rate = 0;        // 0: the optimizer's default
   std::optional<double> min_rate;  // unset: a tenth of learning_rate
   uint32_t schedule = STW_SCHEDULE_COSINE;
-  uint64_t decay_steps = 0;        // for wsd; 0: a fifth of the steps
-  uint64_t base_batch = 0;         // 0: learning rates are not scaled
+  uint64_t decay_steps = 0;       // for wsd; 0: a fifth of the steps
+  uint64_t base_batch = 0;        // 0: learning rates are not scaled
   uint64_t evaluate_every = 250;  // batches; 0: only after the last one
   uint64_t evaluation_batches = 20;
   // after the last batch, a classifier or preference is evaluated on the whole held-out part
   bool evaluates_all = false;
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
-  uint64_t check_every = 0;        // batches; 0: steps are not checked
-  std::string metric = "loss";     // metric that decides which evaluation is the best
+  uint64_t check_every = 0;            // batches; 0: steps are not checked
+  std::string metric = "loss";         // metric that decides which evaluation is the best
   // keep the checkpoint of the best evaluation; its weights become the result
   bool keeps_best = false;
   // the run ends after this many evaluations without a better one; unset: never
   std::optional<uint64_t> patience;
-  uint64_t keep = 0;               // number of recent checkpoints to keep in addition to the last one
-  std::string event_folder;        // folder of TensorBoard's events; empty: none
-  std::string schedule_change;     // for a resumed run whose schedule has changed: the changes; else empty
-  std::optional<double> rate_before;   // learning rate of the resumed run's last step
+  uint64_t keep = 0;                  // number of recent checkpoints to keep in addition to the last one
+  std::string event_folder;           // folder of TensorBoard's events; empty: none
+  std::string schedule_change;        // for a resumed run whose schedule has changed: the changes; else empty
+  std::optional<double> rate_before;  // learning rate of the resumed run's last step
 };
 
 // The data of a run's evaluations.
@@ -58,7 +58,7 @@ struct HeldOut {
   std::shared_ptr<const Examples> labelled;
   uint32_t task;
   std::vector<std::string> labels;
-  std::function<Rewards()> rewards;   // rewards of the held-out pairs; empty if there are no pairs
+  std::function<Rewards()> rewards;  // rewards of the held-out pairs; empty if there are no pairs
 };
 
 // The reason why a step made no update (STW_SKIP_*), as the end of a sentence.
@@ -97,10 +97,10 @@ class TrainingRun {
   uint64_t next_event(uint64_t batches) const;
   // Returns false if a signal or a callback stopped it. `told`: writes metrics and progress.
   bool train_until(uint64_t batches, bool told = true);
-  void tell_rate(const stw_progress& now);   // after the first step of a changed schedule
+  void tell_rate(const stw_progress& now);  // after the first step of a changed schedule
   bool save_due(uint64_t batches) const;
   bool evaluation_due(uint64_t batches) const;
-  bool is_evaluated(uint64_t step) const;   // according to the metrics
+  bool is_evaluated(uint64_t step) const;  // according to the metrics
   // Saves if possible, and throws the failure with a note on what was saved.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
@@ -108,8 +108,8 @@ class TrainingRun {
   bool has_accuracy() const { return learned_ != Learned::tokens && learned_ != Learned::numbers; }
   void save();
   bool compares() const { return settings_.keeps_best || settings_.patience; }
-  void keep_best();        // of the trainer's current state
-  void find_best();        // for a resumed run
+  void keep_best();  // of the trainer's current state
+  void find_best();  // for a resumed run
   void write_events(const Evaluation& evaluation);
 
   const RunSettings& settings_;
@@ -129,8 +129,8 @@ class TrainingRun {
   uint64_t saved_batches_;  // batches of the last checkpoint
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;
-  bool has_evaluated_ = false;   // after the last step, even if there was no target
-  uint64_t best_from_ = 0;   // evaluations of earlier steps do not count
+  bool has_evaluated_ = false;  // after the last step, even if there was no target
+  uint64_t best_from_ = 0;      // evaluations of earlier steps do not count
   std::optional<EventFile> events_;
   bool has_lost_events_ = false;
 };

@@ -7,10 +7,10 @@
 namespace command {
 
 struct StoredTensor {
-  std::string name, format;   // as the file spells them
+  std::string name, format;  // as the file spells them
   std::vector<uint64_t> shape;
   uint64_t elements = 1;
-  uint64_t begin = 0, end = 0;   // bytes after the header; half-open
+  uint64_t begin = 0, end = 0;  // bytes after the header; half-open
 };
 
 // The tensors in the order of their bytes. Throws a Failure if the file is not of this format, is truncated,

@@ -10,16 +10,21 @@
 namespace command {
 namespace {
 
-uint64_t pair_of(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+uint64_t pair_of(int32_t left, int32_t right) {
+  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+}
 
-bool is_shown(uint32_t byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF); }
+bool is_shown(uint32_t byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
+}
 
 // Bytes that are not printable map to U+0100 and up, in order.
 std::array<int, 512> make_bytes() {
   std::array<int, 512> bytes;
   bytes.fill(-1);
   int hidden = 256;
-  for (int byte = 0; byte < 256; ++byte) bytes[static_cast<size_t>(is_shown(static_cast<uint32_t>(byte)) ? byte : hidden++)] = byte;
+  for (int byte = 0; byte < 256; ++byte)
+    bytes[static_cast<size_t>(is_shown(static_cast<uint32_t>(byte)) ? byte : hidden++)] = byte;
   return bytes;
 }
 
@@ -42,24 +47,34 @@ std::optional<std::string> bytes_of(std::string_view token) {
   return out;
 }
 
-BytePairs::BytePairs(const TokenizerDescription& d, const BytePairsDescription& model, const std::string& path)
-    : of_bytes_(d.of_bytes()), byte_fallback_(model.byte_fallback), fuses_unknown_(model.fuses_unknown), ignores_merges_(model.ignores_merges) {
+BytePairs::BytePairs(const TokenizerDescription& d, const BytePairsDescription& model,
+                     const std::string& path)
+    : of_bytes_(d.of_bytes()),
+      byte_fallback_(model.byte_fallback),
+      fuses_unknown_(model.fuses_unknown),
+      ignores_merges_(model.ignores_merges) {
   const auto as_stored = [&](const std::string& token) { return of_bytes_ ? bytes_of(token) : token; };
   for (const auto& [token, id] : d.vocabulary)
     // other tokens match no text
     if (auto stored = as_stored(token)) vocabulary_.emplace(std::move(*stored), id);
   for (size_t byte = 0; byte < byte_tokens_.size(); ++byte)
-    byte_tokens_[byte] = token_of(of_bytes_ ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
+    byte_tokens_[byte] =
+        token_of(of_bytes_ ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
   for (const auto& [token, id] : d.vocabulary)
     if (token == model.unknown) unknown_ = id;
-  if (model.unknown && unknown_ < 0) throw Failure(exit_failed, fmt::format("{}: model.unk_token: \"{}\" is not in the vocabulary", path, *model.unknown));
+  if (model.unknown && unknown_ < 0)
+    throw Failure(exit_failed,
+                  fmt::format("{}: model.unk_token: \"{}\" is not in the vocabulary", path, *model.unknown));
   merges_.reserve(model.merges.size());
   for (size_t rank = 0; rank < model.merges.size(); ++rank) {
     const auto left = as_stored(model.merges[rank].first), right = as_stored(model.merges[rank].second);
-    const int32_t a = left ? token_of(*left) : -1, b = right ? token_of(*right) : -1, both = a < 0 || b < 0 ? -1 : token_of(*left + *right);
+    const int32_t a = left ? token_of(*left) : -1, b = right ? token_of(*right) : -1,
+                  both = a < 0 || b < 0 ? -1 : token_of(*left + *right);
     if (a < 0 || b < 0 || both < 0)
-      throw Failure(exit_failed, fmt::format("{}: model.merges: of pair {}, \"{}\" and \"{}\", not all tokens are in the vocabulary", path, rank,
-                                             model.merges[rank].first, model.merges[rank].second));
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: model.merges: of pair {}, \"{}\" and \"{}\", not all tokens are in the vocabulary",
+                      path, rank, model.merges[rank].first, model.merges[rank].second));
     merges_[pair_of(a, b)] = {static_cast<int32_t>(rank), both};
   }
 }
@@ -71,7 +86,7 @@ int32_t BytePairs::token_of(std::string_view text) const {
 
 // A character that has neither a token nor an unknown token yields no tokens.
 void BytePairs::begin(std::string_view piece, std::vector<int32_t>& tokens) const {
-  bool unknown_waits = false;   // the pending unknown token may absorb more characters
+  bool unknown_waits = false;  // the pending unknown token may absorb more characters
   const auto add_unknown = [&] {
     if (unknown_waits) tokens.push_back(unknown_);
     unknown_waits = false;
@@ -99,16 +114,21 @@ void BytePairs::begin(std::string_view piece, std::vector<int32_t>& tokens) cons
 
 void BytePairs::merge(std::vector<int32_t>& tokens) const {
   constexpr int32_t none = -1;
-  struct Symbol { int32_t token, before, next; };   // token `none`: merged into the symbol before
+  struct Symbol {
+    int32_t token, before, next;
+  };  // token `none`: merged into the symbol before
   struct Candidate {
     int32_t rank, at, token;
     // the best on top
-    bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }
+    bool operator<(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : at > other.at;
+    }
   };
   const auto count = static_cast<int32_t>(tokens.size());
   std::vector<Symbol> symbols;
   symbols.reserve(tokens.size());
-  for (int32_t i = 0; i < count; ++i) symbols.push_back({tokens[static_cast<size_t>(i)], i - 1, i + 1 < count ? i + 1 : none});
+  for (int32_t i = 0; i < count; ++i)
+    symbols.push_back({tokens[static_cast<size_t>(i)], i - 1, i + 1 < count ? i + 1 : none});
   const auto symbol = [&](int32_t i) -> Symbol& { return symbols[static_cast<size_t>(i)]; };
   std::priority_queue<Candidate> candidates;
   const auto consider = [&](int32_t at) {

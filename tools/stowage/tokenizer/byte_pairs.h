@@ -16,12 +16,15 @@ namespace command {
 
 class BytePairs : public Model {
  public:
-  BytePairs(const TokenizerDescription& description, const BytePairsDescription& model, const std::string& path);
+  BytePairs(const TokenizerDescription& description, const BytePairsDescription& model,
+            const std::string& path);
 
  private:
-  struct Merge { int32_t rank, token; };
+  struct Merge {
+    int32_t rank, token;
+  };
 
-  int32_t token_of(std::string_view text) const;   // -1: none
+  int32_t token_of(std::string_view text) const;  // -1: none
   void begin(std::string_view piece, std::vector<int32_t>& tokens) const;
   void merge(std::vector<int32_t>& tokens) const;
   void encode_new(std::string_view piece, std::vector<int32_t>& out) const override;
@@ -31,7 +34,7 @@ class BytePairs : public Model {
   ByText<int32_t> vocabulary_;
   // token of each byte: with of_bytes the byte itself, else <0x00> to <0xFF>; -1: none
   std::array<int32_t, 256> byte_tokens_;
-  std::unordered_map<uint64_t, Merge> merges_;   // key: the two tokens of a pair
+  std::unordered_map<uint64_t, Merge> merges_;  // key: the two tokens of a pair
 };
 
 // The byte that a character stands for in vocabularies that write bytes as characters (GPT-2's

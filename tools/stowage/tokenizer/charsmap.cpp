@@ -13,7 +13,7 @@ namespace command {
 namespace {
 
 // Hugging Face's library looks up longer clusters character by character.
-constexpr size_t longest_cluster = 5;   // bytes
+constexpr size_t longest_cluster = 5;  // bytes
 
 uint32_t number_at(std::string_view bytes, size_t at) {
   uint32_t number = 0;
@@ -34,7 +34,9 @@ size_t cluster_length(std::string_view text) {
   size_t length = before.bytes;
   while (length < text.size()) {
     const Character next = first_character(text.substr(length));
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code), static_cast<utf8proc_int32_t>(next.code), &state)) break;
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code),
+                                         static_cast<utf8proc_int32_t>(next.code), &state))
+      break;
     length += next.bytes;
     before = next;
   }
@@ -54,7 +56,9 @@ Charsmap::Charsmap(std::string_view bytes, std::string place) : place_(std::move
   if (valid_utf8(texts_) != texts_) fail();
 }
 
-void Charsmap::fail() const { throw Failure(exit_failed, fmt::format("{}: damaged, expected the rules of a SentencePiece model", place_)); }
+void Charsmap::fail() const {
+  throw Failure(exit_failed, fmt::format("{}: damaged, expected the rules of a SentencePiece model", place_));
+}
 
 uint32_t Charsmap::unit(uint32_t at) const {
   if (at >= units_.size()) fail();
@@ -72,7 +76,9 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
     at ^= offset_of(here);
     if (!has_leaf(here)) continue;
     const size_t begin = value_of(unit(at));
-    if (begin > texts_.size() || (begin < texts_.size() && (static_cast<unsigned char>(texts_[begin]) & 0xC0) == 0x80)) fail();
+    if (begin > texts_.size() ||
+        (begin < texts_.size() && (static_cast<unsigned char>(texts_[begin]) & 0xC0) == 0x80))
+      fail();
     return std::string_view(texts_).substr(begin, texts_.find('\0', begin) - begin);
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
-// SentencePiece's compiled normalization rules ("precompiled_charsmap"). A rule replaces a character or a short grapheme cluster with a text.
-// A double array maps a rule's key to the offset of its text; a zero byte ends a text.
-// Source: https://github.com/google/sentencepiece, src/normalizer.h.
+// SentencePiece's compiled normalization rules ("precompiled_charsmap"). A rule replaces a character or a
+// short grapheme cluster with a text. A double array maps a rule's key to the offset of its text; a zero byte
+// ends a text. Source: https://github.com/google/sentencepiece, src/normalizer.h.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -81,7 +81,8 @@ void for_words_and_signs(std::string_view text, const std::function<void(Match)>
 }
 
 template <class Find>
-void for_pieces(std::string_view text, Behavior behavior, bool inverted, const Find& find, const std::function<void(Match)>& take) {
+void for_pieces(std::string_view text, Behavior behavior, bool inverted, const Find& find,
+                const std::function<void(Match)>& take) {
   Pieces pieces(behavior, take);
   size_t at = 0;
   while (const auto match = find(at)) {
@@ -107,41 +108,47 @@ std::string with_marks(std::string_view text, const std::string& mark, size_t mo
 Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
   for (const CutStep& step : steps) {
     steps_.push_back({step, std::nullopt});
-    if (step.kind == CutKind::matches || step.kind == CutKind::words || !step.searched.text.empty()) steps_.back().pattern.emplace(step.searched, path);
+    if (step.kind == CutKind::matches || step.kind == CutKind::words || !step.searched.text.empty())
+      steps_.back().pattern.emplace(step.searched, path);
   }
 }
 
-void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& left, const std::function<void(std::string_view)>& take) const {
+void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& left,
+               const std::function<void(std::string_view)>& take) const {
   if (text.empty()) return;
   if (text.size() > left) throw TooMuchText();
   left -= text.size();
   if (number == steps_.size()) return take(text);
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
-  std::string changed;   // owns the changed text that `text` then refers to
+  std::string changed;  // owns the changed text that `text` then refers to
   if (step.kind == CutKind::words) {
     of_first = with_marks(text.substr(0, of_first), step.searched.text, left).size();
     text = changed = with_marks(text, step.searched.text, left);
   }
   const std::string_view prefix = step.kind == CutKind::words ? std::string_view(step.searched.text) : " ";
-  if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && of_first > 0)) && !text.starts_with(prefix)) {
+  if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && of_first > 0)) &&
+      !text.starts_with(prefix)) {
     text = changed = std::string(prefix).append(text);
     of_first += of_first > 0 ? prefix.size() : 0;
   }
 
   const std::function<void(Match)> go_on = [&](Match piece) {
-    cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), of_first - std::min(of_first, piece.begin), left, take);
+    cut(number + 1, text.substr(piece.begin, piece.end - piece.begin),
+        of_first - std::min(of_first, piece.begin), left, take);
   };
   if (step.kind == CutKind::words_or_signs) return for_words_and_signs(text, go_on);
   const auto by_class = [&](bool (*is_match)(uint32_t)) {
-    for_pieces(text, step.behavior, false, [&](size_t from) { return find_character(text, from, is_match); }, go_on);
+    for_pieces(
+        text, step.behavior, false, [&](size_t from) { return find_character(text, from, is_match); }, go_on);
   };
   if (step.kind == CutKind::digits) return by_class(is_numeric);
   if (step.kind == CutKind::spaces) return by_class(is_space);
   if (step.kind == CutKind::punctuation) return by_class(is_punctuation);
   const bool whole = !pattern || (step.kind == CutKind::words && step.behavior == Behavior::contiguous);
   if (whole) return go_on({0, text.size()});
-  for_pieces(text, step.behavior, step.inverted, [&](size_t from) { return pattern->find(text, from); }, go_on);
+  for_pieces(
+      text, step.behavior, step.inverted, [&](size_t from) { return pattern->find(text, from); }, go_on);
 }
 
 }  // namespace command

@@ -37,8 +37,10 @@ double score_of(const JsonView& part) {
     exponent += written;
   }
   double score = static_cast<double>(digits);
-  constexpr int64_t largest_power = 308;   // 1e308 is a double
-  const auto power_of = [](int64_t tens) { return std::strtod(("1e" + std::to_string(tens)).c_str(), nullptr); };
+  constexpr int64_t largest_power = 308;  // 1e308 is a double
+  const auto power_of = [](int64_t tens) {
+    return std::strtod(("1e" + std::to_string(tens)).c_str(), nullptr);
+  };
   for (; exponent < -largest_power && score != 0; exponent += largest_power) score /= power_of(largest_power);
   if (score != 0 && exponent > largest_power) part.fail("a finite number");
   if (score != 0) score = exponent < 0 ? score / power_of(-exponent) : score * power_of(exponent);
@@ -47,12 +49,14 @@ double score_of(const JsonView& part) {
 }
 
 void read_vocabulary(const JsonView& vocabulary, TokenizerDescription& out) {
-  for (const auto& [token, id] : vocabulary.members()) out.vocabulary.emplace_back(token, id_of(JsonView(id, vocabulary.place())));
+  for (const auto& [token, id] : vocabulary.members())
+    out.vocabulary.emplace_back(token, id_of(JsonView(id, vocabulary.place())));
 }
 
 BytePairsDescription read_byte_pairs(const JsonView& model) {
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
-    if (const JsonView part = model.at(key); !part.is_null() && !(part.is_text() && part.text().empty())) refuse(part, key);
+    if (const JsonView part = model.at(key); !part.is_null() && !(part.is_text() && part.text().empty()))
+      refuse(part, key);
   BytePairsDescription out;
   if (const JsonView unknown = model.at("unk_token"); !unknown.is_null()) out.unknown = unknown.text();
   out.fuses_unknown = model.at("fuse_unk").flag_or(false);
@@ -64,17 +68,18 @@ BytePairsDescription read_byte_pairs(const JsonView& model) {
     const auto& pair = merge.elements;
     const size_t space = merge.text.find(' ');
     if (pair.size() == 2)
-      out.merges.emplace_back(JsonView(pair[0], merges.place()).text(), JsonView(pair[1], merges.place()).text());
+      out.merges.emplace_back(JsonView(pair[0], merges.place()).text(),
+                              JsonView(pair[1], merges.place()).text());
     else if (space != std::string::npos && merge.text.find(' ', space + 1) == std::string::npos)
       out.merges.emplace_back(merge.text.substr(0, space), merge.text.substr(space + 1));
-    else
-      merges.fail("pairs of tokens");
+    else merges.fail("pairs of tokens");
   }
   return out;
 }
 
 WordPiecesDescription read_word_pieces(const JsonView& model) {
-  return {model.at("unk_token").text(), model.at("continuing_subword_prefix").text(), model.at("max_input_chars_per_word").whole(UINT64_MAX)};
+  return {model.at("unk_token").text(), model.at("continuing_subword_prefix").text(),
+          model.at("max_input_chars_per_word").whole(UINT64_MAX)};
 }
 
 // The library ignores "fuse_unk" here and always joins unknown characters.

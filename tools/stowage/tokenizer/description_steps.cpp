@@ -13,10 +13,11 @@
 namespace command {
 namespace {
 
-constexpr std::string_view word_mark = "\u2581";   // U+2581, which "Metaspace" uses for spaces
+constexpr std::string_view word_mark = "\u2581";  // U+2581, which "Metaspace" uses for spaces
 
 // GPT-2's pattern, by which ByteLevel splits.
-constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view gpt2_pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 SearchedText searched_of(const JsonView& pattern) {
   if (const JsonView regex = pattern.at("Regex"); !regex.is_null()) return {regex.text(), true};
@@ -30,11 +31,12 @@ std::string read_charsmap(const JsonView& charsmap) {
 }
 
 CutStep::Prefix read_prefix(const JsonView& step) {
-  const JsonView scheme = step.at("prepend_scheme");   // since 2024; older files have a flag
+  const JsonView scheme = step.at("prepend_scheme");  // since 2024; older files have a flag
   const bool is_wanted = step.at("add_prefix_space").flag_or(true);
   if (scheme.is_null()) return is_wanted ? CutStep::Prefix::always : CutStep::Prefix::never;
   if (scheme.text() == "never") return CutStep::Prefix::never;
-  if (scheme.text() != "first" && scheme.text() != "always") scheme.fail("\"first\", \"always\" or \"never\"");
+  if (scheme.text() != "first" && scheme.text() != "always")
+    scheme.fail("\"first\", \"always\" or \"never\"");
   if (!is_wanted) scheme.fail("\"never\", as add_prefix_space is false");
   return scheme.text() == "first" ? CutStep::Prefix::first : CutStep::Prefix::always;
 }
@@ -42,7 +44,11 @@ CutStep::Prefix read_prefix(const JsonView& step) {
 CutStep::Behavior read_behavior(const JsonView& behavior) {
   using enum CutStep::Behavior;
   static const std::map<std::string_view, CutStep::Behavior> behaviors{
-      {"Removed", removed}, {"Isolated", isolated}, {"MergedWithPrevious", merged_with_previous}, {"MergedWithNext", merged_with_next}, {"Contiguous", contiguous}};
+      {"Removed", removed},
+      {"Isolated", isolated},
+      {"MergedWithPrevious", merged_with_previous},
+      {"MergedWithNext", merged_with_next},
+      {"Contiguous", contiguous}};
   const auto found = behaviors.find(behavior.text());
   if (found == behaviors.end()) refuse(behavior, behavior.text());
   return found->second;
@@ -62,7 +68,9 @@ CutStep read_bytes(const JsonView& step) {
 }
 
 CutStep read_words(const JsonView& step) {
-  CutStep words{CutStep::Kind::words, CutStep::Behavior::merged_with_next, {step.at("replacement").text_or(word_mark), false}};
+  CutStep words{CutStep::Kind::words,
+                CutStep::Behavior::merged_with_next,
+                {step.at("replacement").text_or(word_mark), false}};
   words.prefix = read_prefix(step);
   if (!step.at("split").flag_or(true)) words.behavior = CutStep::Behavior::contiguous;
   return words;
@@ -83,14 +91,20 @@ void add_bert_steps(const BertNormalizing& how, std::vector<NormalStep>& out) {
 
 void read_normal(const JsonView& step, std::vector<NormalStep>& out) {
   using Kind = NormalStep::Kind;
-  static const std::map<std::string_view, Kind> bare{{"NFC", Kind::nfc}, {"NFD", Kind::nfd}, {"NFKC", Kind::nfkc}, {"NFKD", Kind::nfkd},
-                                                     {"Lowercase", Kind::lowercase}, {"StripAccents", Kind::drop_marks}};
+  static const std::map<std::string_view, Kind> bare{{"NFC", Kind::nfc},
+                                                     {"NFD", Kind::nfd},
+                                                     {"NFKC", Kind::nfkc},
+                                                     {"NFKD", Kind::nfkd},
+                                                     {"Lowercase", Kind::lowercase},
+                                                     {"StripAccents", Kind::drop_marks}};
   const std::string type = type_of(step);
   if (const auto found = bare.find(type); found != bare.end()) {
     out.push_back({found->second});
   } else if (type == "BertNormalizer") {
     const bool lowers = step.at("lowercase").flag_or(true);
-    add_bert_steps({step.at("clean_text").flag_or(true), step.at("handle_chinese_chars").flag_or(true), step.at("strip_accents").flag_or(lowers), lowers}, out);
+    add_bert_steps({step.at("clean_text").flag_or(true), step.at("handle_chinese_chars").flag_or(true),
+                    step.at("strip_accents").flag_or(lowers), lowers},
+                   out);
   } else if (type == "Strip") {
     if (step.at("strip_left").flag_or(false)) out.push_back({Kind::strip_left});
     if (step.at("strip_right").flag_or(false)) out.push_back({Kind::strip_right});
@@ -115,15 +129,21 @@ void add_bert_cuts(std::vector<CutStep>& out) {
 void read_cut(const JsonView& step, std::vector<CutStep>& out) {
   using Kind = CutStep::Kind;
   const std::string type = type_of(step);
-  if (!out.empty() && out.back().kind == Kind::bytes) throw Failure(exit_failed, fmt::format("{}: expected \"ByteLevel\" to be the last", step.place()));
+  if (!out.empty() && out.back().kind == Kind::bytes)
+    throw Failure(exit_failed, fmt::format("{}: expected \"ByteLevel\" to be the last", step.place()));
   if (type == "Split") out.push_back(read_split(step));
-  else if (type == "Digits") out.push_back({Kind::digits, step.at("individual_digits").flag_or(false) ? CutStep::Behavior::isolated : CutStep::Behavior::contiguous});
+  else if (type == "Digits")
+    out.push_back({Kind::digits, step.at("individual_digits").flag_or(false)
+                                     ? CutStep::Behavior::isolated
+                                     : CutStep::Behavior::contiguous});
   else if (type == "ByteLevel") out.push_back(read_bytes(step));
   else if (type == "Metaspace") out.push_back(read_words(step));
   else if (type == "BertPreTokenizer") add_bert_cuts(out);
   else if (type == "Whitespace") out.push_back({Kind::words_or_signs});
   else if (type == "WhitespaceSplit") out.push_back({Kind::spaces, CutStep::Behavior::removed});
-  else if (type == "Punctuation") out.push_back({Kind::punctuation, step.at("behavior").is_null() ? CutStep::Behavior::isolated : read_behavior(step.at("behavior"))});
+  else if (type == "Punctuation")
+    out.push_back({Kind::punctuation, step.at("behavior").is_null() ? CutStep::Behavior::isolated
+                                                                    : read_behavior(step.at("behavior"))});
   else refuse(step, type);
 }
 
@@ -146,7 +166,8 @@ void read_text_step(const JsonView& step, std::vector<TextStep>& out) {
     if (step.at("content").text().empty()) step.at("content").fail("a character");
     out.push_back({Kind::strip, step.at("content").text(), {}, step.at("start").whole(largest_id)});
   } else if (type == "Metaspace") {
-    out.push_back({Kind::words, step.at("replacement").text_or(word_mark), " ", 0, read_prefix(step) != CutStep::Prefix::never});
+    out.push_back({Kind::words, step.at("replacement").text_or(word_mark), " ", 0,
+                   read_prefix(step) != CutStep::Prefix::never});
   } else if (type == "WordPiece") {
     add_piece_steps(step.at("prefix").text_or("##"), step.at("cleanup").flag_or(true), out);
   } else {

@@ -10,7 +10,7 @@ namespace {
 
 using Part = TemplatePart::Kind;
 
-constexpr size_t most_parts = 64;   // parts of a template
+constexpr size_t most_parts = 64;  // parts of a template
 
 std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& specials, bool is_pair) {
   std::vector<TemplatePart> parts;
@@ -19,15 +19,17 @@ std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& 
     if (parts.size() == most_parts) pieces.fail(fmt::format("at most {} pieces, found more", most_parts));
     if (const JsonView text = piece.at("Sequence"); !text.is_null()) {
       const bool is_second = text.at("id").text() == "B";
-      if (is_second ? !is_pair : text.at("id").text() != "A") text.at("id").fail(is_pair ? "\"A\" or \"B\"" : "\"A\"");
+      if (is_second ? !is_pair : text.at("id").text() != "A")
+        text.at("id").fail(is_pair ? "\"A\" or \"B\"" : "\"A\"");
       bool& has_it = is_second ? has_second : has_first;
-      if (has_it) pieces.fail("each text once");   // a limit on tokens is undefined for a repeated text
+      if (has_it) pieces.fail("each text once");  // a limit on tokens is undefined for a repeated text
       has_it = true;
       parts.push_back({is_second ? Part::second : Part::first, id_of(text.at("type_id"))});
     } else {
       const JsonView special = piece.at("SpecialToken");
       TemplatePart part{Part::special, id_of(special.at("type_id"))};
-      for (const JsonView& id : specials.at(special.at("id").text()).at("ids").elements()) part.tokens.push_back(id_of(id));
+      for (const JsonView& id : specials.at(special.at("id").text()).at("ids").elements())
+        part.tokens.push_back(id_of(id));
       parts.push_back(std::move(part));
     }
   }
@@ -46,12 +48,20 @@ int32_t read_named(const JsonView& token) {
 
 void set_roberta_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
   out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};
-  out.pair = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end, end}}, {Part::second, 0}, {Part::special, 0, {end}}};
+  out.pair = {{Part::special, 0, {begin}},
+              {Part::first, 0},
+              {Part::special, 0, {end, end}},
+              {Part::second, 0},
+              {Part::special, 0, {end}}};
 }
 
 void set_bert_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
   out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};
-  out.pair = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}, {Part::second, 1}, {Part::special, 1, {end}}};
+  out.pair = {{Part::special, 0, {begin}},
+              {Part::first, 0},
+              {Part::special, 0, {end}},
+              {Part::second, 1},
+              {Part::special, 1, {end}}};
 }
 
 void read_post_processor(const JsonView& step, TokenizerDescription& out) {

@@ -9,18 +9,21 @@ namespace command {
 
 struct Encoding {
   std::vector<int32_t> tokens;
-  std::vector<int32_t> token_types;   // one for each token: by default 0 for the first text and 1 for the second
+  std::vector<int32_t>
+      token_types;  // one for each token: by default 0 for the first text and 1 for the second
   // Only from encode_words: for each token the index of its word, -1 for special tokens that the file adds.
   std::vector<int32_t> word_ids;
   bool is_truncated = false;
 };
 
 // A position in a text and the number of tokens before it.
-struct TokenPlace { size_t byte, token; };
+struct TokenPlace {
+  size_t byte, token;
+};
 
 struct PlacedTokens {
   std::vector<int32_t> tokens;
-  std::vector<TokenPlace> places;   // in order; not necessarily all
+  std::vector<TokenPlace> places;  // in order; not necessarily all
 };
 
 // Which text loses tokens if there are too many. longest_first shortens the longer text until both have the
@@ -39,7 +42,7 @@ struct EncodeOptions {
 // State of decoding a sequence of tokens in parts.
 struct Decoding {
   bool has_tokens = false, has_text = false;
-  std::string bytes;   // pending bytes, which depend on the next token
+  std::string bytes;  // pending bytes, which depend on the next token
 };
 
 }  // namespace command

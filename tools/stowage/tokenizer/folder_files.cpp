@@ -19,14 +19,16 @@ namespace command {
 namespace {
 
 // In transformers' order, which decides the ids of new tokens.
-constexpr std::array<const char*, 7> special_names = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+constexpr std::array<const char*, 7> special_names = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                      "pad_token", "cls_token", "mask_token"};
 
 // Default tokens of a class, for names that no file sets.
 using NamedTokens = std::map<std::string_view, const char*>;
 constexpr const char* gpt2_end = "<|endoftext|>";
 const NamedTokens gpt2_tokens{{"bos_token", gpt2_end}, {"eos_token", gpt2_end}, {"unk_token", gpt2_end}};
-const NamedTokens roberta_tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"sep_token", "</s>"},
-                                 {"pad_token", "<pad>"}, {"cls_token", "<s>"}, {"mask_token", "<mask>"}};
+const NamedTokens roberta_tokens{{"bos_token", "<s>"},    {"eos_token", "</s>"},  {"unk_token", "<unk>"},
+                                 {"sep_token", "</s>"},   {"pad_token", "<pad>"}, {"cls_token", "<s>"},
+                                 {"mask_token", "<mask>"}};
 
 std::string folder_path_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -50,8 +52,13 @@ class JsonBeside {
 };
 
 AddedToken token_of(const JsonView& object, bool is_special) {
-  return {-1, object.at("content").text(), object.at("single_word").flag_or(false), object.at("lstrip").flag_or(false), object.at("rstrip").flag_or(false),
-          object.at("normalized").flag_or(!is_special), is_special};
+  return {-1,
+          object.at("content").text(),
+          object.at("single_word").flag_or(false),
+          object.at("lstrip").flag_or(false),
+          object.at("rstrip").flag_or(false),
+          object.at("normalized").flag_or(!is_special),
+          is_special};
 }
 // A string, or an object with options.
 AddedToken special_token_of(const JsonView& token) {
@@ -60,14 +67,19 @@ AddedToken special_token_of(const JsonView& token) {
 }
 
 bool has_token(const std::vector<AddedToken>& tokens, const std::string& content) {
-  return std::any_of(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content; });
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](const AddedToken& token) { return token.content == content; });
 }
 
 // The files of a folder. Some may be missing.
 struct TokenFiles {
   explicit TokenFiles(const std::string& path)
-      : config_file(path, "tokenizer_config.json"), map_file(path, "special_tokens_map.json"), added_file(path, "added_tokens.json"), config(config_file.view()),
-        map(map_file.view()), added(added_file.view()) {}
+      : config_file(path, "tokenizer_config.json"),
+        map_file(path, "special_tokens_map.json"),
+        added_file(path, "added_tokens.json"),
+        config(config_file.view()),
+        map(map_file.view()),
+        added(added_file.view()) {}
 
   // The older files count only if the newer one does not list the added tokens.
   bool is_older() const { return config.at("added_tokens_decoder").is_null(); }
@@ -91,7 +103,9 @@ std::vector<AddedToken> special_list(const JsonView& list) {
   if (list.is_array())
     for (const JsonView& token : list.elements()) tokens.push_back(special_token_of(token));
   else
-    for (const JsonMember& member : list.members()) tokens.push_back(special_token_of(JsonView(member.value, fmt::format("{}.{}", list.place(), member.key))));
+    for (const JsonMember& member : list.members())
+      tokens.push_back(
+          special_token_of(JsonView(member.value, fmt::format("{}.{}", list.place(), member.key))));
   return tokens;
 }
 
@@ -100,44 +114,58 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
   for (const char* name : special_names) {
     const JsonView token = files.special(name);
     if (!token.is_null()) named.push_back(special_token_of(token));
-    else if (const auto found = standard.find(name); found != standard.end()) named.push_back({-1, found->second, false, false, false, false, true});
+    else if (const auto found = standard.find(name); found != standard.end())
+      named.push_back({-1, found->second, false, false, false, false, true});
   }
   // Tokens with other names ("image_token"), at the top level or in an object. A list holds tokens without
   // names.
   if (!files.config.is_null())
     for (const JsonMember& member : files.config.members()) {
-      const bool is_token = member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object;
-      if (is_token && member.key.ends_with("_token") && std::find(special_names.begin(), special_names.end(), member.key) == special_names.end())
+      const bool is_token =
+          member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object;
+      if (is_token && member.key.ends_with("_token") &&
+          std::find(special_names.begin(), special_names.end(), member.key) == special_names.end())
         named.push_back(special_token_of(files.config.at(member.key)));
     }
   // the second is the name before version 5
-  const JsonView extra = files.special("extra_special_tokens"), older_extra = files.special("additional_special_tokens");
+  const JsonView extra = files.special("extra_special_tokens"),
+                 older_extra = files.special("additional_special_tokens");
   const bool has_list = extra.is_array();
   std::vector<JsonView> objects{files.config.at("model_specific_special_tokens")};
   if (!has_list) objects.push_back(extra);
   for (const JsonView& object : objects)
     for (AddedToken& token : special_list(object)) named.push_back(std::move(token));
   for (AddedToken& token : special_list(has_list ? extra : older_extra)) more.push_back(std::move(token));
-  const auto is_special = [&](const std::string& content) { return has_token(named, content) || has_token(more, content); };
+  const auto is_special = [&](const std::string& content) {
+    return has_token(named, content) || has_token(more, content);
+  };
 
   std::map<int64_t, AddedToken> by_id;
   if (const JsonView decoder = files.config.at("added_tokens_decoder"); !decoder.is_null()) {
     for (const JsonMember& member : decoder.members()) {
       const JsonView token(member.value, fmt::format("{}.{}", decoder.place(), member.key));
-      if (member.key.empty() || member.key.size() > 9 || member.key.find_first_not_of("0123456789") != std::string::npos) token.fail("the number of a token as its name");
+      if (member.key.empty() || member.key.size() > 9 ||
+          member.key.find_first_not_of("0123456789") != std::string::npos)
+        token.fail("the number of a token as its name");
       const AddedToken read = token_of(token, token.at("special").flag_or(false));
       by_id.insert_or_assign(std::stoll(member.key), read);
     }
   } else if (!files.added.is_null()) {
     for (const JsonMember& member : files.added.members()) {
       const bool special = is_special(member.key);
-      by_id.insert_or_assign(id_of(JsonView(member.value, fmt::format("{}{}", files.added.place(), member.key))),
-                             AddedToken{-1, member.key, false, false, false, !special, special});
+      by_id.insert_or_assign(
+          id_of(JsonView(member.value, fmt::format("{}{}", files.added.place(), member.key))),
+          AddedToken{-1, member.key, false, false, false, !special, special});
     }
-    for (const auto& entry : by_id)   // these options override all others of the token
-      std::replace_if(named.begin(), named.end(), [&](const AddedToken& other) { return other.content == entry.second.content; }, entry.second);
+    for (const auto& entry : by_id)  // these options override all others of the token
+      std::replace_if(
+          named.begin(), named.end(),
+          [&](const AddedToken& other) { return other.content == entry.second.content; }, entry.second);
     // A token or an id of the tokenizer's own file takes precedence.
-    for (const AddedToken& own : out.added) std::erase_if(by_id, [&](const auto& token) { return token.first == own.id || token.second.content == own.content; });
+    for (const AddedToken& own : out.added)
+      std::erase_if(by_id, [&](const auto& token) {
+        return token.first == own.id || token.second.content == own.content;
+      });
   }
   // This class ignores the added tokens of tokenizer.json.
   if (files.class_name() == "GPT2Tokenizer" && !files.is_older()) out.added.clear();
@@ -148,12 +176,16 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
   const std::vector<AddedToken> known = out.added;
   for (const std::vector<AddedToken>* list : {&named, &more})
     for (const AddedToken& token : *list)
-      if (!has_token(known, token.content) && std::find(out.added.begin(), out.added.end(), token) == out.added.end()) out.added.push_back(token);
+      if (!has_token(known, token.content) &&
+          std::find(out.added.begin(), out.added.end(), token) == out.added.end())
+        out.added.push_back(token);
   number_added_tokens(out);
 }
 
 [[noreturn]] void refuse_setting(const JsonView& setting, const std::string& why) {
-  throw Failure(exit_failed, fmt::format("{}{}; write what is meant into both files, or convert the text to token ids with transformers (--tokenizer ids)", setting.place(), why));
+  throw Failure(exit_failed, fmt::format("{}{}; write what is meant into both files, or convert the text to "
+                                         "token ids with transformers (--tokenizer ids)",
+                                         setting.place(), why));
 }
 
 std::optional<int32_t> id_in(const TokenizerDescription& d, const std::string& content) {
@@ -174,7 +206,8 @@ void read_ends(const TokenFiles& files, TokenizerDescription& out) {
     ids.push_back(*id_in(out, token.is_null() ? gpt2_end : special_token_of(token).content));
     return ids;
   };
-  const std::vector<int32_t> before = tokens("add_bos_token", "bos_token"), after = tokens("add_eos_token", "eos_token");
+  const std::vector<int32_t> before = tokens("add_bos_token", "bos_token"),
+                             after = tokens("add_eos_token", "eos_token");
   using Part = TemplatePart::Kind;
   const auto around = [&](Part text, int32_t type, std::vector<TemplatePart>& parts) {
     if (!before.empty()) parts.push_back({Part::special, type, before});
@@ -192,15 +225,21 @@ void read_ends(const TokenFiles& files, TokenizerDescription& out) {
 void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& steps) {
   using Kind = NormalStep::Kind;
   constexpr std::string_view classes[] = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"};
-  const bool is_bert = std::find(std::begin(classes), std::end(classes), files.class_name()) != std::end(classes);
-  const auto has = [&](Kind kind) { return std::any_of(steps.begin(), steps.end(), [&](const NormalStep& step) { return step.kind == kind; }); };
+  const bool is_bert =
+      std::find(std::begin(classes), std::end(classes), files.class_name()) != std::end(classes);
+  const auto has = [&](Kind kind) {
+    return std::any_of(steps.begin(), steps.end(), [&](const NormalStep& step) { return step.kind == kind; });
+  };
   bool lowers = has(Kind::lowercase);
   const auto check = [&](const char* name, bool does, bool otherwise) {
     const JsonView setting = files.config.at(name);
     const bool is_set = !setting.is_null(), wanted = setting.flag_or(is_set || is_bert ? otherwise : does);
     if (wanted != does)
-      refuse_setting(files.config, is_set ? fmt::format("{} is {}, but the tokenizer's own file says {}", name, wanted, does)
-                                          : fmt::format("{} is not set, which {} takes as {}, but the tokenizer's own file says {}", name, files.class_name(), wanted, does));
+      refuse_setting(
+          files.config,
+          is_set ? fmt::format("{} is {}, but the tokenizer's own file says {}", name, wanted, does)
+                 : fmt::format("{} is not set, which {} takes as {}, but the tokenizer's own file says {}",
+                               name, files.class_name(), wanted, does));
     return wanted;
   };
   lowers = check("do_lower_case", lowers, true);
@@ -212,12 +251,15 @@ void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& st
 void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
   const JsonView splits = files.config.at("split_special_tokens");
   if (splits.flag_or(false)) refuse(splits, "split_special_tokens");
-  const bool is_generic = files.class_name() == "PreTrainedTokenizer" || files.class_name() == "TokenizersBackend";
+  const bool is_generic =
+      files.class_name() == "PreTrainedTokenizer" || files.class_name() == "TokenizersBackend";
   if (is_generic) return;
-  const JsonView prefix = files.config.at("add_prefix_space");   // GPT-2's class defaults to false
+  const JsonView prefix = files.config.at("add_prefix_space");  // GPT-2's class defaults to false
   if (d.of_bytes() && (!prefix.is_null() || files.class_name() == "GPT2Tokenizer"))
-    if (const bool has_prefix = d.cuts.back().prefix != CutStep::Prefix::never; prefix.flag_or(false) != has_prefix)
-      refuse_setting(files.config, fmt::format("add_prefix_space is {}, but the tokenizer's own file says {}", !has_prefix, has_prefix));
+    if (const bool has_prefix = d.cuts.back().prefix != CutStep::Prefix::never;
+        prefix.flag_or(false) != has_prefix)
+      refuse_setting(files.config, fmt::format("add_prefix_space is {}, but the tokenizer's own file says {}",
+                                               !has_prefix, has_prefix));
   if (std::holds_alternative<WordPiecesDescription>(d.model)) check_normalizer(files, d.normal);
 }
 
@@ -234,7 +276,8 @@ std::vector<std::pair<std::string, std::string>> read_merges(const std::string& 
     if (line.starts_with("#version")) continue;
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-      throw Failure(exit_failed, fmt::format("{}: line {}: expected two tokens with a space between them", path, number));
+      throw Failure(exit_failed,
+                    fmt::format("{}: line {}: expected two tokens with a space between them", path, number));
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return merges;
@@ -243,7 +286,10 @@ std::vector<std::pair<std::string, std::string>> read_merges(const std::string& 
 }  // namespace
 
 std::string python_that_converts(const std::string& folder) {
-  return fmt::format("python -c \"from transformers import AutoTokenizer as A; A.from_pretrained('{0}').save_pretrained('{0}')\"", folder);
+  return fmt::format(
+      "python -c \"from transformers import AutoTokenizer as A; "
+      "A.from_pretrained('{0}').save_pretrained('{0}')\"",
+      folder);
 }
 
 void read_files_beside(const std::string& path, TokenizerDescription& out) {
@@ -252,29 +298,39 @@ void read_files_beside(const std::string& path, TokenizerDescription& out) {
   check_settings(files, out);
 }
 
-bool is_byte_pairs_file(const std::string& path) { return path == byte_pairs_vocabulary_name || path.ends_with(fmt::format("/{}", byte_pairs_vocabulary_name)); }
+bool is_byte_pairs_file(const std::string& path) {
+  return path == byte_pairs_vocabulary_name || path.ends_with(fmt::format("/{}", byte_pairs_vocabulary_name));
+}
 
 TokenizerDescription read_byte_pairs_files(const std::string& path) {
   const TokenFiles files(path);
   const JsonBeside model(path, "config.json");
   const std::string type = model.view().at("model_type").text_or("");
-  const std::string class_name = !files.class_name().empty() ? files.class_name() : type == "gpt2" ? "GPT2Tokenizer" : type == "roberta" ? "RobertaTokenizer" : type;
+  const std::string class_name = !files.class_name().empty() ? files.class_name()
+                                 : type == "gpt2"            ? "GPT2Tokenizer"
+                                 : type == "roberta"         ? "RobertaTokenizer"
+                                                             : type;
   const bool is_roberta = class_name == "RobertaTokenizer";
   if (!is_roberta && class_name != "GPT2Tokenizer") {
     const std::string folder = folder_path_of(path);
-    throw Failure(exit_failed, fmt::format("{}: how \"{}\" reads it is not known here; write a tokenizer.json with transformers: {}", path, class_name,
-                                           python_that_converts(folder.empty() ? "." : folder)));
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: how \"{}\" reads it is not known here; write a tokenizer.json with transformers: {}",
+                    path, class_name, python_that_converts(folder.empty() ? "." : folder)));
   }
   const std::string text = read_text(path);
   require_utf8(text, path);
   const JsonValue value = read_json(text, path);
   const JsonView vocabulary(value, path + ": ");
   TokenizerDescription out;
-  for (const JsonMember& member : vocabulary.members()) out.vocabulary.emplace_back(member.key, id_of(JsonView(member.value, vocabulary.place())));
+  for (const JsonMember& member : vocabulary.members())
+    out.vocabulary.emplace_back(member.key, id_of(JsonView(member.value, vocabulary.place())));
   BytePairsDescription pairs;
   pairs.merges = read_merges(folder_path_of(path) + byte_pairs_merges_name);
   out.model = std::move(pairs);
-  const JsonValue bytes = read_json(fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}}})", files.config.at("add_prefix_space").flag_or(false)), path);
+  const JsonValue bytes = read_json(fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}}})",
+                                                files.config.at("add_prefix_space").flag_or(false)),
+                                    path);
   read_cut(JsonView(bytes, path + ": "), out.cuts);
   if (is_roberta) {
     add_named_tokens(files, roberta_tokens, out);

@@ -13,7 +13,7 @@ namespace command {
 void read_files_beside(const std::string& path, TokenizerDescription& out);
 
 constexpr const char *byte_pairs_vocabulary_name = "vocab.json", *byte_pairs_merges_name = "merges.txt";
-bool is_byte_pairs_file(const std::string& path);   // by name: vocab.json
+bool is_byte_pairs_file(const std::string& path);  // by name: vocab.json
 // Reads a vocab.json with the merges.txt in its folder, for the classes of GPT-2 and RoBERTa.
 TokenizerDescription read_byte_pairs_files(const std::string& path);
 

@@ -38,7 +38,9 @@ std::optional<int32_t> find_mask(const TokenizerDescription& tokenizer, const st
     const std::string content = mask_in(folder + name);
     if (content.empty()) continue;
     const auto id = token_named(tokenizer, content);
-    if (!id) throw Failure(exit_failed, fmt::format("{}{}: its mask_token \"{}\" is no token of {}", folder, name, content, path));
+    if (!id)
+      throw Failure(exit_failed, fmt::format("{}{}: its mask_token \"{}\" is no token of {}", folder, name,
+                                             content, path));
     return id;
   }
   for (const AddedToken& token : tokenizer.added)
@@ -49,7 +51,7 @@ std::optional<int32_t> find_mask(const TokenizerDescription& tokenizer, const st
 // Prefixes of tokens that begin a word: white space as the vocabulary writes it. Empty if the tokenizer does
 // not mark words.
 std::vector<std::string> begins_of_words(const TokenizerDescription& tokenizer) {
-  if (tokenizer.of_bytes()) return {"\u0120", "\u010a", "\u0109"};   // a space, a line feed and a tab
+  if (tokenizer.of_bytes()) return {"\u0120", "\u010a", "\u0109"};  // a space, a line feed and a tab
   for (const CutStep& step : tokenizer.cuts)
     if (step.kind == CutStep::Kind::words) return {step.searched.text};
   for (const NormalStep& step : tokenizer.normal)
@@ -64,7 +66,9 @@ std::optional<std::vector<int32_t>> find_continuing(const TokenizerDescription& 
   std::vector<int32_t> continuing;
   for (const auto& [token, id] : tokenizer.vocabulary) {
     const auto is_begun_by = [&token = token](const std::string& begin) { return token.starts_with(begin); };
-    if (pieces ? token.starts_with(pieces->continuing_prefix) : std::none_of(begins.begin(), begins.end(), is_begun_by)) continuing.push_back(id);
+    if (pieces ? token.starts_with(pieces->continuing_prefix)
+               : std::none_of(begins.begin(), begins.end(), is_begun_by))
+      continuing.push_back(id);
   }
   return continuing;
 }
@@ -82,12 +86,18 @@ MaskingVocabulary read_masking_vocabulary(const std::string& path) {
   if (found.mask) found.special.push_back(*found.mask);
   bool is_after = false;
   for (const TemplatePart& part : tokenizer.single) {
-    if (part.type != 0) throw Failure(exit_failed, fmt::format("{}: gives the tokens of a text the type {}, which texts with hidden tokens cannot have", path, part.type));
+    if (part.type != 0)
+      throw Failure(
+          exit_failed,
+          fmt::format(
+              "{}: gives the tokens of a text the type {}, which texts with hidden tokens cannot have", path,
+              part.type));
     std::vector<int32_t>& side = is_after ? found.after : found.before;
     side.insert(side.end(), part.tokens.begin(), part.tokens.end());
     is_after = is_after || part.kind == TemplatePart::Kind::first;
   }
-  for (const std::vector<int32_t>* side : {&found.before, &found.after}) found.special.insert(found.special.end(), side->begin(), side->end());
+  for (const std::vector<int32_t>* side : {&found.before, &found.after})
+    found.special.insert(found.special.end(), side->begin(), side->end());
   return found;
 }
 

@@ -9,12 +9,12 @@
 namespace command {
 
 struct MaskingVocabulary {
-  std::optional<int32_t> mask;          // replaces a masked token
-  std::vector<int32_t> special;         // tokens without text, which are never masked
-  int32_t end = 0;                      // exclusive upper bound of all tokens
+  std::optional<int32_t> mask;   // replaces a masked token
+  std::vector<int32_t> special;  // tokens without text, which are never masked
+  int32_t end = 0;               // exclusive upper bound of all tokens
   // tokens that continue a word; empty if the file does not mark words
   std::optional<std::vector<int32_t>> continuing;
-  std::vector<int32_t> before, after;   // special tokens around a text
+  std::vector<int32_t> before, after;  // special tokens around a text
 };
 
 // Reads the tokenizer.json or vocab.txt at `path`. The mask token is the mask_token of the

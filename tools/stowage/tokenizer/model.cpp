@@ -29,9 +29,15 @@ void Model::encode(std::string_view piece, std::vector<int32_t>& out) {
 
 std::unique_ptr<Model> make_model(const TokenizerDescription& d, const std::string& path) {
   struct Maker {
-    std::unique_ptr<Model> operator()(const BytePairsDescription& model) const { return std::make_unique<BytePairs>(d, model, path); }
-    std::unique_ptr<Model> operator()(const WordPiecesDescription& model) const { return std::make_unique<WordPieces>(d.vocabulary, model, path); }
-    std::unique_ptr<Model> operator()(const UnigramDescription& model) const { return std::make_unique<Unigram>(d.vocabulary, model, path); }
+    std::unique_ptr<Model> operator()(const BytePairsDescription& model) const {
+      return std::make_unique<BytePairs>(d, model, path);
+    }
+    std::unique_ptr<Model> operator()(const WordPiecesDescription& model) const {
+      return std::make_unique<WordPieces>(d.vocabulary, model, path);
+    }
+    std::unique_ptr<Model> operator()(const UnigramDescription& model) const {
+      return std::make_unique<Unigram>(d.vocabulary, model, path);
+    }
     const TokenizerDescription& d;
     const std::string& path;
   };

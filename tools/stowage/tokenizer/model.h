@@ -37,7 +37,7 @@ class Model {
   // `out` is empty.
   virtual void encode_new(std::string_view piece, std::vector<int32_t>& out) const = 0;
 
-  ByText<std::vector<int32_t>> known_;   // the cache
+  ByText<std::vector<int32_t>> known_;  // the cache
 };
 
 // Throws a Failure that names `path` if parts of the description contradict each other.

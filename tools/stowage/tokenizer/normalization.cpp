@@ -14,7 +14,8 @@ namespace command {
 namespace {
 
 utf8proc_option_t options_of(NormalStep::Kind form) {
-  constexpr int composed = UTF8PROC_STABLE | UTF8PROC_COMPOSE, decomposed = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+  constexpr int composed = UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+                decomposed = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
   switch (form) {
     case NormalStep::Kind::nfd: return static_cast<utf8proc_option_t>(decomposed);
     case NormalStep::Kind::nfkc: return static_cast<utf8proc_option_t>(composed | UTF8PROC_COMPAT);
@@ -39,13 +40,15 @@ size_t length_with_form(std::string_view text) {
 void append_in_form(std::string_view text, NormalStep::Kind form, std::string& out) {
   utf8proc_uint8_t* mapped = nullptr;
   const auto* from = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  const utf8proc_ssize_t length = utf8proc_map(from, static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_of(form));
-  if (length < 0) throw std::bad_alloc();   // the only possible error for UTF-8 text
+  const utf8proc_ssize_t length =
+      utf8proc_map(from, static_cast<utf8proc_ssize_t>(text.size()), &mapped, options_of(form));
+  if (length < 0) throw std::bad_alloc();  // the only possible error for UTF-8 text
   out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
   std::free(mapped);
 }
 
-// Normalization changes neither ASCII nor characters without forms. The last ASCII character before other text may be combined with it.
+// Normalization changes neither ASCII nor characters without forms. The last ASCII character before other
+// text may be combined with it.
 std::string in_form(std::string_view text, NormalStep::Kind form) {
   std::string out;
   while (!text.empty()) {
@@ -82,7 +85,8 @@ std::string each(std::string_view text, const Append& append) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Character c = is_ascii(text[0]) ? Character{static_cast<unsigned char>(text[0]), 1} : first_character(text);
+    const Character c =
+        is_ascii(text[0]) ? Character{static_cast<unsigned char>(text[0]), 1} : first_character(text);
     append(c.code, text.substr(0, c.bytes), out);
     text.remove_prefix(c.bytes);
   }
@@ -113,7 +117,7 @@ std::string without(std::string_view text, bool (*goes)(uint32_t)) {
 
 std::string lowercased(std::string_view text) {
   return each(text, [](uint32_t code, std::string_view, std::string& out) {
-    constexpr uint32_t dotted_i = 0x130;   // its lowercase is an i and a combining dot
+    constexpr uint32_t dotted_i = 0x130;  // its lowercase is an i and a combining dot
     if (code == dotted_i) out += "i\u0307";
     else append_utf8(out, lowercase_of(code));
   });
@@ -143,7 +147,10 @@ Normalization::Normalization(const std::vector<NormalStep>& steps, const std::st
 std::string Normalization::carried_out(const Step& step, std::string text, size_t most) {
   using Kind = NormalStep::Kind;
   switch (step.step.kind) {
-    case Kind::nfc: case Kind::nfd: case Kind::nfkc: case Kind::nfkd: return is_all_ascii(text) ? text : in_form(text, step.step.kind);
+    case Kind::nfc:
+    case Kind::nfd:
+    case Kind::nfkc:
+    case Kind::nfkd: return is_all_ascii(text) ? text : in_form(text, step.step.kind);
     case Kind::prepend: return text.insert(0, step.step.content);
     case Kind::replace: return replaced(text, *step.pattern, step.step.content, most);
     case Kind::strip_left: return stripped_left(text);
@@ -152,14 +159,15 @@ std::string Normalization::carried_out(const Step& step, std::string text, size_
     case Kind::drop_marks: return is_all_ascii(text) ? text : without(text, is_mark);
     case Kind::drop_nonspacing: return is_all_ascii(text) ? text : without(text, is_nonspacing);
     case Kind::clean: return cleaned(text);
-    case Kind::spaces_around_ideographs: return is_all_ascii(text) ? text : with_spaces_around_ideographs(text);
+    case Kind::spaces_around_ideographs:
+      return is_all_ascii(text) ? text : with_spaces_around_ideographs(text);
     case Kind::charsmap: return (*step.charsmap)(text, most);
   }
   return text;
 }
 
-// Follows the library's offsets. It attributes a replacement to the last character of the match. If a charsmap removes a character, it attributes
-// the next one to it.
+// Follows the library's offsets. It attributes a replacement to the last character of the match. If a
+// charsmap removes a character, it attributes the next one to it.
 size_t Normalization::of_first_after(const Step& step, const Normalized& before, size_t most) {
   const size_t bytes = before.of_first;
   if (bytes == 0 || step.step.kind == NormalStep::Kind::strip_right) return bytes;

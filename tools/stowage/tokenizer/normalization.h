@@ -12,7 +12,8 @@ namespace command {
 
 struct Normalized {
   std::string text;
-  size_t of_first;   // the number of bytes at the beginning that come from the first character of the original text
+  size_t of_first;  // the number of bytes at the beginning that come from the first character of the original
+                    // text
 };
 
 class Normalization {
@@ -25,8 +26,8 @@ class Normalization {
  private:
   struct Step {
     NormalStep step;
-    std::optional<Pattern> pattern;     // for replace
-    std::optional<Charsmap> charsmap;   // for charsmap
+    std::optional<Pattern> pattern;    // for replace
+    std::optional<Charsmap> charsmap;  // for charsmap
   };
   static std::string carried_out(const Step& step, std::string text, size_t most);
   static size_t of_first_after(const Step& step, const Normalized& before, size_t most);

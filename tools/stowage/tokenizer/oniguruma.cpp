@@ -17,12 +17,15 @@ namespace command {
 namespace {
 
 // Contents of bracket expressions.
-constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})", hexadecimal = "0-9A-Fa-f", letters_in_words = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})", hexadecimal = "0-9A-Fa-f",
+                           letters_in_words = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 // also in \w and \p{Word}, but only outside of brackets
 constexpr std::string_view also_in_words = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view any_character = "(?s:.)";
 
-struct Flags { bool ignores_case = false, dot_is_all = false, extended = false; };
+struct Flags {
+  bool ignores_case = false, dot_is_all = false, extended = false;
+};
 
 // A set of characters. `inside` goes between brackets. Each of `others` is a pattern for one more character.
 struct Set {
@@ -39,15 +42,28 @@ std::string pattern_of(const Set& set, bool negated) {
   return negated ? fmt::format("(?:(?!{}){})", any, any_character) : fmt::format("(?:{})", any);
 }
 
-struct PosixSet { std::string_view name, inside; };
-constexpr PosixSet posix_sets[] = {
-    {"alnum", R"(\p{Alphabetic}\p{Nd})"}, {"alpha", R"(\p{Alphabetic})"}, {"ascii", R"(\x{0}-\x{7F})"}, {"blank", R"(\t\p{Zs})"}, {"cntrl", R"(\p{Cc})"},
-    {"digit", R"(\p{Nd})"}, {"lower", R"(\p{Lowercase})"}, {"punct", R"(\p{P}\p{S})"}, {"space", spaces}, {"upper", R"(\p{Uppercase})"},
-    {"word", letters_in_words}, {"xdigit", hexadecimal}};
+struct PosixSet {
+  std::string_view name, inside;
+};
+constexpr PosixSet posix_sets[] = {{"alnum", R"(\p{Alphabetic}\p{Nd})"},
+                                   {"alpha", R"(\p{Alphabetic})"},
+                                   {"ascii", R"(\x{0}-\x{7F})"},
+                                   {"blank", R"(\t\p{Zs})"},
+                                   {"cntrl", R"(\p{Cc})"},
+                                   {"digit", R"(\p{Nd})"},
+                                   {"lower", R"(\p{Lowercase})"},
+                                   {"punct", R"(\p{P}\p{S})"},
+                                   {"space", spaces},
+                                   {"upper", R"(\p{Uppercase})"},
+                                   {"word", letters_in_words},
+                                   {"xdigit", hexadecimal}};
 // Sets that exclude characters, as whole patterns.
-constexpr PosixSet posix_patterns[] = {{"graph", R"([^\t-\r\x{85}\p{Z}\p{Cc}\p{Cn}\p{Cs}])"}, {"print", R"([^\t-\r\x{85}\p{Zl}\p{Zp}\p{Cc}\p{Cn}\p{Cs}])"}};
+constexpr PosixSet posix_patterns[] = {{"graph", R"([^\t-\r\x{85}\p{Z}\p{Cc}\p{Cn}\p{Cs}])"},
+                                       {"print", R"([^\t-\r\x{85}\p{Zl}\p{Zp}\p{Cc}\p{Cn}\p{Cs}])"}};
 
-bool has_all_letters(std::string_view name) { return name == "alnum" || name == "alpha" || name == "graph" || name == "print" || name == "word"; }
+bool has_all_letters(std::string_view name) {
+  return name == "alnum" || name == "alpha" || name == "graph" || name == "print" || name == "word";
+}
 
 std::optional<Set> posix_set(std::string_view name) {
   for (const PosixSet& set : posix_sets)
@@ -59,23 +75,90 @@ std::optional<Set> posix_set(std::string_view name) {
 
 // Long names of general categories, in the form in which names are compared: lowercase, without spaces,
 // underscores and hyphens.
-constexpr std::pair<std::string_view, std::string_view> categories[] = {
-    {"other", "C"}, {"control", "Cc"}, {"format", "Cf"}, {"unassigned", "Cn"}, {"privateuse", "Co"}, {"surrogate", "Cs"}, {"letter", "L"}, {"casedletter", "L&"},
-    {"lc", "L&"}, {"lowercaseletter", "Ll"}, {"modifierletter", "Lm"}, {"otherletter", "Lo"}, {"titlecaseletter", "Lt"}, {"uppercaseletter", "Lu"}, {"mark", "M"},
-    {"combiningmark", "M"}, {"spacingmark", "Mc"}, {"enclosingmark", "Me"}, {"nonspacingmark", "Mn"}, {"number", "N"}, {"decimalnumber", "Nd"},
-    {"letternumber", "Nl"}, {"othernumber", "No"}, {"punctuation", "P"}, {"connectorpunctuation", "Pc"}, {"dashpunctuation", "Pd"}, {"closepunctuation", "Pe"},
-    {"finalpunctuation", "Pf"}, {"initialpunctuation", "Pi"}, {"otherpunctuation", "Po"}, {"openpunctuation", "Ps"}, {"symbol", "S"}, {"currencysymbol", "Sc"},
-    {"modifiersymbol", "Sk"}, {"mathsymbol", "Sm"}, {"othersymbol", "So"}, {"separator", "Z"}, {"lineseparator", "Zl"}, {"paragraphseparator", "Zp"},
-    {"spaceseparator", "Zs"}};
-constexpr std::string_view short_categories[] = {"C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No",
-                                                 "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs"};
+constexpr std::pair<std::string_view, std::string_view> categories[] = {{"other", "C"},
+                                                                        {"control", "Cc"},
+                                                                        {"format", "Cf"},
+                                                                        {"unassigned", "Cn"},
+                                                                        {"privateuse", "Co"},
+                                                                        {"surrogate", "Cs"},
+                                                                        {"letter", "L"},
+                                                                        {"casedletter", "L&"},
+                                                                        {"lc", "L&"},
+                                                                        {"lowercaseletter", "Ll"},
+                                                                        {"modifierletter", "Lm"},
+                                                                        {"otherletter", "Lo"},
+                                                                        {"titlecaseletter", "Lt"},
+                                                                        {"uppercaseletter", "Lu"},
+                                                                        {"mark", "M"},
+                                                                        {"combiningmark", "M"},
+                                                                        {"spacingmark", "Mc"},
+                                                                        {"enclosingmark", "Me"},
+                                                                        {"nonspacingmark", "Mn"},
+                                                                        {"number", "N"},
+                                                                        {"decimalnumber", "Nd"},
+                                                                        {"letternumber", "Nl"},
+                                                                        {"othernumber", "No"},
+                                                                        {"punctuation", "P"},
+                                                                        {"connectorpunctuation", "Pc"},
+                                                                        {"dashpunctuation", "Pd"},
+                                                                        {"closepunctuation", "Pe"},
+                                                                        {"finalpunctuation", "Pf"},
+                                                                        {"initialpunctuation", "Pi"},
+                                                                        {"otherpunctuation", "Po"},
+                                                                        {"openpunctuation", "Ps"},
+                                                                        {"symbol", "S"},
+                                                                        {"currencysymbol", "Sc"},
+                                                                        {"modifiersymbol", "Sk"},
+                                                                        {"mathsymbol", "Sm"},
+                                                                        {"othersymbol", "So"},
+                                                                        {"separator", "Z"},
+                                                                        {"lineseparator", "Zl"},
+                                                                        {"paragraphseparator", "Zp"},
+                                                                        {"spaceseparator", "Zs"}};
+constexpr std::string_view short_categories[] = {"C",  "Cc", "Cf", "Cn", "Co", "Cs", "L",  "Ll", "Lm", "Lo",
+                                                 "Lt", "Lu", "M",  "Mc", "Me", "Mn", "N",  "Nd", "Nl", "No",
+                                                 "P",  "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S",  "Sc",
+                                                 "Sk", "Sm", "So", "Z",  "Zl", "Zp", "Zs"};
 // Properties that have the same names in PCRE2.
-constexpr std::string_view properties[] = {
-    "Alphabetic", "ASCII_Hex_Digit", "Cased", "Case_Ignorable", "Dash", "Default_Ignorable_Code_Point", "Deprecated", "Diacritic", "Emoji", "Emoji_Component",
-    "Emoji_Modifier", "Emoji_Modifier_Base", "Emoji_Presentation", "Extended_Pictographic", "Extender", "Grapheme_Base", "Grapheme_Extend", "Hex_Digit",
-    "ID_Continue", "ID_Start", "Ideographic", "Join_Control", "Lowercase", "Math", "Noncharacter_Code_Point", "Pattern_Syntax", "Pattern_White_Space",
-    "Quotation_Mark", "Radical", "Regional_Indicator", "Sentence_Terminal", "Soft_Dotted", "Terminal_Punctuation", "Unified_Ideograph", "Uppercase",
-    "Variation_Selector", "White_Space", "XID_Continue", "XID_Start"};
+constexpr std::string_view properties[] = {"Alphabetic",
+                                           "ASCII_Hex_Digit",
+                                           "Cased",
+                                           "Case_Ignorable",
+                                           "Dash",
+                                           "Default_Ignorable_Code_Point",
+                                           "Deprecated",
+                                           "Diacritic",
+                                           "Emoji",
+                                           "Emoji_Component",
+                                           "Emoji_Modifier",
+                                           "Emoji_Modifier_Base",
+                                           "Emoji_Presentation",
+                                           "Extended_Pictographic",
+                                           "Extender",
+                                           "Grapheme_Base",
+                                           "Grapheme_Extend",
+                                           "Hex_Digit",
+                                           "ID_Continue",
+                                           "ID_Start",
+                                           "Ideographic",
+                                           "Join_Control",
+                                           "Lowercase",
+                                           "Math",
+                                           "Noncharacter_Code_Point",
+                                           "Pattern_Syntax",
+                                           "Pattern_White_Space",
+                                           "Quotation_Mark",
+                                           "Radical",
+                                           "Regional_Indicator",
+                                           "Sentence_Terminal",
+                                           "Soft_Dotted",
+                                           "Terminal_Punctuation",
+                                           "Unified_Ideograph",
+                                           "Uppercase",
+                                           "Variation_Selector",
+                                           "White_Space",
+                                           "XID_Continue",
+                                           "XID_Start"};
 
 std::string compared(std::string_view name) {
   std::string small;
@@ -96,17 +179,19 @@ bool may_be_one_folded(int32_t first, int32_t second) {
   const int32_t a = small(first), b = small(second);
   if (a == 's') return b == 's' || b == 't';
   if (a == 'f') return b == 'f' || b == 'i' || b == 'l';
-  return b >= 0x80 && utf8proc_category(b) != UTF8PROC_CATEGORY_LO;   // combining marks, Greek, Armenian
+  return b >= 0x80 && utf8proc_category(b) != UTF8PROC_CATEGORY_LO;  // combining marks, Greek, Armenian
 }
 
 class Translation {
  public:
   Translation(std::string_view pattern, const std::string& path) : pattern_(pattern), path_(path) {
-    // Counts groups by their brackets. A bracket inside a class makes the count too large, which never refuses
-    // a valid group number.
+    // Counts groups by their brackets. A bracket inside a class makes the count too large, which never
+    // refuses a valid group number.
     for (size_t i = 0; i < pattern.size(); ++i) {
       if (pattern[i] == '\\') ++i;
-      else if (pattern.substr(i).starts_with("(?<") && !pattern.substr(i).starts_with("(?<=") && !pattern.substr(i).starts_with("(?<!")) has_names_ = true;
+      else if (pattern.substr(i).starts_with("(?<") && !pattern.substr(i).starts_with("(?<=") &&
+               !pattern.substr(i).starts_with("(?<!"))
+        has_names_ = true;
       else if (pattern.substr(i).starts_with("(?'")) has_names_ = true;
       else if (pattern[i] == '(' && !pattern.substr(i).starts_with("(?")) ++groups_;
     }
@@ -123,11 +208,15 @@ class Translation {
   struct Atom {
     std::string text;
     bool is_assertion = false;
-    int32_t literal = -1;   // the character, if the atom is a single one
+    int32_t literal = -1;  // the character, if the atom is a single one
   };
 
-  [[noreturn]] void refuse(std::string_view what) const { throw Failure(exit_failed, fmt::format("{}: the pattern {}: {}", path_, pattern_, what)); }
-  [[noreturn]] void refuse_unknown(std::string_view what) const { refuse(fmt::format("{} is not known to stowage", what)); }
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw Failure(exit_failed, fmt::format("{}: the pattern {}: {}", path_, pattern_, what));
+  }
+  [[noreturn]] void refuse_unknown(std::string_view what) const {
+    refuse(fmt::format("{} is not known to stowage", what));
+  }
   std::string_view rest() const { return pattern_.substr(std::min(at_, pattern_.size())); }
   bool ends() const { return at_ >= pattern_.size(); }
   bool take(std::string_view text) {
@@ -137,14 +226,17 @@ class Translation {
   }
   int32_t take_character() {
     utf8proc_int32_t code = -1;
-    const utf8proc_ssize_t length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(pattern_.data() + at_), static_cast<utf8proc_ssize_t>(pattern_.size() - at_), &code);
+    const utf8proc_ssize_t length =
+        utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(pattern_.data() + at_),
+                         static_cast<utf8proc_ssize_t>(pattern_.size() - at_), &code);
     if (length < 1) refuse("it is not UTF-8");
     at_ += static_cast<size_t>(length);
     return code;
   }
 
   static std::string escaped(int32_t code) {
-    const bool is_plain = code < 0x80 && ((code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z'));
+    const bool is_plain = code < 0x80 && ((code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+                                          (code >= 'a' && code <= 'z'));
     return is_plain ? std::string(1, static_cast<char>(code)) : fmt::format("\\x{{{:X}}}", code);
   }
 
@@ -159,8 +251,8 @@ class Translation {
   Body alternatives(Flags flags) {
     if (++depth_ > 200) refuse_unknown("so deep a nesting of groups");
     std::string out;
-    int32_t before = -1;   // the previous atom, if it is a single character
-    int atoms = 0;         // in this alternative
+    int32_t before = -1;  // the previous atom, if it is a single character
+    int atoms = 0;        // in this alternative
     bool is_assertion = false, asserts = false;
     const auto end_alternative = [&] {
       asserts |= atoms == 1 && is_assertion;
@@ -188,8 +280,10 @@ class Translation {
       }
       Atom atom = this->atom(flags);
       if (flags.ignores_case && atom.literal >= 0) {
-        if (folds_to_several(atom.literal)) refuse_unknown("a letter under (?i) whose other case is several letters");
-        if (before >= 0 && may_be_one_folded(before, atom.literal)) refuse_unknown("letters under (?i) that are one letter in another case, such as ss and ß,");
+        if (folds_to_several(atom.literal))
+          refuse_unknown("a letter under (?i) whose other case is several letters");
+        if (before >= 0 && may_be_one_folded(before, atom.literal))
+          refuse_unknown("letters under (?i) that are one letter in another case, such as ss and ß,");
       }
       before = atom.literal;
       is_assertion = atom.is_assertion, atoms += 1;
@@ -201,8 +295,13 @@ class Translation {
   }
 
   static std::string group_of(const Flags& flags, std::string_view body) {
-    return fmt::format("(?{}{}:{})", flags.ignores_case ? (flags.dot_is_all ? "is" : "i") : (flags.dot_is_all ? "s" : ""),
-                       flags.ignores_case && flags.dot_is_all ? "" : flags.ignores_case ? "-s" : flags.dot_is_all ? "-i" : "-is", body);
+    return fmt::format("(?{}{}:{})",
+                       flags.ignores_case ? (flags.dot_is_all ? "is" : "i") : (flags.dot_is_all ? "s" : ""),
+                       flags.ignores_case && flags.dot_is_all ? ""
+                       : flags.ignores_case                   ? "-s"
+                       : flags.dot_is_all                     ? "-i"
+                                                              : "-is",
+                       body);
   }
 
   size_t comment_end() const {
@@ -244,17 +343,20 @@ class Translation {
     at_ = begin;
     return std::nullopt;
   }
-  std::optional<Flags> isolated_flags(const Flags& flags) { return rest().starts_with("(?") ? flags_until(')', flags) : std::nullopt; }
+  std::optional<Flags> isolated_flags(const Flags& flags) {
+    return rest().starts_with("(?") ? flags_until(')', flags) : std::nullopt;
+  }
 
   std::string with_quantifiers(Atom atom, const Flags& flags) {
     std::string text = std::move(atom.text);
-    bool is_lazy = false;   // whether the last quantifier was lazy
+    bool is_lazy = false;  // whether the last quantifier was lazy
     for (bool first = true;; first = false) {
       while (flags.extended && !ends() && skip_space()) {}
       const std::string quantifier = this->quantifier();
       if (quantifier.empty()) return text;
       if (atom.is_assertion) refuse("a quantifier behind what matches no characters");
-      if (!first && is_lazy && quantifier.ends_with('+') && quantifier.size() > 1) refuse_unknown("a possessive quantifier behind a lazy one");
+      if (!first && is_lazy && quantifier.ends_with('+') && quantifier.size() > 1)
+        refuse_unknown("a possessive quantifier behind a lazy one");
       is_lazy = quantifier.size() > 1 && quantifier.ends_with('?');
       text = first ? text + quantifier : fmt::format("(?:{}){}", text, quantifier);
     }
@@ -279,9 +381,12 @@ class Translation {
     const auto number = [&]() -> std::optional<uint64_t> {
       uint64_t value = 0;
       const size_t begin = i;
-      for (; i < pattern_.size() && pattern_[i] >= '0' && pattern_[i] <= '9'; ++i) value = std::min<uint64_t>(10 * value + static_cast<uint64_t>(pattern_[i] - '0'), 1000000);
+      for (; i < pattern_.size() && pattern_[i] >= '0' && pattern_[i] <= '9'; ++i)
+        value = std::min<uint64_t>(10 * value + static_cast<uint64_t>(pattern_[i] - '0'), 1000000);
       if (i == begin) return std::nullopt;
-      if (value > 65535) refuse(value > 100000 ? "a number of repetitions that is too big" : "more than 65,535 repetitions are not known to stowage");
+      if (value > 65535)
+        refuse(value > 100000 ? "a number of repetitions that is too big"
+                              : "more than 65,535 repetitions are not known to stowage");
       return value;
     };
     const std::optional<uint64_t> low = number();
@@ -315,22 +420,32 @@ class Translation {
 
   Atom group(const Flags& flags) {
     if (rest().starts_with("(*")) refuse_unknown("a callout");
-    struct Opening { std::string_view text; bool is_assertion; };
-    for (const Opening& opening : {Opening{"(?:", false}, {"(?=", true}, {"(?!", true}, {"(?>", false}, {"(?<=", true}, {"(?<!", true}})
+    struct Opening {
+      std::string_view text;
+      bool is_assertion;
+    };
+    for (const Opening& opening : {Opening{"(?:", false},
+                                   {"(?=", true},
+                                   {"(?!", true},
+                                   {"(?>", false},
+                                   {"(?<=", true},
+                                   {"(?<!", true}})
       if (take(opening.text)) {
         const Body body = closed(flags);
-        return {std::string(opening.text) + body.text, opening.is_assertion || (opening.text == "(?:" && body.asserts)};
+        return {std::string(opening.text) + body.text,
+                opening.is_assertion || (opening.text == "(?:" && body.asserts)};
       }
     if (rest().starts_with("(?<") || rest().starts_with("(?'")) {
       const size_t end = pattern_.find(pattern_[at_ + 2] == '<' ? '>' : '\'', at_ + 3);
       if (end == std::string_view::npos || end == at_ + 3) refuse("a group's name without an end");
       at_ = end + 1;
-      return {"(?:" + closed(flags).text};   // no back reference refers to it
+      return {"(?:" + closed(flags).text};  // no back reference refers to it
     }
     if (rest().starts_with("(?")) {
       if (const auto changed = flags_until(':', flags)) {
         const Body body = closed(*changed);
-        return {group_of(*changed, std::string_view(body.text).substr(0, body.text.size() - 1)), body.asserts};
+        return {group_of(*changed, std::string_view(body.text).substr(0, body.text.size() - 1)),
+                body.asserts};
       }
       refuse_unknown(fmt::format("a group that begins with {}", rest().substr(0, 3)));
     }
@@ -356,12 +471,13 @@ class Translation {
     Set found;
     bool has_case = false;
     if (key == "word" && outside) found.inside = fmt::format("{}{}", letters_in_words, also_in_words);
-    else if (key == "punct") found.inside = R"(\p{P})";   // differs from [[:punct:]]
+    else if (key == "punct") found.inside = R"(\p{P})";  // differs from [[:punct:]]
     else if (const auto posix = posix_set(key)) found = *posix, has_case = key == "lower" || key == "upper";
     else if (key == "any") found.inside = R"(\x{0}-\x{10FFFF})";
     else if (key == "assigned") found.others = {R"(\P{Cn})"};
     else found.inside = fmt::format("\\p{{{}}}", name_of_property(name, key, has_case));
-    if (has_case && flags.ignores_case && !outside) refuse_unknown(fmt::format("\\p{{{}}} in a class under (?i)", name));
+    if (has_case && flags.ignores_case && !outside)
+      refuse_unknown(fmt::format("\\p{{{}}} in a class under (?i)", name));
     std::string text = pattern_of(found, is_negated);
     if (has_case && flags.ignores_case) text = fmt::format("(?-i:{})", text);
     if (is_negated || !found.others.empty()) set.others.push_back(text);
@@ -379,10 +495,13 @@ class Translation {
     for (const std::string_view category : short_categories)
       if (key == compared(category)) return with_case(category);
     for (const std::string_view known : properties)
-      if (key == compared(known)) return has_case = known == "Lowercase" || known == "Uppercase", std::string(known);
-    const bool is_a_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ' ' || c == '-'; });
+      if (key == compared(known))
+        return has_case = known == "Lowercase" || known == "Uppercase", std::string(known);
+    const bool is_a_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ' ' || c == '-';
+    });
     if (!is_a_name || key.starts_with("in")) refuse_unknown(fmt::format("the property {}", name));
-    return fmt::format("sc:{}", name);   // sc: matches the script, not its extensions
+    return fmt::format("sc:{}", name);  // sc: matches the script, not its extensions
   }
 
   // The number after \x, \u, \o and \0.
@@ -397,13 +516,15 @@ class Translation {
   int32_t in_braces(int base) {
     const int32_t code = code_in(8, base);
     if (!take("}")) refuse_unknown("an escape with several numbers, or with no end,");
-    if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) refuse("a number that is no character's");
+    if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      refuse("a number that is no character's");
     return code;
   }
 
   // The character of an escape, or -1. `c` follows the backslash and is already consumed.
   int32_t escaped_character(char c, bool in_class) {
-    constexpr std::pair<char, char> controls[] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'}, {'f', '\f'}, {'v', '\v'}, {'a', '\a'}, {'e', '\x1b'}};
+    constexpr std::pair<char, char> controls[] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'},  {'f', '\f'},
+                                                  {'v', '\v'}, {'a', '\a'}, {'e', '\x1b'}};
     for (const auto& [letter, code] : controls)
       if (c == letter) return code;
     if (c == 'b' && in_class) return '\b';
@@ -416,7 +537,8 @@ class Translation {
     if (c == 'u') {
       const size_t begin = at_;
       const int32_t code = code_in(4, 16);
-      if (at_ != begin + 4 || (code >= 0xD800 && code < 0xE000)) refuse("an escape \\u that is no character's");
+      if (at_ != begin + 4 || (code >= 0xD800 && code < 0xE000))
+        refuse("an escape \\u that is no character's");
       return code;
     }
     if (c == 'o' && take("{")) return in_braces(8);
@@ -426,7 +548,8 @@ class Translation {
       return code;
     }
     if (c == 'c') {
-      if (ends() || rest()[0] == '\\' || static_cast<unsigned char>(rest()[0]) >= 0x80) refuse_unknown("such a control character");
+      if (ends() || rest()[0] == '\\' || static_cast<unsigned char>(rest()[0]) >= 0x80)
+        refuse_unknown("such a control character");
       return pattern_[at_++] & 0x1f;
     }
     if (c == 'C' || c == 'M') refuse_unknown(fmt::format("\\{}", c));
@@ -437,10 +560,17 @@ class Translation {
   // the second value: negated
   static std::optional<std::pair<std::string, bool>> set_of(char c, bool outside) {
     switch (c) {
-      case 's': case 'S': return std::pair{std::string(spaces), c == 'S'};
-      case 'd': case 'D': return std::pair{std::string(R"(\p{Nd})"), c == 'D'};
-      case 'h': case 'H': return std::pair{std::string(hexadecimal), c == 'H'};
-      case 'w': case 'W': return std::pair{outside ? fmt::format("{}{}", letters_in_words, also_in_words) : std::string(letters_in_words), c == 'W'};
+      case 's':
+      case 'S': return std::pair{std::string(spaces), c == 'S'};
+      case 'd':
+      case 'D': return std::pair{std::string(R"(\p{Nd})"), c == 'D'};
+      case 'h':
+      case 'H': return std::pair{std::string(hexadecimal), c == 'H'};
+      case 'w':
+      case 'W':
+        return std::pair{
+            outside ? fmt::format("{}{}", letters_in_words, also_in_words) : std::string(letters_in_words),
+            c == 'W'};
       default: return std::nullopt;
     }
   }
@@ -458,27 +588,37 @@ class Translation {
       const int32_t code = take_character();
       return {escaped(code), false, code};
     }
-    if (const auto set = set_of(c, true)) return {fmt::format("(?-i:[{}{}])", set->second ? "^" : "", set->first)};
+    if (const auto set = set_of(c, true))
+      return {fmt::format("(?-i:[{}{}])", set->second ? "^" : "", set->first)};
     const std::string word = fmt::format("[{}{}]", letters_in_words, also_in_words);
     switch (c) {
-      case 'p': case 'P': {
+      case 'p':
+      case 'P': {
         Set unused;
         return {property(true, flags, unused)};
       }
-      case 'A': case 'Z': case 'z': case 'G': return {fmt::format("\\{}", c), true};
+      case 'A':
+      case 'Z':
+      case 'z':
+      case 'G': return {fmt::format("\\{}", c), true};
       case 'b': return {fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word), true};
       case 'B': return {fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word), true};
       case 'K': return {"\\K", true};
       case 'R': return {R"((?>\r\n|[\n-\r\x{85}\x{2028}\x{2029}]))"};
       case 'N': return {R"([^\n])"};
       case 'O': return {std::string(any_character)};
-      case 'X': case 'y': case 'Y': case 'k': case 'g': refuse_unknown(fmt::format("\\{}", c));
+      case 'X':
+      case 'y':
+      case 'Y':
+      case 'k':
+      case 'g': refuse_unknown(fmt::format("\\{}", c));
       default: break;
     }
     if (c >= '1' && c <= '9') {
       const int number = c - '0';
       if (has_names_) refuse("a group by its number where others have names");
-      if (!ends() && rest()[0] >= '0' && rest()[0] <= '9') refuse_unknown("a number of two digits behind a backslash");
+      if (!ends() && rest()[0] >= '0' && rest()[0] <= '9')
+        refuse_unknown("a number of two digits behind a backslash");
       if (number > groups_) refuse("the number of a group that is not there");
       return {fmt::format("\\g{{{}}}", number)};
     }
@@ -492,18 +632,23 @@ class Translation {
     if (++depth_ > 200) refuse_unknown("so deep a nesting of classes");
     const bool negated = take("^");
     Set set;
-    std::vector<std::string> operands;   // completed operands of &&
-    struct Value { int32_t code; bool is_set; };
-    std::optional<Value> last;           // possible start of a range
+    std::vector<std::string> operands;  // completed operands of &&
+    struct Value {
+      int32_t code;
+      bool is_set;
+    };
+    std::optional<Value> last;  // possible start of a range
     bool any = false;
     const auto add = [&](int32_t code) {
-      if (flags.ignores_case && !negated && folds_to_several(code)) refuse_unknown("a letter in a class under (?i) whose other case is several letters");
+      if (flags.ignores_case && !negated && folds_to_several(code))
+        refuse_unknown("a letter in a class under (?i) whose other case is several letters");
       set.inside += escaped(code);
       last = Value{code, false};
     };
     // A set with letters beyond ASCII contains ß and ﬁ, which match two letters under (?i).
     const auto add_set = [&](Set more, bool has_letters) {
-      if (flags.ignores_case && !negated && has_letters) refuse_unknown("a set of letters in a class under (?i)");
+      if (flags.ignores_case && !negated && has_letters)
+        refuse_unknown("a set of letters in a class under (?i)");
       set.inside += more.inside;
       set.others.insert(set.others.end(), more.others.begin(), more.others.end());
       last = Value{0, true};
@@ -523,42 +668,49 @@ class Translation {
         continue;
       }
       if (rest().starts_with("[:")) {
-        if (const size_t end = pattern_.find(":]", at_ + 2); end != std::string_view::npos && end - at_ < 20) {
+        if (const size_t end = pattern_.find(":]", at_ + 2);
+            end != std::string_view::npos && end - at_ < 20) {
           std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
           const bool is_negated = name.starts_with("^");
           name.remove_prefix(is_negated);
           auto found = posix_set(name);
           if (!found) refuse_unknown(fmt::format("the class [:{}:]", name));
-          if (flags.ignores_case && (name == "lower" || name == "upper")) refuse_unknown(fmt::format("[:{}:] under (?i)", name));
+          if (flags.ignores_case && (name == "lower" || name == "upper"))
+            refuse_unknown(fmt::format("[:{}:] under (?i)", name));
           at_ = end + 2;
-          add_set(is_negated ? Set{{}, {pattern_of(*found, true)}} : std::move(*found), has_all_letters(name) != is_negated);
+          add_set(is_negated ? Set{{}, {pattern_of(*found, true)}} : std::move(*found),
+                  has_all_letters(name) != is_negated);
           continue;
         }
       }
       if (take("[")) {
         add_set({{}, {bracketed(flags, true)}}, false);
-        last.reset();   // a hyphen after a set is literal
+        last.reset();  // a hyphen after a set is literal
         continue;
       }
-      if (rest()[0] == '-' && last && !last->is_set && !rest().starts_with("-]") && !rest().starts_with("-&&")) {
+      if (rest()[0] == '-' && last && !last->is_set && !rest().starts_with("-]") &&
+          !rest().starts_with("-&&")) {
         ++at_;
         const int32_t end = range_end();
         if (end < last->code) refuse("a range of characters that ends before it begins");
         if (flags.ignores_case && !negated && (last->code >= 0x80 || end >= 0x80)) {
           for (int32_t code = last->code; code <= end && code < last->code + 0x3000; ++code)
-            if (folds_to_several(code)) refuse_unknown("a letter in a class under (?i) whose other case is several letters");
+            if (folds_to_several(code))
+              refuse_unknown("a letter in a class under (?i) whose other case is several letters");
         }
         set.inside += fmt::format("-{}", escaped(end));
         last = Value{0, true};
         continue;
       }
-      if (rest()[0] == '-' && last && last->is_set && !rest().starts_with("-]")) refuse_unknown("a hyphen behind a set or a range in a class");
+      if (rest()[0] == '-' && last && last->is_set && !rest().starts_with("-]"))
+        refuse_unknown("a hyphen behind a set or a range in a class");
       if (rest()[0] == '\\') {
         const char c = take_escaped();
         if (c == 0) {
           add(take_character());
         } else if (const auto found = set_of(c, false)) {
-          add_set(found->second ? Set{{}, {fmt::format("[^{}]", found->first)}} : Set{found->first, {}}, c == 'w' || c == 'S' || c == 'D' || c == 'H');
+          add_set(found->second ? Set{{}, {fmt::format("[^{}]", found->first)}} : Set{found->first, {}},
+                  c == 'w' || c == 'S' || c == 'D' || c == 'H');
         } else if (c == 'p' || c == 'P') {
           Set more;
           property(false, flags, more);
@@ -575,7 +727,8 @@ class Translation {
     }
     --depth_;
     // Oniguruma applies case folding to the outermost class, which can bring back excluded characters.
-    if (flags.ignores_case && negated && (!operands.empty() || is_nested)) refuse_unknown("a negated class under (?i) in another one, or of an intersection,");
+    if (flags.ignores_case && negated && (!operands.empty() || is_nested))
+      refuse_unknown("a negated class under (?i) in another one, or of an intersection,");
     if (operands.empty()) return pattern_of(set, negated);
     std::string all;
     for (const std::string& operand : operands) all += fmt::format("(?={})", operand);
@@ -589,7 +742,8 @@ class Translation {
     if (rest()[0] != '\\') return take_character();
     const char c = take_escaped();
     if (c == 0) return take_character();
-    if (set_of(c, false) || c == 'p' || c == 'P' || (c >= '1' && c <= '9')) refuse("a set at the end of a range");
+    if (set_of(c, false) || c == 'p' || c == 'P' || (c >= '1' && c <= '9'))
+      refuse("a set at the end of a range");
     const int32_t code = escaped_character(c, true);
     return code >= 0 ? code : c;
   }
@@ -603,6 +757,8 @@ class Translation {
 
 }  // namespace
 
-std::string from_oniguruma(std::string_view pattern, const std::string& path) { return Translation(pattern, path).whole(); }
+std::string from_oniguruma(std::string_view pattern, const std::string& path) {
+  return Translation(pattern, path).whole();
+}
 
 }  // namespace command

@@ -9,7 +9,9 @@
 
 namespace command {
 
-struct Match { size_t begin, end; };   // bytes
+struct Match {
+  size_t begin, end;
+};  // bytes
 
 class Pattern {
  public:
@@ -23,7 +25,7 @@ class Pattern {
 
  private:
   struct Compiled;
-  std::unique_ptr<Compiled> compiled_;   // null: `literal_` is used
+  std::unique_ptr<Compiled> compiled_;  // null: `literal_` is used
   std::string literal_, path_;
 };
 

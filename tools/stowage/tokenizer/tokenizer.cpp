@@ -28,10 +28,12 @@
 namespace command {
 namespace {
 
-std::string replaced(const std::string& text, const std::string& searched, const std::string& content, size_t most) {
+std::string replaced(const std::string& text, const std::string& searched, const std::string& content,
+                     size_t most) {
   std::string out;
   size_t done = 0;
-  for (size_t at = 0; !searched.empty() && (at = text.find(searched, done)) != std::string::npos; done = at + searched.size()) {
+  for (size_t at = 0; !searched.empty() && (at = text.find(searched, done)) != std::string::npos;
+       done = at + searched.size()) {
     out.append(text, done, at - done) += content;
     if (out.size() > most) throw TooMuchText();
   }
@@ -49,7 +51,8 @@ std::optional<char> byte_in(std::string_view token) {
 
 // Removes spaces before punctuation and English contractions, as the library's "cleanup" does.
 std::string cleaned_up(std::string text, size_t most) {
-  static constexpr std::pair<const char*, const char*> endings[] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"},
+  static constexpr std::pair<const char*, const char*> endings[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [searched, content] : endings) text = replaced(text, searched, content, most);
   return text;
@@ -68,9 +71,12 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
 // The tokens of a text or of a list of words.
 struct TextTokens {
   // A part of the text. No token crosses its ends.
-  struct Piece { size_t end; bool is_added; };
+  struct Piece {
+    size_t end;
+    bool is_added;
+  };
   std::vector<int32_t> tokens, words;
-  bool has_pieces = false;   // whether pieces are recorded
+  bool has_pieces = false;  // whether pieces are recorded
   std::vector<Piece> pieces;
   bool is_truncated = false;
 
@@ -89,8 +95,8 @@ struct TextTokens {
   }
 };
 
-// The library stops encoding after the first piece with which it has `max_tokens` tokens, but not after an added token. This matters for pairs:
-// the lengths at that point decide which text is the longer one.
+// The library stops encoding after the first piece with which it has `max_tokens` tokens, but not after an
+// added token. This matters for pairs: the lengths at that point decide which text is the longer one.
 void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
   const size_t count = text.pieces.size();
   size_t tokens = 0;
@@ -105,12 +111,15 @@ void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
 constexpr size_t most_added_bytes = 10000;
 
 bool loses_spaces(const TokenizerDescription& d) {
-  const bool prepends = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) { return step.kind == NormalStep::Kind::prepend; });
+  const bool prepends = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) {
+    return step.kind == NormalStep::Kind::prepend;
+  });
   return d.of_bytes() && d.cuts.back().prefix == CutStep::Prefix::never && !prepends;
 }
 
 size_t byte_step_of(const TokenizerDescription& d) {
-  const auto found = std::find_if(d.text_steps.begin(), d.text_steps.end(), [](const TextStep& step) { return step.kind == TextStep::Kind::bytes; });
+  const auto found = std::find_if(d.text_steps.begin(), d.text_steps.end(),
+                                  [](const TextStep& step) { return step.kind == TextStep::Kind::bytes; });
   return static_cast<size_t>(found - d.text_steps.begin());
 }
 
@@ -128,18 +137,32 @@ TokenizerDescription read_description(const std::string& path) {
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
-      : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file),
-        model(make_model(d, file)), joins_words(loses_spaces(d)), of_bytes(d.of_bytes()), byte_step(byte_step_of(d)) {
-    const auto as_decoded = [&](const std::string& token) { return of_bytes ? bytes_of(token).value_or(token) : token; };
+      : path(file),
+        single(d.single),
+        pair(d.pair),
+        truncates_left(d.truncates_left),
+        text_steps(d.text_steps),
+        normal(d.normal, file),
+        cuts(d.cuts, file),
+        model(make_model(d, file)),
+        joins_words(loses_spaces(d)),
+        of_bytes(d.of_bytes()),
+        byte_step(byte_step_of(d)) {
+    const auto as_decoded = [&](const std::string& token) {
+      return of_bytes ? bytes_of(token).value_or(token) : token;
+    };
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, as_decoded(token));
     std::vector<std::pair<AddedToken, std::string>> raw, normalized;
     for (const AddedToken& token : d.added) {
-      const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
+      const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; },
+                                                             fmt::format("added token {}", token.id), file)
+                                                   : token.content;
       if (token.special) texts.erase(token.id), special[token.id] = token.content;
       else texts[token.id] = as_decoded(content);
       // At each position the search may read as many bytes as the longest added token has.
       if (content.size() > most_added_bytes)
-        throw Failure(exit_failed, fmt::format("{}: added token {}: expected at most {} bytes, found {}", file, token.id, most_added_bytes, content.size()));
+        throw Failure(exit_failed, fmt::format("{}: added token {}: expected at most {} bytes, found {}",
+                                               file, token.id, most_added_bytes, content.size()));
       (token.normalized ? normalized : raw).emplace_back(token, content);
     }
     in_raw = AddedTokens(raw), in_normal = AddedTokens(normalized);
@@ -148,14 +171,16 @@ struct Tokenizer::Parts {
   std::string carry_out(const TextStep& step, std::string text, bool is_first, size_t most) const {
     switch (step.kind) {
       case TextStep::Kind::replace: return replaced(text, step.searched, step.content, most);
-      case TextStep::Kind::words: return replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
+      case TextStep::Kind::words:
+        return replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
       case TextStep::Kind::cleanup: return cleaned_up(std::move(text), most);
       case TextStep::Kind::pieces:
         if (is_first) return text;
         return text.starts_with(step.searched) ? text.substr(step.searched.size()) : " " + text;
       case TextStep::Kind::bytes: break;
       case TextStep::Kind::strip:
-        for (uint64_t i = 0; is_first && i < step.start && text.starts_with(step.searched); ++i) text.erase(0, step.searched.size());
+        for (uint64_t i = 0; is_first && i < step.start && text.starts_with(step.searched); ++i)
+          text.erase(0, step.searched.size());
     }
     return text;
   }
@@ -232,12 +257,14 @@ struct Tokenizer::Parts {
     });
   }
 
-  void add_text(std::string_view text, const std::string& name, TextTokens& out, bool begins = true, std::vector<TokenPlace>* places = nullptr) {
+  void add_text(std::string_view text, const std::string& name, TextTokens& out, bool begins = true,
+                std::vector<TokenPlace>* places = nullptr) {
     require_utf8(text, name);
     bounded([&] { add_tokens(text, out, begins, places); }, name, path);
   }
 
-  TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options, bool is_second) {
+  TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options,
+                       bool is_second) {
     TextTokens out;
     out.has_pieces = options.max_tokens && (options.truncation != Truncation::only_second || is_second);
     add_text(text, name, out);
@@ -245,20 +272,26 @@ struct Tokenizer::Parts {
     return out;
   }
 
-  void truncate(TextTokens& first, TextTokens* second, const std::string& name, const EncodeOptions& options) const {
+  void truncate(TextTokens& first, TextTokens* second, const std::string& name,
+                const EncodeOptions& options) const {
     if (!options.max_tokens) return;
     uint64_t special_count = 0;
     if (options.special_tokens)
       for (const TemplatePart& part : second ? pair : single) special_count += part.tokens.size();
     const Lengths whole{first.tokens.size(), second ? std::optional(second->tokens.size()) : std::nullopt};
-    const auto lengths = special_count > *options.max_tokens ? std::nullopt : truncated_lengths(whole, *options.max_tokens - special_count, options.truncation);
+    const auto lengths =
+        special_count > *options.max_tokens
+            ? std::nullopt
+            : truncated_lengths(whole, *options.max_tokens - special_count, options.truncation);
     if (!lengths)
-      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special", name, grouped(*options.max_tokens), grouped(special_count)));
+      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special",
+                                             name, grouped(*options.max_tokens), grouped(special_count)));
     first.keep(lengths->first, truncates_left);
     if (second) second->keep(*lengths->second, truncates_left);
   }
 
-  Encoding put_together(const TextTokens& first, const TextTokens* second, bool with_special, bool of_words) const {
+  Encoding put_together(const TextTokens& first, const TextTokens* second, bool with_special,
+                        bool of_words) const {
     Encoding out;
     out.is_truncated = first.is_truncated || (second && second->is_truncated);
     for (const TemplatePart& part : second ? pair : single) {
@@ -279,8 +312,8 @@ struct Tokenizer::Parts {
   const std::vector<TemplatePart> single, pair;
   const bool truncates_left;
   const std::vector<TextStep> text_steps;
-  std::unordered_map<int32_t, std::string> texts;   // texts of tokens, as in the vocabulary or as bytes
-  std::unordered_map<int32_t, std::string> special;   // names of special tokens, which have no text
+  std::unordered_map<int32_t, std::string> texts;    // texts of tokens, as in the vocabulary or as bytes
+  std::unordered_map<int32_t, std::string> special;  // names of special tokens, which have no text
   AddedTokens in_raw, in_normal;
   Normalization normal;
   Cuts cuts;
@@ -290,11 +323,12 @@ struct Tokenizer::Parts {
   const size_t byte_step;
 };
 
-Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
+Tokenizer::Tokenizer(const std::string& path)
+    : parts_(std::make_unique<Parts>(read_description(path), path)) {}
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name, bool as_it_is) const {
-  TextTokens out;   // avoids a copy of the tokens, since the text may be large
+  TextTokens out;  // avoids a copy of the tokens, since the text may be large
   for (const TemplatePart& part : parts_->single) {
     if (part.kind == TemplatePart::Kind::first) parts_->add_text(text, name, out);
     else if (!as_it_is) out.tokens.insert(out.tokens.end(), part.tokens.begin(), part.tokens.end());
@@ -302,9 +336,12 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
   return std::move(out.tokens);
 }
 
-std::vector<int32_t> Tokenizer::encode_placed(std::string_view text, const std::string& name, std::vector<TokenPlace>& places) const {
-  if (parts_->single.size() > 1 && std::count_if(parts_->single.begin(), parts_->single.end(), [](const TemplatePart& part) { return part.kind == TemplatePart::Kind::first; }) != 1)
-    return encode(text, name, true);   // the template has the text twice, or not at all
+std::vector<int32_t> Tokenizer::encode_placed(std::string_view text, const std::string& name,
+                                              std::vector<TokenPlace>& places) const {
+  if (parts_->single.size() > 1 &&
+      std::count_if(parts_->single.begin(), parts_->single.end(),
+                    [](const TemplatePart& part) { return part.kind == TemplatePart::Kind::first; }) != 1)
+    return encode(text, name, true);  // the template has the text twice, or not at all
   TextTokens out;
   parts_->add_text(text, name, out, true, &places);
   return std::move(out.tokens);
@@ -316,7 +353,8 @@ std::vector<int32_t> Tokenizer::encode_rest(std::string_view rest, const std::st
   return std::move(out.tokens);
 }
 
-Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
+Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> second,
+                           const std::string& name, const EncodeOptions& options) const {
   TextTokens first = parts_->tokens_of(text, name, options, false);
   if (!second) {
     parts_->truncate(first, nullptr, name, options);
@@ -327,7 +365,8 @@ Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view
   return parts_->put_together(first, &other, options.special_tokens, false);
 }
 
-Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const {
+Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::string& name,
+                                 const EncodeOptions& options) const {
   TextTokens all;
   for (const std::string& word : words) {
     const TextTokens one = parts_->tokens_of(word, name, options, false);
@@ -345,7 +384,8 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens, Decoding& state) 
   const auto add_all = [&] {
     std::string text;
     for (const int32_t token : tokens)
-      if (const auto found = parts_->texts.find(token); found != parts_->texts.end()) text += parts_->text_of(found->second, state);
+      if (const auto found = parts_->texts.find(token); found != parts_->texts.end())
+        text += parts_->text_of(found->second, state);
     return text;
   };
   return bounded(add_all, "a token's text", parts_->path);

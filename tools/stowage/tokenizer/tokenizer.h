@@ -29,14 +29,17 @@ class Tokenizer {
   // The tokens of a text without special tokens around it. `places` receives the positions after added tokens
   // that are found before normalization. The tokens before such a position do not depend on the text after
   // it. The tokens after it are those of encode_rest(), up to any end.
-  std::vector<int32_t> encode_placed(std::string_view text, const std::string& name, std::vector<TokenPlace>& places) const;
+  std::vector<int32_t> encode_placed(std::string_view text, const std::string& name,
+                                     std::vector<TokenPlace>& places) const;
   std::vector<int32_t> encode_rest(std::string_view rest, const std::string& name) const;
   // The tokens and token types of a text or of a pair of texts. Throws a Failure if truncation cannot reach
   // `max_tokens`: special tokens stay, and only_first and only_second leave at least one token of their text.
-  Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
+  Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name,
+                  const EncodeOptions& options) const;
   // Encodes a text that is already split into words, and returns the word of each token (is_split_into_words
   // of transformers). Each word is encoded separately. A word may have no tokens.
-  Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
+  Encoding encode_words(std::span<const std::string> words, const std::string& name,
+                        const EncodeOptions& options) const;
 
   // Whether separately encoded words lose the space before them: tokens are bytes, and no step adds a space.
   bool joins_words() const;

@@ -5,10 +5,13 @@
 namespace command {
 
 Trie::Trie(std::vector<std::pair<std::string_view, int32_t>> entries) : nodes_(1) {
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   // Nodes are made depth by depth. A node stands for the range of entries that share its prefix.
-  struct Range { size_t begin, end; };
-  std::vector<Range> ranges{{0, entries.size()}};   // one for each node
+  struct Range {
+    size_t begin, end;
+  };
+  std::vector<Range> ranges{{0, entries.size()}};  // one for each node
   size_t depth = 0;
   for (size_t node = 0, depth_ends = 1; node < nodes_.size(); ++node) {
     if (node == depth_ends) {

@@ -28,7 +28,7 @@ class Trie {
   // The children of a node are consecutive and sorted by byte. Node 0 is the root.
   struct Node {
     uint32_t first_child = 0;
-    int32_t value = -1;   // -1: no text ends here
+    int32_t value = -1;  // -1: no text ends here
     uint16_t children = 0;
     uint8_t byte = 0;
   };

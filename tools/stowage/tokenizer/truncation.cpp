@@ -5,7 +5,8 @@
 namespace command {
 namespace {
 
-// The shorter text stays whole if it takes at most half of the limit. Otherwise each gets half, and the longer one the odd token.
+// The shorter text stays whole if it takes at most half of the limit. Otherwise each gets half, and the
+// longer one the odd token.
 Lengths longest_first(size_t first, size_t second, size_t max_tokens) {
   size_t shorter = std::min(first, second);
   size_t longer = std::max(shorter, max_tokens - std::min(max_tokens, shorter));
@@ -22,7 +23,9 @@ std::optional<Lengths> truncated_lengths(Lengths lengths, size_t max_tokens, Tru
   const size_t all = lengths.first + lengths.second.value_or(0);
   if (all <= max_tokens) return lengths;
   if (max_tokens == 0) return Lengths{0, lengths.second ? std::optional<size_t>(0) : std::nullopt};
-  if (how == Truncation::longest_first) return lengths.second ? longest_first(lengths.first, *lengths.second, max_tokens) : Lengths{max_tokens, std::nullopt};
+  if (how == Truncation::longest_first)
+    return lengths.second ? longest_first(lengths.first, *lengths.second, max_tokens)
+                          : Lengths{max_tokens, std::nullopt};
   if (how == Truncation::only_second && !lengths.second) return std::nullopt;
   size_t& truncated = how == Truncation::only_first ? lengths.first : *lengths.second;
   const size_t surplus = all - max_tokens;

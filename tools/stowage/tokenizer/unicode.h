@@ -31,10 +31,11 @@ bool is_space(uint32_t code);      // White_Space
 bool is_of_word(uint32_t code);    // letters, marks, digits, connector punctuation
 bool is_ideograph(uint32_t code);  // in the blocks that BERT treats as Chinese
 // By the tables of Hugging Face's library, which are those of Unicode 8 and 9.
-bool is_punctuation(uint32_t code);    // P, and ASCII characters that are neither letters, digits, controls nor space
-bool is_control(uint32_t code);        // Cc, Cf, Co
-bool is_nonspacing(uint32_t code);     // Mn
-bool is_mark(uint32_t code);           // M
+bool is_punctuation(
+    uint32_t code);  // P, and ASCII characters that are neither letters, digits, controls nor space
+bool is_control(uint32_t code);     // Cc, Cf, Co
+bool is_nonspacing(uint32_t code);  // Mn
+bool is_mark(uint32_t code);        // M
 // normalization leaves the character alone, although newer tables would change it
 bool has_no_form(uint32_t code);
 uint32_t lowercase_of(uint32_t code);  // U+0130 has a longer lowercase form; this is its first character

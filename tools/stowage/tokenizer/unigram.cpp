@@ -11,9 +11,11 @@
 namespace command {
 namespace {
 
-constexpr double unknown_penalty = 10;   // SentencePiece's: an unknown character scores this much less than the worst token
+constexpr double unknown_penalty =
+    10;  // SentencePiece's: an unknown character scores this much less than the worst token
 
-std::vector<std::pair<std::string_view, int32_t>> entries_of(const std::vector<std::pair<std::string, int32_t>>& vocabulary, const std::string& path) {
+std::vector<std::pair<std::string_view, int32_t>> entries_of(
+    const std::vector<std::pair<std::string, int32_t>>& vocabulary, const std::string& path) {
   std::vector<std::pair<std::string_view, int32_t>> entries;
   for (const auto& [token, id] : vocabulary) {
     require_token_length(token, path);
@@ -27,13 +29,18 @@ std::vector<std::pair<std::string_view, int32_t>> entries_of(const std::vector<s
 // Score of the best path to a position, and the last token of the path.
 struct Unigram::Best {
   double score = 0;
-  uint32_t length = 0;   // length of the token; 0: no path leads here
+  uint32_t length = 0;  // length of the token; 0: no path leads here
   int32_t token = -1;
 };
 
-Unigram::Unigram(const std::vector<std::pair<std::string, int32_t>>& vocabulary, const UnigramDescription& d, const std::string& path)
-    : path_(path), tokens_(entries_of(vocabulary, path)), scores_(d.scores), unknown_(d.unknown.value_or(-1)) {
-  unknown_score_ = (scores_.empty() ? 0 : *std::min_element(scores_.begin(), scores_.end())) - unknown_penalty;
+Unigram::Unigram(const std::vector<std::pair<std::string, int32_t>>& vocabulary, const UnigramDescription& d,
+                 const std::string& path)
+    : path_(path),
+      tokens_(entries_of(vocabulary, path)),
+      scores_(d.scores),
+      unknown_(d.unknown.value_or(-1)) {
+  unknown_score_ =
+      (scores_.empty() ? 0 : *std::min_element(scores_.begin(), scores_.end())) - unknown_penalty;
   byte_tokens_.fill(-1);
   for (const auto& [token, id] : vocabulary) {
     if (!d.byte_fallback || token.size() != 6 || !token.starts_with("<0x")) continue;
@@ -47,7 +54,7 @@ std::vector<Unigram::Best> Unigram::best_paths(std::string_view piece) const {
   for (size_t begin = 0; begin < piece.size();) {
     const double score_here = best[begin].score;
     const size_t character = first_character(piece.substr(begin)).bytes;
-    bool has_token = false;   // whether this character alone is a token
+    bool has_token = false;  // whether this character alone is a token
     const auto offer = [&](size_t length, double score, int32_t token) {
       Best& end = best[begin + length];
       if (end.length == 0 || score > end.score) end = {score, static_cast<uint32_t>(length), token};
@@ -59,7 +66,10 @@ std::vector<Unigram::Best> Unigram::best_paths(std::string_view piece) const {
     if (!has_token) {
       offer(character, unknown_score_ + score_here, unknown_);
       if (best[begin + character].token < 0)
-        throw Failure(exit_failed, fmt::format("{}: model.unk_id: there is none, but the text has \"{}\", which no token has", path_, piece.substr(begin, character)));
+        throw Failure(
+            exit_failed,
+            fmt::format("{}: model.unk_id: there is none, but the text has \"{}\", which no token has", path_,
+                        piece.substr(begin, character)));
     }
     begin += character;
   }
@@ -81,11 +91,15 @@ void Unigram::add_unknown(std::string_view characters, std::vector<int32_t>& out
 
 void Unigram::encode_new(std::string_view piece, std::vector<int32_t>& out) const {
   const std::vector<Best> best = best_paths(piece);
-  struct Taken { size_t begin, end; int32_t token; };
-  std::vector<Taken> path;   // in reverse order
+  struct Taken {
+    size_t begin, end;
+    int32_t token;
+  };
+  std::vector<Taken> path;  // in reverse order
   for (size_t end = piece.size(), begin = 0; end > 0; end = begin) {
     begin = end - best[end].length;
-    if (!path.empty() && best[end].token == unknown_ && path.back().token == unknown_) path.back().begin = begin;
+    if (!path.empty() && best[end].token == unknown_ && path.back().token == unknown_)
+      path.back().begin = begin;
     else path.push_back({begin, end, best[end].token});
   }
   std::reverse(path.begin(), path.end());

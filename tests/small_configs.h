@@ -58,7 +58,7 @@ inline std::string small_qwen3() {
              "tie_word_embeddings": false})";
 }
 
-// Joined matrices, half of each head turned, a window shorter than samples.
+// Joined matrices, half of each head rotated, a window shorter than samples.
 inline std::string small_phi3(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, "original_max_position_embeddings": 20,

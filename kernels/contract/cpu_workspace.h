@@ -67,9 +67,9 @@ inline uint64_t loss_sum(int64_t samples) { return static_cast<uint64_t>(samples
 inline uint64_t row_floats(int head_dim) { return ((static_cast<uint64_t>(head_dim) + 15) / 16 | 1) * 16; }
 inline uint64_t attention(int64_t rows, int head_dim, int threads) {
   const uint64_t row = row_floats(head_dim), n = up_to(static_cast<uint64_t>(rows), query_chunk);
-  const uint64_t bytes = 2 * lines(n * row) + lines(static_cast<uint64_t>(head_dim) * turned_stride) +
-                         lines(key_block * row) + lines(query_group * turned_stride) + lines(key_block + 64) +
-                         lines(n + 32) + lines(n * 16) + lines(32);
+  const uint64_t bytes = 2 * lines(n * row) + lines(static_cast<uint64_t>(head_dim) * transposed_stride) +
+                         lines(key_block * row) + lines(query_group * transposed_stride) +
+                         lines(key_block + 64) + lines(n + 32) + lines(n * 16) + lines(32);
   return bytes * static_cast<uint64_t>(threads);
 }
 // rows: of one sample. If query heads share keys, a thread holds the gradients of all keys.
@@ -77,8 +77,8 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads, int kv_heads, 
   const uint64_t row = row_floats(head_dim), n = static_cast<uint64_t>(rows),
                  key_rows = query_heads == kv_heads ? key_block : n;
   const uint64_t bytes = 2 * lines(query_block * row) + lines(key_block * row) +
-                         2 * lines(static_cast<uint64_t>(head_dim) * turned_stride) +
-                         2 * lines(query_block * turned_stride) + lines(key_block + 64) + lines(n) +
+                         2 * lines(static_cast<uint64_t>(head_dim) * transposed_stride) +
+                         2 * lines(query_block * transposed_stride) + lines(key_block + 64) + lines(n) +
                          lines(n * row) + 2 * lines(key_rows * row);
   return bytes * static_cast<uint64_t>(threads);
 }

@@ -329,14 +329,15 @@ struct DocumentMeanArgs {
 // ---- positions and attention ------------------------------------------------------------------------------
 // Rotary positions (RoFormer, Su et al. 2021, arXiv:2104.09864). x and y: (rows, (query_heads +
 // 2·kv_heads)·head_dim), with queries, keys and values side by side. In each head of queries and keys, the
-// pair (i, i + turned/2) is rotated by the angle of the row's position: a' = a·cos - b·sin, b' = b·cos +
+// pair (i, i + rotary_dim/2) is rotated by the angle of the row's position: a' = a·cos - b·sin, b' = b·cos +
 // a·sin. `inverse` rotates back, which is the gradient.
 struct RopeArgs {
   int64_t rows, rows_per_sample;
   int query_heads, kv_heads, head_dim;
-  int turned;  // Elements of a head that are rotated: an even number, the first ones. The others are copied.
+  int rotary_dim;  // Elements of a head that are rotated: an even number, the first ones. The others are
+                   // copied.
   bool inverse;
-  const float* cosine;  // (positions, turned / 2), and so is `sine`.
+  const float* cosine;  // (positions, rotary_dim / 2), and so is `sine`.
   const float* sine;
   const StepState* state;  // Null: positions start at 0. Else at state->position.
   // (rows): position of each token in its document; `state` is not read. Null: the row's place in its sample.

@@ -12,7 +12,7 @@ struct LibraryProduct {
   int64_t m, n, k;
   DType factors, sum;  // Types of a and b; of c, start and bias.
   const void *a, *b;
-  bool a_turned, b_turned;  // Stored transposed, as (k, m) or (n, k).
+  bool a_transposed, b_transposed;  // Stored transposed, as (k, m) or (n, k).
   int64_t a_stride, b_stride, c_stride;
   void* c;
   const void* start;  // c's stride; may be c. Null: 0.

@@ -32,7 +32,7 @@ Key key_of(const LibraryProduct& p) {
           p.b_stride,
           p.c_stride,
           static_cast<uint32_t>(p.factors) * 16 + static_cast<uint32_t>(p.sum),
-          (p.a_turned ? 1u : 0u) | (p.b_turned ? 2u : 0u) | (p.start ? 4u : 0u) | (p.bias ? 8u : 0u)};
+          (p.a_transposed ? 1u : 0u) | (p.b_transposed ? 2u : 0u) | (p.start ? 4u : 0u) | (p.bias ? 8u : 0u)};
 }
 
 uint64_t hash_of(const LibraryProduct& p) {
@@ -64,8 +64,8 @@ bool says_none(cublaslt::Status status) {
 struct Matmul::Descriptors {
   Descriptors(const cublaslt::Functions& functions, const LibraryProduct& p) : lt(functions) {
     add(lt.MatmulDescCreate(&product, cublaslt::compute_32f, CUDA_R_32F));
-    const int32_t first = p.b_turned ? cublaslt::transposed : cublaslt::not_transposed,
-                  second = p.a_turned ? cublaslt::transposed : cublaslt::not_transposed;
+    const int32_t first = p.b_transposed ? cublaslt::transposed : cublaslt::not_transposed,
+                  second = p.a_transposed ? cublaslt::transposed : cublaslt::not_transposed;
     set(cublaslt::transpose_a, first);
     set(cublaslt::transpose_b, second);
     if (p.bias) {
@@ -75,8 +75,8 @@ struct Matmul::Descriptors {
     }
     const cudaDataType factors = type_of(p.factors), sum = type_of(p.sum);
     const auto m = static_cast<uint64_t>(p.m), n = static_cast<uint64_t>(p.n), k = static_cast<uint64_t>(p.k);
-    add(lt.MatrixLayoutCreate(&a, factors, p.b_turned ? k : n, p.b_turned ? n : k, p.b_stride));
-    add(lt.MatrixLayoutCreate(&b, factors, p.a_turned ? m : k, p.a_turned ? k : m, p.a_stride));
+    add(lt.MatrixLayoutCreate(&a, factors, p.b_transposed ? k : n, p.b_transposed ? n : k, p.b_stride));
+    add(lt.MatrixLayoutCreate(&b, factors, p.a_transposed ? m : k, p.a_transposed ? k : m, p.a_stride));
     add(lt.MatrixLayoutCreate(&c, sum, n, m, p.c_stride));
   }
   ~Descriptors() {

@@ -279,7 +279,7 @@ void run<OpKind::rope>(const Call& c) {
   a.rows_per_sample = c.rows_per_sample();
   set_heads(c, a);
   a.inverse = c.attributes.inverse;
-  a.turned = static_cast<int>(2 * c.input_features(1));
+  a.rotary_dim = static_cast<int>(2 * c.input_features(1));
   a.cosine = c.input<float>(1);
   a.sine = c.input<float>(2);
   a.state = c.position_state();

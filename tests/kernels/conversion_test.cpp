@@ -147,7 +147,7 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
   constexpr int64_t size = 248, rows = 256;  // 2 · 31 · 1024 numbers.
   static_assert(size * rows == 63488);
   Buffer numbers(DType::f16, size * rows), identity(DType::f32, size * size);
-  std::vector<float> expected, turned(static_cast<size_t>(size * rows));
+  std::vector<float> expected, expected_transposed(static_cast<size_t>(size * rows));
   for (int64_t i = 0; i < size * rows; ++i) {
     const auto half = static_cast<uint16_t>(i < 31744 ? i : i - 31744 + 0x8000);
     static_cast<uint16_t*>(numbers.data())[i] = half;
@@ -156,8 +156,8 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
   for (int64_t i = 0; i < size; ++i) identity.set(i * size + i, 1);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < size; ++j)
-      turned[static_cast<size_t>(j * rows + i)] = expected[static_cast<size_t>(i * size + j)];
-  const Buffer straight(DType::f32, expected), transposed(DType::f32, turned);
+      expected_transposed[static_cast<size_t>(j * rows + i)] = expected[static_cast<size_t>(i * size + j)];
+  const Buffer straight(DType::f32, expected), transposed(DType::f32, expected_transposed);
   everywhere([&](const Table& table, int threads) {
     LinearArgs args = {};
     args.inputs = size, args.parts = 1, args.rows_per_sample = 1;

@@ -33,19 +33,19 @@ def product(
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    A_TURNED: tl.constexpr,
-    B_TURNED: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr,
+    B_TRANSPOSED: tl.constexpr,
 ):
     m = tl.program_id(0) // (N // BN) * BM + tl.arange(0, BM)
     n = tl.program_id(0) % (N // BN) * BN + tl.arange(0, BN)
     k = tl.arange(0, BK)
-    a = a_at + (m[:, None] + k[None, :] * a_step if A_TURNED else m[:, None] * a_step + k[None, :])
-    b = b_at + (k[:, None] + n[None, :] * b_step if B_TURNED else k[:, None] * b_step + n[None, :])
+    a = a_at + (m[:, None] + k[None, :] * a_step if A_TRANSPOSED else m[:, None] * a_step + k[None, :])
+    b = b_at + (k[:, None] + n[None, :] * b_step if B_TRANSPOSED else k[:, None] * b_step + n[None, :])
     sums = tl.zeros((BM, BN), tl.float32)
     for _ in range(0, K, BK):
         sums = tl.dot(tl.load(a), tl.load(b), sums)
-        a += BK * a_step if A_TURNED else BK
-        b += BK if B_TURNED else BK * b_step
+        a += BK * a_step if A_TRANSPOSED else BK
+        b += BK if B_TRANSPOSED else BK * b_step
     tl.store(c_at + m[:, None] * N + n[None, :], sums)
 
 
@@ -149,7 +149,7 @@ def bits(values, kind):
 def products(machine, random):
     m, n, k = 256, 512, 320
     a, b = random.integers(-8, 9, (m, k)), random.integers(-8, 9, (k, n))
-    for capability, a_turned, b_turned, (bm, bn, warps), kind in itertools.product(
+    for capability, a_transposed, b_transposed, (bm, bn, warps), kind in itertools.product(
         (90, 80),
         (False, True),
         (False, True),
@@ -159,23 +159,23 @@ def products(machine, random):
         c = numpy.full((m, n), numpy.nan, numpy.float32)
         printed = machine.run(
             product,
-            {"BM": bm, "BN": bn, "BK": 64, "A_TURNED": a_turned, "B_TURNED": b_turned},
+            {"BM": bm, "BN": bn, "BK": 64, "A_TRANSPOSED": a_transposed, "B_TRANSPOSED": b_transposed},
             capability,
             warps,
             3,
             m // bm * (n // bn),
             [
-                ("*" + kind, bits(a.T if a_turned else a, kind)),
-                ("*" + kind, bits(b.T if b_turned else b, kind)),
+                ("*" + kind, bits(a.T if a_transposed else a, kind)),
+                ("*" + kind, bits(b.T if b_transposed else b, kind)),
                 ("*fp32", c),
                 ("i32", m),
                 ("i32", n),
                 ("i32", k),
-                ("i32", m if a_turned else k),
-                ("i32", k if b_turned else n),
+                ("i32", m if a_transposed else k),
+                ("i32", k if b_transposed else n),
             ],
         )
-        name = f"product {bm} x {bn}, {'turned' if a_turned else 'straight'} by {'turned' if b_turned else 'straight'}"
+        name = f"product {bm} x {bn}, {'transposed' if a_transposed else 'straight'} by {'transposed' if b_transposed else 'straight'}"
         yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, printed  # whole numbers: exact
 
 

@@ -20,8 +20,8 @@ CODES = {"uint16": "H", "uint32": "I", "int32": "i", "int64": "q"}
 
 
 class TokenFilesTest(CommandTest):
-    def ids(self, name, kind, ids, turned=False):
-        return self.write(name, struct.pack((">" if turned else "<") + str(len(ids)) + CODES[kind], *ids))
+    def ids(self, name, kind, ids, big_endian=False):
+        return self.write(name, struct.pack((">" if big_endian else "<") + str(len(ids)) + CODES[kind], *ids))
 
     def array(self, name, kind, ids):
         """As numpy.save writes it."""

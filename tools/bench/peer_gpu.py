@@ -66,9 +66,9 @@ class Rotary(nn.Module):
 
     def forward(self, x):
         half = x.shape[-1] // 2
-        turned = torch.cat((-x[..., half:], x[..., :half]), -1)
+        rotated = torch.cat((-x[..., half:], x[..., :half]), -1)
         t = x.shape[-2]
-        return (x * self.cosine[:t] + turned * self.sine[:t]).to(x.dtype)
+        return (x * self.cosine[:t] + rotated * self.sine[:t]).to(x.dtype)
 
 
 class Block(nn.Module):

@@ -16,17 +16,17 @@ namespace stw::kernels {
 // One thread's scratch memory. A chunk has at most `chunk` rows.
 struct ForwardWorkspace {
   int64_t chunk;
-  float *queries, *turned_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
+  float *queries, *transposed_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
 };
 STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, char* memory, ForwardWorkspace* w) {
   Carver carver{memory, 0};
   const int64_t stride = row_stride(head_dim);
   w->chunk = rows < query_chunk ? rows : query_chunk;
   w->queries = carver.take(w->chunk * stride);
-  w->turned_keys = carver.take(head_dim * turned_stride);
+  w->transposed_keys = carver.take(head_dim * transposed_stride);
   w->values = carver.take(key_block * stride);
   w->outputs = carver.take(w->chunk * stride);
-  w->scores = carver.take(query_group * turned_stride);
+  w->scores = carver.take(query_group * transposed_stride);
   w->factors = carver.take(key_block + 64);
   w->maxima = carver.take(w->chunk + 32);
   w->sum = carver.take(w->chunk * 16);
@@ -66,10 +66,11 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   float* maxima = w.maxima + row;
   float* outputs = w.outputs + row * stride;
   attention_product<false>(rows, panels - hidden_panels, h.head_dim, w.queries + row * stride, stride,
-                           w.turned_keys + from, turned_stride, w.scores + from, turned_stride, false);
+                           w.transposed_keys + from, transposed_stride, w.scores + from, transposed_stride,
+                           false);
   float before[32], now[32];
   for (int64_t r = 0; r < rows; ++r) {
-    float* s = w.scores + r * turned_stride;
+    float* s = w.scores + r * transposed_stride;
     const int64_t own = chunk_first + row + r, seen = max(0, min(visible, end_key(h.rule, own) - key_first));
     const int64_t unseen = h.rule.window > 0 ? min(16 * panels, first_key(h.rule, own) - key_first) : hidden;
     if (h.rule.slope != 0)
@@ -90,7 +91,7 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   for (int i = 0; i < 32; i += 16) store(w.rescale + i, exp(sub(load(before + i), load(now + i))));
   const int64_t output_panels = panels_of(h.head_dim);
   for (int64_t r = 0; r < rows; ++r) {
-    float* s = w.scores + r * turned_stride;
+    float* s = w.scores + r * transposed_stride;
     const F16 rescale = splat(w.rescale[r]), largest = splat(now[r]);
     F16 sum = first ? zero() : mul(load(w.sum + (row + r) * 16), rescale);
     for (int64_t p = hidden_panels; p < panels; ++p) {
@@ -109,7 +110,7 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
       for (int64_t p = 0; p < output_panels; ++p)
         store(outputs + r * stride + 16 * p, mul(load(outputs + r * stride + 16 * p), rescale));
   }
-  attention_product<false>(rows, output_panels, visible - hidden, w.scores + hidden, turned_stride,
+  attention_product<false>(rows, output_panels, visible - hidden, w.scores + hidden, transposed_stride,
                            w.values + hidden * stride, stride, outputs, stride, !first);
 }
 
@@ -121,7 +122,7 @@ static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& 
   const int64_t last = end_key(h.rule, first + count - 1), before = first_key(h.rule, first);
   for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int64_t keys = min(key_block, last - key);
-    pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
+    pack_transposed(h.keys, key, keys, h.head_dim, w.transposed_keys);
     pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
     for (int64_t row = 0, rows; row < count; row += rows) {
       const int64_t start = first_key(h.rule, first + row);

@@ -59,8 +59,8 @@ float dot_row(const Head& h, int64_t row, int64_t head_dim) {
 // become 0.
 void differentiate_scores(const Head& h, const GradientWorkspace& w, const BlockPair& b) {
   for (int64_t r = 0; r < b.queries; ++r) {
-    float* s = w.probabilities + r * turned_stride;
-    float* d = w.dscores + r * turned_stride;
+    float* s = w.probabilities + r * transposed_stride;
+    float* d = w.dscores + r * transposed_stride;
     const int64_t row = b.query + r, seen = max(0, min(b.keys, end_key(h.rule, row) - b.key));
     const int64_t lanes = 16 * panels_of(seen), unseen = min(lanes, first_key(h.rule, row) - b.key);
     if (h.rule.slope != 0)
@@ -77,7 +77,7 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
       store(d + k, mul(p, fma(load(d + k), factor, dot)));
       store(s + k, mul(p, factor));
     }
-    for (int64_t k = lanes; k < turned_stride - 16; k += 16) store(s + k, zero()), store(d + k, zero());
+    for (int64_t k = lanes; k < transposed_stride - 16; k += 16) store(s + k, zero()), store(d + k, zero());
   }
 }
 
@@ -90,25 +90,25 @@ void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, f
   for (int64_t r = 0; r < b.queries; r += step) {
     const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
     attention_product<false>(rows, panels_of(seen), head_dim, w.queries + r * stride, stride,
-                             w.turned_keys + packed_key, turned_stride, w.probabilities + r * turned_stride,
-                             turned_stride, false);
+                             w.transposed_keys + packed_key, transposed_stride,
+                             w.probabilities + r * transposed_stride, transposed_stride, false);
     attention_product<false>(rows, panels_of(seen), head_dim, w.douts + r * stride, stride,
-                             w.turned_values + packed_key, turned_stride, w.dscores + r * turned_stride,
-                             turned_stride, false);
+                             w.transposed_values + packed_key, transposed_stride,
+                             w.dscores + r * transposed_stride, transposed_stride, false);
   }
   differentiate_scores(h, w, b);
   for (int64_t k = 0; k < b.keys; k += step) {
     const int64_t rows = min(step, b.keys - k), from = b.diagonal ? k : 0;
-    attention_product<true>(rows, panels, b.queries - from, w.probabilities + from * turned_stride + k,
-                            turned_stride, w.douts + from * stride, stride, dvalues + k * stride, stride,
+    attention_product<true>(rows, panels, b.queries - from, w.probabilities + from * transposed_stride + k,
+                            transposed_stride, w.douts + from * stride, stride, dvalues + k * stride, stride,
                             !first_of_keys);
-    attention_product<true>(rows, panels, b.queries - from, w.dscores + from * turned_stride + k,
-                            turned_stride, w.queries + from * stride, stride, dkeys + k * stride, stride,
+    attention_product<true>(rows, panels, b.queries - from, w.dscores + from * transposed_stride + k,
+                            transposed_stride, w.queries + from * stride, stride, dkeys + k * stride, stride,
                             !first_of_keys);
   }
   for (int64_t r = 0; r < b.queries; r += step) {
     const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
-    attention_product<false>(rows, panels, seen, w.dscores + r * turned_stride, turned_stride,
+    attention_product<false>(rows, panels, seen, w.dscores + r * transposed_stride, transposed_stride,
                              w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride,
                              stride, !b.first);
   }
@@ -139,8 +139,8 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
     for (int64_t key = 0; key < rows; key += key_block) {
       const int64_t count = min(key_block, rows - key), offset = group == 1 ? 0 : key * stride;
       pack_rows(keys, key, count, head_dim, 1.0f, w.keys);
-      pack_turned(keys, key, count, head_dim, w.turned_keys);
-      pack_turned(values, key, count, head_dim, w.turned_values);
+      pack_transposed(keys, key, count, head_dim, w.transposed_keys);
+      pack_transposed(values, key, count, head_dim, w.transposed_values);
       const auto differentiate = [&](const BlockPair& pair, bool first_of_keys) {
         const int64_t at = offset + (pair.key - key) * stride;
         block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);

@@ -5,9 +5,9 @@
 namespace stw::kernels {
 
 struct GradientWorkspace {
-  float *queries, *douts;                     // Rows of one block of queries.
-  float *keys, *turned_keys, *turned_values;  // One block of keys.
-  float *probabilities, *dscores;             // query_block × key_block.
+  float *queries, *douts;                             // Rows of one block of queries.
+  float *keys, *transposed_keys, *transposed_values;  // One block of keys.
+  float *probabilities, *dscores;                     // query_block × key_block.
   float* factors;
   float* dot;              // (rows_per_sample): dout · out of each row.
   float* dqueries;         // (rows_per_sample) rows of one query head.
@@ -20,10 +20,10 @@ STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, Gradi
   w->queries = carver.take(query_block * stride);
   w->douts = carver.take(query_block * stride);
   w->keys = carver.take(key_block * stride);
-  w->turned_keys = carver.take(args.head_dim * turned_stride);
-  w->turned_values = carver.take(args.head_dim * turned_stride);
-  w->probabilities = carver.take(query_block * turned_stride);
-  w->dscores = carver.take(query_block * turned_stride);
+  w->transposed_keys = carver.take(args.head_dim * transposed_stride);
+  w->transposed_values = carver.take(args.head_dim * transposed_stride);
+  w->probabilities = carver.take(query_block * transposed_stride);
+  w->dscores = carver.take(query_block * transposed_stride);
   w->factors = carver.take(key_block + 64);
   w->dot = carver.take(rows);
   w->dqueries = carver.take(rows * stride);

@@ -6,8 +6,8 @@
 // over all sets of the cache:
 //
 //   rows        (rows, row_stride(head_dim))     queries, keys, values, output gradients
-//   transposed  (head_dim, turned_stride)        keys or values of one block, one key a lane
-//   scores      (rows, turned_stride)            as wide as one block of keys
+//   transposed  (head_dim, transposed_stride)        keys or values of one block, one key a lane
+//   scores      (rows, transposed_stride)            as wide as one block of keys
 #pragma once
 #include "kernels/contract/cpu_blocks.h"
 #include "kernels/cpu/product/gemm_panel.h"
@@ -39,8 +39,8 @@ inline constexpr int tile_panels = 1;
 inline constexpr int attention_tile_rows = 6;
 
 // c (R, 16·P) = (accumulate ? c : +0) + a·b, one chain an element. Element (row, k) of a is at a[k·lda + row]
-// if `turned`, else at a[row·lda + k].
-template <int R, int P, bool turned>
+// if `transposed`, else at a[row·lda + k].
+template <int R, int P, bool transposed>
 STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb,
                                float* c, int64_t ldc, bool accumulate) {
   F16 sum[R][P];
@@ -54,7 +54,7 @@ STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const
     for (int p = 0; p < P; ++p) y[p] = load(b + k * ldb + 16 * p);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      F16 x = splat(turned ? a[k * lda + r] : a[r * lda + k]);
+      F16 x = splat(transposed ? a[k * lda + r] : a[r * lda + k]);
 #pragma GCC unroll 2
       for (int p = 0; p < P; ++p) sum[r][p] = fma(x, y[p], sum[r][p]);
     }
@@ -65,35 +65,36 @@ STW_INLINE void attention_tile(int64_t depth, const float* a, int64_t lda, const
     for (int p = 0; p < P; ++p) store(c + r * ldc + 16 * p, sum[r][p]);
 }
 
-template <int P, bool turned>
+template <int P, bool transposed>
 static inline void attention_columns(int64_t rows, int64_t depth, const float* a, int64_t lda, const float* b,
                                      int64_t ldb, float* c, int64_t ldc, bool accumulate) {
-  const int64_t step = turned ? 1 : lda;
+  const int64_t step = transposed ? 1 : lda;
   int64_t r = 0;
   for (; r + attention_tile_rows <= rows; r += attention_tile_rows)
-    attention_tile<attention_tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc,
-                                                   accumulate);
+    attention_tile<attention_tile_rows, P, transposed>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc,
+                                                       accumulate);
   const float* x = a + r * step;
   float* y = c + r * ldc;
   switch (rows - r) {
-    case 1: return attention_tile<1, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
-    case 2: return attention_tile<2, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
-    case 3: return attention_tile<3, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
-    case 4: return attention_tile<4, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
-    case 5: return attention_tile<5, P, turned>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 1: return attention_tile<1, P, transposed>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 2: return attention_tile<2, P, transposed>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 3: return attention_tile<3, P, transposed>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 4: return attention_tile<4, P, transposed>(depth, x, lda, b, ldb, y, ldc, accumulate);
+    case 5: return attention_tile<5, P, transposed>(depth, x, lda, b, ldb, y, ldc, accumulate);
     default: return;
   }
 }
 
 // c (rows, 16·panels) = (accumulate ? c : +0) + a·b.
-template <bool turned>
+template <bool transposed>
 static inline void attention_product(int64_t rows, int64_t panels, int64_t depth, const float* a, int64_t lda,
                                      const float* b, int64_t ldb, float* c, int64_t ldc, bool accumulate) {
   int64_t p = 0;
   for (; p + tile_panels <= panels; p += tile_panels)
-    attention_columns<tile_panels, turned>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
+    attention_columns<tile_panels, transposed>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc,
+                                               accumulate);
   for (; p < panels; ++p)
-    attention_columns<1, turned>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
+    attention_columns<1, transposed>(rows, depth, a, lda, b + 16 * p, ldb, c + 16 * p, ldc, accumulate);
 }
 
 // A head's rows in a larger row-major matrix: row r of the head starts at element `at` + r·stride.
@@ -124,10 +125,11 @@ STW_INLINE void unpack_row(const float* from, float factor, int64_t head_dim, Ma
   }
 }
 // Packs rows [first, first + count) as lanes. Further lanes hold anything.
-STW_INLINE void pack_turned(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float* to) {
+STW_INLINE void pack_transposed(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim,
+                                float* to) {
   const void* data = (const char*)from.data + (from.at + first * from.stride) * element_bytes(from.dtype);
   with_dtype(from.dtype, [&](auto stored) {
-    pack_along<stored.dtype, turned_stride>(data, from.stride, count, head_dim, to);
+    pack_along<stored.dtype, transposed_stride>(data, from.stride, count, head_dim, to);
   });
 }
 

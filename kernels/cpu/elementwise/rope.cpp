@@ -1,13 +1,13 @@
 // Rotary positions (Su et al., "RoFormer") in the layout of Hugging Face's `rotate_half`: element i of a head
-// is paired with element i + turned / 2. The backward pass is the rotation by the negative angle, hence the
-// same function.
+// is paired with element i + rotary_dim / 2. The backward pass is the rotation by the negative angle, hence
+// the same function.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
 
 namespace stw::kernels::STW_ISA {
 
 void rope(const Launch& launch, const RopeArgs& args) {
-  const int64_t half = args.turned / 2;
+  const int64_t half = args.rotary_dim / 2;
   const int64_t rotated = ((int64_t)args.query_heads + args.kv_heads) * args.head_dim;
   const int64_t width = rotated + (int64_t)args.kv_heads * args.head_dim;
   const int64_t start = args.state == nullptr ? 0 : (int64_t)args.state->position;
@@ -27,8 +27,8 @@ void rope(const Launch& launch, const RopeArgs& args) {
           store_group(args.y.data, args.y.dtype, head + i, fma(a, c, mul(sub(zero(), b), s)), n);
           store_group(args.y.data, args.y.dtype, head + half + i, fma(a, s, mul(b, c)), n);
         });
-        if (!in_place && args.turned < args.head_dim)
-          copy_elements(args.x, args.y, head + args.turned, head + args.head_dim);
+        if (!in_place && args.rotary_dim < args.head_dim)
+          copy_elements(args.x, args.y, head + args.rotary_dim, head + args.head_dim);
       }
       if (!in_place) copy_elements(args.x, args.y, row * width + rotated, (row + 1) * width);
     }

@@ -11,7 +11,7 @@ kernels::LinearArgs Linear::args(const Noise& noise, const Memory& output, Produ
   };
   kernels::LinearArgs a = {};
   a.rows = rows, a.inputs = inputs, a.rows_per_sample = rows_per_sample;
-  a.parts = 1, a.transposed = turned, a.products = products, a.exact = exact;
+  a.parts = 1, a.transposed = transposed, a.products = products, a.exact = exact;
   a.weight_dtype = DType::bf16, a.gradient_dtype = DType::f32;
   a.part[0].features = features;
   a.part[0].weight = half(weight_at(), inputs * features);
@@ -37,9 +37,9 @@ double seconds(Calls& calls, const Linear& linear, const kernels::LinearArgs& ar
 
 Samples samples_of(const Linear& linear, const Noise& noise, int64_t count) {
   Samples s;
-  const int64_t columns = linear.pass == Pass::forward                   ? linear.features
-                          : linear.pass == Pass::input || !linear.turned ? linear.inputs
-                                                                         : linear.features;
+  const int64_t columns = linear.pass == Pass::forward                       ? linear.features
+                          : linear.pass == Pass::input || !linear.transposed ? linear.inputs
+                                                                             : linear.features;
   s.element = {0, columns - 1, linear.outputs() - columns, linear.outputs() - 1};
   uint64_t state = 7;
   while (static_cast<int64_t>(s.element.size()) < count)

@@ -7,9 +7,9 @@
 
 namespace stw::probe {
 
-// `turned`: the weight is (inputs, features), as in GPT-2. Layouts of the two factors: the forward product is
-// depth × depth, or depth × output if turned. For the input gradient it is the other way round. Weight
-// gradients are output × output.
+// `transposed`: the weight is (inputs, features), as in GPT-2. Layouts of the two factors: the forward
+// product is depth × depth, or depth × output if transposed. For the input gradient it is the other way
+// round. Weight gradients are output × output.
 enum class Pass { forward, input, weight };
 inline const char* name_of(Pass pass) {
   return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW";
@@ -19,7 +19,7 @@ inline constexpr Pass passes[] = {Pass::forward, Pass::input, Pass::weight};
 struct Linear {
   int64_t rows, inputs, features;
   Pass pass;
-  bool turned;
+  bool transposed;
   int64_t rows_per_sample;
   uint64_t first = 0;  // offset of the operands in the noise
 
@@ -33,7 +33,7 @@ struct Linear {
   std::string text() const {
     return text_of("%s %lld x %lld -> %lld%s", name_of(pass), static_cast<long long>(rows),
                    static_cast<long long>(inputs), static_cast<long long>(features),
-                   turned ? ", turned" : "");
+                   transposed ? ", transposed" : "");
   }
 
   // Offsets in the noise: x, the weight and dy, in this order.
@@ -50,7 +50,7 @@ struct Linear {
     const uint16_t *const x = noise.host(x_at()), *const w = noise.host(weight_at()),
                           *const dy = noise.host(dy_at());
     const auto weight = [&](int64_t feature, int64_t input) {
-      return float_of(w[turned ? input * features + feature : feature * inputs + input]);
+      return float_of(w[transposed ? input * features + feature : feature * inputs + input]);
     };
     if (pass == Pass::forward) {
       for (int64_t i = 0, row = element / features; i < inputs; ++i)
@@ -59,8 +59,8 @@ struct Linear {
       for (int64_t f = 0, row = element / inputs; f < features; ++f)
         body(float_of(dy[row * features + f]), weight(f, element % inputs));
     } else {
-      const int64_t feature = turned ? element % features : element / inputs,
-                    input = turned ? element / features : element % inputs;
+      const int64_t feature = transposed ? element % features : element / inputs,
+                    input = transposed ? element / features : element % inputs;
       for (int64_t row = 0; row < rows; ++row)
         body(float_of(dy[row * features + feature]), float_of(x[row * inputs + input]));
     }

@@ -140,9 +140,9 @@ void check_tiles(Report& report, const Options& options, Peaks& peaks) {
   for (const int64_t inputs : depths)
     for (const int64_t features : widths)
       for (const Pass pass : passes)
-        for (const bool turned : {false, true})
+        for (const bool transposed : {false, true})
           check_tiles_of(report, options, peaks, noise, calls,
-                         {rows, inputs, features, pass, turned, options.small ? 48 : 1024});
+                         {rows, inputs, features, pass, transposed, options.small ? 48 : 1024});
 }
 
 // ---- GPT-2's products

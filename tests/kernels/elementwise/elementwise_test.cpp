@@ -257,8 +257,8 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
     const int head_dim = 2 * static_cast<int>(random.between(1, 70));
     const int64_t rows_per_sample = random.between(1, 20), rows = rows_per_sample * random.between(1, 3);
     // Some elements of a head, or all.
-    const int turned = round < 9 ? head_dim : 2 * static_cast<int>(random.between(1, head_dim / 2));
-    const int64_t half = turned / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
+    const int rotary_dim = round < 9 ? head_dim : 2 * static_cast<int>(random.between(1, head_dim / 2));
+    const int64_t half = rotary_dim / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
     const DType dtype = dtype_of(round / 3);
     StepState state{};
     state.position = round % 3 == 0 ? 7 : 0;
@@ -281,7 +281,7 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
                     heads,
                     kv,
                     head_dim,
-                    turned,
+                    rotary_dim,
                     false,
                     cosine.data(),
                     sine.data(),

@@ -230,14 +230,15 @@ TEST(Muon, DoesNotDependOnTheSizeOfTheGradient) {
 TEST(Muon, TransposedMatrixHasTheTransposedUpdate) {
   Random random(4);
   for (const Extents& shape : {Extents{17, 5}, {33, 129}, {110, 150}}) {
-    Parameter s(random, shape), turned(random, {shape.columns, shape.rows});
+    Parameter s(random, shape), transpose(random, {shape.columns, shape.rows});
     for (int64_t i = 0; i < shape.rows; ++i)
       for (int64_t j = 0; j < shape.columns; ++j) {
         const auto from = static_cast<size_t>(i * shape.columns + j),
                    to = static_cast<size_t>(j * shape.rows + i);
-        turned.gradient[to] = s.gradient[from], turned.first[to] = s.first[from];
+        transpose.gradient[to] = s.gradient[from], transpose.first[to] = s.first[from];
       }
-    EXPECT_LE(relative_error(transposed(update_of(turned, state_of())).x, update_of(s, state_of()).x), 1e-5);
+    EXPECT_LE(relative_error(transposed(update_of(transpose, state_of())).x, update_of(s, state_of()).x),
+              1e-5);
   }
 }
 

@@ -354,6 +354,8 @@ for name, make in CASES:
         continue
     seconds, memory, _, _ = run(make, BYTES // 4)
     more_seconds, more_memory, code, last = run(make, BYTES)
+    if code == 2:
+        sys.exit(f"{name}: the command refuses its flags, so nothing was measured: {last}")
     print(
         f"{name:55} {(more_seconds - seconds) / (BYTES * 0.75) * 1e6:8.3f} {(more_memory - memory) / (BYTES * 0.75):10.1f}  "
         f"{more_seconds / max(seconds, 1e-3):5.1f}x  exit {code}: {last}",

@@ -1,20 +1,22 @@
 """Conversations: a model's chat template as Jinja2 carries it out, and `train`, `eval` and `generate` with it."""
 
 import gzip
+import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
 import tokenizer_test  # its class by name would run here again
 from support import FAILED, USAGE, CommandTest
 
-GOLDENS = json.loads(
-    (pathlib.Path(__file__).parent.parent / "golden" / "chat_templates.json").read_text(encoding="utf-8")
-)
-VALUES = pathlib.Path(__file__).parent.parent / "golden" / "jinja_values.jsonl.gz"
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+GOLDENS = json.loads((GOLDEN / "chat_templates.json").read_text(encoding="utf-8"))
+VALUES = GOLDEN / "jinja_values.jsonl.gz"
 RENDER = os.environ.get("RENDER_CHAT", "render_chat")
+ENCODE_TEXTS = os.environ.get("ENCODE_TEXTS", "encode_texts")
 TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
 COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}
 
@@ -195,6 +197,70 @@ class ChatTemplateTest(CommandTest):
         self.assertEqual(
             (said[24][0], said[25][-4:-3], said[26][0]), ("-", "-", self.conversation(78)[53]["content"][0])
         )
+
+    def long_conversation(self, kind, count):
+        """`count` messages in which the assistant calls tools, or thinks."""
+        call = {"type": "function", "function": {"name": "look", "arguments": {"at": "sky"}}}
+        texts = ["a", " spaced ", "two\nlines", 'a "quote"', "with an end\n"]
+        messages = []
+        for i in range(count):
+            text = f"{texts[i % 5]}{i}"
+            if kind == "calls":
+                messages += [
+                    user(text),
+                    assistant("" if i % 3 else "I look.", tool_calls=[call]),
+                    {"role": "tool", "content": text, "name": "look"},
+                    assistant(text),
+                ]
+            elif kind == "thoughts":
+                messages += [user(text), assistant(text, reasoning_content=f"thought {i}")]
+            else:
+                messages += [user(text), assistant(f"<think>\nthought {i}\n</think>\n\n{text}")]
+        return messages[:count]
+
+    def test_long_conversations_with_calls_and_thoughts(self):
+        """Messages located by their neighbours are those that are located by rendering."""
+        compared = dict.fromkeys(("calls", "thoughts", "tags"), 0)
+        for template in {case["template"]: 0 for case in GOLDENS["cases"]} | {self.CALLS: 0}:
+            for kind in compared:
+                messages = self.long_conversation(kind, 96)
+                counts = (20, 40, 48, 60, 72)
+                whole, *begins = self.rendered(
+                    template,
+                    [{"messages": messages}, *({"messages": messages[:count]} for count in counts)],
+                    GOLDENS["tokens"],
+                )
+                if "error" in whole or len(whole["said"]) != 48:
+                    continue
+                for count, begin in zip(counts, begins, strict=True):
+                    if "error" not in begin and whole["text"].startswith(begin["text"]):
+                        self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
+                        compared[kind] += 1
+        self.assertGreater(min(compared.values()), 4, compared)
+
+    def test_work_of_long_conversations_with_calls_and_thoughts_is_linear(self):
+        turns = (
+            "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+            "{% endif %}{{ m.content|tojson if m.role == 'tool' else m.content }}"
+            "{% for c in m.tool_calls or [] %}{{ c.function|tojson }}{% endfor %}</>{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}"
+        )
+        for kind in ("calls", "thoughts", "tags"):
+            short, long = self.rendered(
+                turns, [{"messages": self.long_conversation(kind, count)} for count in (400, 1600)]
+            )
+            self.assertEqual(len(long["said"]), 800)
+            self.assertLess(long["work"], 6 * short["work"], kind)
+
+    def test_work_to_find_messages_is_limited(self):
+        """The text around every message differs, so that each one has to be rendered."""
+        numbered = (
+            "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ loop.index }}>{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}"
+        )
+        self.assertEqual(len(self.said(numbered, *self.conversation(60))), 30)
+        found = self.rendered(numbered, [{"messages": self.conversation(20000)}])[0]
+        self.assertIn("takes too long to find what the assistant says in 20000 messages", found["error"])
 
     def test_work_of_long_conversations_is_linear(self):
         for template in (TURNS, self.template("turns"), self.template("headers")):
@@ -427,6 +493,61 @@ class ConversationsTest(CommandTest):
             *more,
             **how,
         )
+
+    def encoded(self, texts):
+        """The tokens of texts by the folder's tokenizer.json, without special tokens around them."""
+        answers = subprocess.run(
+            [ENCODE_TEXTS, self.path("tokenizer.json")],
+            input="".join(json.dumps({"text": text, "special": False}) + "\n" for text in texts).encode(),
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        return [json.loads(line)["tokens"] for line in answers.decode().split("\n")[:-1]]
+
+    def test_tokens_of_long_conversations_are_those_of_their_parts(self):
+        """A text up to a message is not encoded anew for each message; the result is as if it were."""
+        template = self.write(
+            "says.jinja",
+            "{% for m in messages %}{{ m.role }} says {{ m.content }} {% endfor %}"
+            "{% if add_generation_prompt %}assistant says {% endif %}",
+        )
+        config = {
+            "model_type": "llama",
+            "architectures": ["LlamaForCausalLM"],
+            "vocab_size": 300000,
+            "hidden_size": 8,
+            "intermediate_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 1,
+            "num_key_value_heads": 1,
+            "max_position_embeddings": 8192,
+            "eos_token_id": 0,
+        }
+        model = self.write("config.json", json.dumps(config))
+        contents = ["it's", "two\nlines  here", "ä 12345 ", "", " I'll", "x" * 40, "7, 8;9", "日本 語"]
+        messages, text, ends = [], "", []
+        for i in range(40):
+            messages += [user(f"{contents[i % 8]} {i}"), assistant(f"{contents[(i + 3) % 8]}{i}")]
+            text += f"user says {messages[-2]['content']} assistant says "
+            ends.append(text)
+            text += f"{messages[-1]['content']} "
+            ends.append(text)
+        data = self.conversations([{"messages": messages}])
+        for name, golden in json.loads((GOLDEN / "tokenizers.json").read_text(encoding="utf-8")).items():
+            self.write("tokenizer.json", json.dumps(golden["tokenizer"]))
+            tokens, *parts = self.encoded([text, *ends])
+            counts = [0]
+            for part in parts:
+                same = (a == b for a, b in itertools.zip_longest(part, tokens))
+                counts.append(len(list(itertools.takewhile(bool, same))))
+            expected = [end - begin for begin, end in itertools.pairwise(counts)]
+            shown = self.run_command(
+                *["train", "--model", model, "--from-scratch", "--data", data, "--batch", 1, "--seq", 8192],
+                *["--eval-batches", 0, "--chat-template", template, "--tokenizer"],
+                *[self.path("tokenizer.json"), "--show-examples", 1],
+            ).stdout
+            found = [int(count.replace(",", "")) for count in re.findall(r"([\d,]+) tokens?: ", shown)]
+            self.assertEqual(found, expected, name)
 
     def test_a_model_learns_to_answer(self):
         data, template = self.colours(), self.write("turns.jinja", TURNS)

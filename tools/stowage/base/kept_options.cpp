@@ -82,7 +82,8 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
   std::vector<std::string> options;
   for_options(text, path, [&](JsonReader& reader, const std::string& name) {
     const size_t before = options.size();
-    reader.list('[', ']', [&] { options.push_back("--" + name + " " + printable(reader.bytes())); });
+    reader.list('[', ']',
+                [&] { options.push_back("--" + printable(name) + " " + printable(reader.bytes())); });
     if (options.size() == before) options.push_back("--" + printable(name));
   });
   return options;

@@ -33,10 +33,8 @@ class ChatTemplate {
   // begins every Failure: the template refuses the conversation, or an assistant message is not found in the
   // text. No message is located from the first one on for which is_beyond(text, its first byte) is true.
   // `masked` says for each message whether it is left out of `said`; if it is empty, all messages count.
-  // Locating a message by rendering takes time proportional to all text before it. Therefore only the first
-  // plain messages (text only) of a kind and a decreasing share of the later ones are located by rendering,
-  // so that their total time is proportional to the conversation. Messages with thoughts or tool calls are
-  // always located by rendering.
+  // Fails if it takes too long to find the messages, which happens for many messages that the template writes
+  // in ways that differ (turns.h).
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place,
                     size_t first = 0, const IsBeyond& is_beyond = {},

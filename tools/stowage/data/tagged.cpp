@@ -35,8 +35,8 @@ JsonView tags_in(const JsonView& object, const LabelFields& fields) {
   return member_of(object, tag_names, fields.label_given ? &fields.label : nullptr);
 }
 
-TaggedText of_object(std::string_view line, const std::string& place, const LabelFields& fields,
-                     bool with_tags) {
+TaggedText tagged_text_of(std::string_view line, const std::string& place, const LabelFields& fields,
+                          bool with_tags) {
   const auto is_used = [&](std::string_view key) {
     const auto is_one = [&](std::string_view name) { return key == name; };
     return key == fields.text || key == fields.label ||
@@ -112,7 +112,7 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
         texts.push_back(std::move(text));
   } else {
     data.for_objects([&](std::string_view text, const std::string& place) {
-      texts.push_back(of_object(text, place, fields, with_tags));
+      texts.push_back(tagged_text_of(text, place, fields, with_tags));
       return true;
     });
   }

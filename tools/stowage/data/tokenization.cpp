@@ -182,20 +182,32 @@ PlacedTokens Tokenization::encode_placed(const std::string& text, const std::str
   return whole;
 }
 
-size_t Tokenization::tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text,
+size_t Tokenization::tokens_up_to(size_t byte, PlacedTokens& whole, const std::string& text,
                                   const std::string& name) const {
   if (byte >= text.size()) return whole.tokens.size();
   if (kind_ == Kind::bytes) return byte;
-  const auto behind = std::lower_bound(whole.places.begin(), whole.places.end(), byte,
-                                       [](const TokenPlace& place, size_t at) { return place.byte < at; });
-  const TokenPlace from = behind == whole.places.begin() ? TokenPlace{0, 0} : *std::prev(behind);
-  const std::string_view rest = std::string_view(text).substr(from.byte, byte - from.byte);
-  const std::vector<int32_t> tokens =
-      from.byte == 0 ? tokenizer_->encode(rest, name, true) : tokenizer_->encode_rest(rest, name);
-  const auto begin = whole.tokens.begin() + static_cast<std::ptrdiff_t>(from.token);
-  return from.token +
-         static_cast<size_t>(std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first -
-                             begin);
+  // A place that is not certain counts if some tokens after it, far from the end of the part, are the same.
+  constexpr size_t least_bytes = 64, least_tokens = 4;
+  const auto end = std::lower_bound(whole.places.begin(), whole.places.end(), byte,
+                                    [](const TokenPlace& place, size_t at) { return place.byte < at; });
+  for (auto place = end;;) {
+    const bool is_begin = place == whole.places.begin();
+    const TokenPlace from = is_begin ? TokenPlace{0, 0} : *--place;
+    if (!from.is_certain && byte - from.byte < least_bytes) continue;
+    const std::string_view rest = std::string_view(text).substr(from.byte, byte - from.byte);
+    const std::vector<int32_t> tokens =
+        is_begin ? tokenizer_->encode(rest, name, true) : tokenizer_->encode_rest(rest, name);
+    const auto begin = whole.tokens.begin() + static_cast<std::ptrdiff_t>(from.token);
+    const auto same = static_cast<size_t>(
+        std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first - begin);
+    if (!from.is_certain && same < least_tokens) {  // the last certain place
+      while (place != whole.places.begin() && !std::prev(place)->is_certain) --place;
+      continue;
+    }
+    if (same == tokens.size() && (end == whole.places.begin() || byte - std::prev(end)->byte >= least_bytes))
+      whole.places.insert(end, TokenPlace{byte, from.token + same, false});
+    return from.token + same;
+  }
 }
 
 Encoding Tokenization::encode(std::string_view text, std::optional<std::string_view> second,

@@ -50,9 +50,10 @@ class Tokenization {
   std::vector<int32_t> encode(const std::string& text, const std::string& name, bool as_it_is = false) const;
   // The tokens of a text as it is, with what tokens_up_to() needs.
   PlacedTokens encode_placed(const std::string& text, const std::string& name) const;
-  // How many of these tokens the tokens of the text up to a byte begin with. Takes time for what lies behind
-  // the last added token before the byte.
-  size_t tokens_up_to(size_t byte, const PlacedTokens& whole, const std::string& text,
+  // How many of the tokens `whole` of the text are also the first tokens of its part before `byte`. Takes
+  // time for the text after the last of whole.places before the byte. Adds a place to `whole` if the tokens
+  // of the part are all of them, so that bytes in ascending order take time proportional to the text.
+  size_t tokens_up_to(size_t byte, PlacedTokens& whole, const std::string& text,
                       const std::string& name) const;
   // For kind text: the same as Tokenizer's, with every token below the vocabulary.
   Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name,

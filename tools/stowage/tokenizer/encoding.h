@@ -19,6 +19,9 @@ struct Encoding {
 // A position in a text and the number of tokens before it.
 struct TokenPlace {
   size_t byte, token;
+  // Whether the tokens after it are known not to depend on the text before it. Otherwise they did not where
+  // they were compared.
+  bool is_certain = true;
 };
 
 struct PlacedTokens {

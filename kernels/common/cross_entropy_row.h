@@ -29,7 +29,7 @@ struct RowEnd {
 // From sum = Σ e^(x - largest). `mean` is the mean of the logits; it is used only with smoothing.
 STW_INLINE RowEnd row_end(const LossTerms& terms, float largest, float sum, float mean, float target_logit,
                           float weight) {
-  const float log_sum = log1(sum), l = log_sum + largest;  // Without and with the largest logit.
+  const float log_sum = log1(sum), l = log_sum + largest;  // log Σ e^(x - largest) and log Σ e^x.
   RowEnd end;
   end.factor = (1.0f + 2.0f * terms.z_loss * l) * (1.0f / sum) * terms.scale * weight;
   end.shared = -terms.shared * weight;

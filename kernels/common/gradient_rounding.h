@@ -1,6 +1,6 @@
 // Rounds the gradient of a weight that is stored in bf16, at the end of a sample (kernels.h,
 // linear_weight_gradient). Sixteen random bits are added below the upper half, and the lower half is cut off.
-// So the mean of many roundings is the number itself, and a sum over samples is right in the mean. The random
+// So the expected value of the rounding is the number itself, and a sum over samples is unbiased. The random
 // bits depend on seed, step, sample, stream and element alone: no cut of the batch between samples and no
 // division of the work changes a bit.
 #pragma once

@@ -1,5 +1,5 @@
-// The index into QuantileMap::lowest (both halves, one after the other) of the bucket of a number. NaN also
-// gets a valid index: such a step has been skipped before.
+// The index into QuantileMap::lowest (both halves, one after the other) of the bucket of a number. A NaN also
+// gets a valid index. Its code does not matter, because a step with a NaN is skipped before its update.
 #pragma once
 #include "kernels/common/quantile_map.h"
 #include "kernels/lanes/lanes.h"

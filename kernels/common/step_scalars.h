@@ -10,7 +10,7 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr double largest_float = 3.40282346638528859811704183484516925440e+38;
 
-// Repeated squaring: multiplications give the same bits everywhere, a library's pow does not have to.
+// Repeated squaring: multiplications give the same bits everywhere; a library's pow need not.
 STW_INLINE double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent != 0; exponent >>= 1, base *= base)
@@ -67,8 +67,8 @@ STW_INLINE void scale_update(double clip, double scaled_targets, StepState& stat
   state.correction2 = sqrt1(1 - power(state.beta2, state.step + 1));
 }
 
-// A fused update only learns of the norm whether it is finite. A step is judged by the state at its
-// beginning.
+// A fused update does not know the gradient norm before the updates. So begin_step decides from the loss
+// alone whether the step is skipped, and end_step only checks that the norm is finite.
 STW_INLINE void begin_step(StepState& state) {
   const bool empty = state.target_count == 0;
   const double scaled_targets =
@@ -82,7 +82,8 @@ STW_INLINE void end_step(double squares, StepState& state) {
   if (state.skip == skip_no_target) return;
   state.grad_norm = sqrt1(squares) / ((double)state.target_count * (state.loss_scale * state.batch_factor));
   if (state.skip == skip_none && !is_finite(state.grad_norm)) state.skip = skip_midway;
-  if (state.skip == skip_none) state.skip = judge(state);  // For the statistics: no limit is set.
+  // Updates the statistics. Fused updates have no outlier_limit, so the step is not skipped.
+  if (state.skip == skip_none) state.skip = judge(state);
 }
 
 // From the squares of all gradients.

@@ -21,9 +21,9 @@ inline AttentionShape shape_of(const AttentionArgs& args) {
 //   takes           Whether the library computes this attention, forward or backward. The answer does not
 //                   depend on the number of samples. The other two functions are called only if it is true.
 //   attend          Computes the forward pass of all samples and heads.
-//   differentiate   Computes the gradient of a part. Gradients of shared keys and values stay in the scratch
-//                   memory.
-// Our kernels do the rest. The library keeps its errors until its owner asks for them.
+//   differentiate   Computes the gradient of a part. If query heads share keys and values, the gradients for
+//                   each query head stay in the scratch memory, and our kernels add them up.
+// The library keeps its errors until its owner asks for them.
 struct AttentionLibrary {
   void* self;
   bool (*takes)(void* self, const AttentionArgs& args, bool gradient);

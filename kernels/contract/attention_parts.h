@@ -18,12 +18,12 @@ struct AttentionPart {
 };
 
 // Scratch memory of the gradient of a part: offsets in bytes, multiples of 256, and the total.
-//   dots              Like lse.
+//   dots              For the library: one float for each row and query head, in the shape of lse.
 //   keys, values      Gradients of keys and values for every query head, in 16 bits, of shape
 //                     (samples, rows_per_sample, query heads, head_dim). Our kernels add them up over the
 //                     heads that share keys. Empty if no heads share keys.
-//   library           The library's own: two bytes for every score of whole tiles, and
-//                     attention_library_bytes. The forward pass has attention_library_bytes alone.
+//   library           Workspace of the library: two bytes for every score, with queries and keys rounded
+//                     up to whole tiles, plus attention_library_bytes. The forward pass has only the latter.
 struct AttentionScratch {
   int64_t dots, keys, values, library, bytes;
 };

@@ -13,9 +13,9 @@ inline constexpr int64_t converted_columns = 256;
 
 // Attention (cpu/attention/attention_tile.h).
 inline constexpr int64_t key_block = 64;
-inline constexpr int64_t query_block = 64;   // Of the gradient.
+inline constexpr int64_t query_block = 64;   // In the gradient.
 inline constexpr int64_t query_group = 24;   // Forward: rows whose scores exist at a time.
-inline constexpr int64_t query_chunk = 192;  // Forward: rows that share a packed block of keys; a task.
+inline constexpr int64_t query_chunk = 192;  // Forward: the rows of a task. They share packed keys.
 inline constexpr int64_t transposed_stride = key_block + 16;
 
 // The sides of Muon's tiles (cpu/update/muon_layout.h): multiples of muon_unit, at most muon_tile.

@@ -50,7 +50,8 @@ inline uint64_t adapter_weight_gradient(int64_t rows, int64_t rank, int64_t wide
   return product(widest, rank, rows, DType::f32) * static_cast<uint64_t>(threads);
 }
 
-// The mean and the reciprocal deviation of every row; of every head of queries and keys in every row.
+// The mean and the reciprocal standard deviation of every row, or of every head of queries and keys in every
+// row.
 inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }
 inline uint64_t qk_norm_gradient(int64_t rows, int query_heads, int kv_heads) {
   return static_cast<uint64_t>(rows) *

@@ -20,7 +20,7 @@ inline uint64_t tile_sums(int64_t rows, int64_t rows_per_sample, int64_t feature
                   sizeof(float));
 }
 
-// The mean and the reciprocal deviation of every row, and sums of tiles for weight and bias.
+// The mean and the reciprocal standard deviation of every row, and the sums of tiles for weight and bias.
 inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t features) {
   return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16),
                   size_mul(2, tile_sums(rows, rows_per_sample, features)));
@@ -31,13 +31,13 @@ inline uint64_t qk_norm_gradient(int64_t rows, int64_t rows_per_sample, int quer
   return tile_sums(rows, rows_per_sample, (int64_t{query_heads} + kv_heads) * head_dim);
 }
 
-// Our own kernels: two floats for each row and query head. One is the product of the output and its gradient,
-// the other the scaled logarithm of the sum of exponentials.
+// Our own kernels: two floats for each row and query head. One is the dot product of the output and its
+// gradient, the other is log2(e) · lse.
 inline uint64_t attention_gradient(int64_t rows, int query_heads) {
   return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(query_heads)),
                   2 * sizeof(float));
 }
-// If a library may compute the attention. It may still decline, and then our own kernels use the memory.
+// Used if a library may compute the attention. If the library declines, our own kernels use the memory.
 inline uint64_t library_attention() { return attention_library_bytes; }
 inline uint64_t library_attention_gradient(const AttentionShape& s) {
   const auto rows = size_mul(static_cast<uint64_t>(s.samples), static_cast<uint64_t>(s.rows_per_sample));

@@ -21,7 +21,7 @@
 //               multiples of chain_terms rows from the first row of the sample. Other sums use tiles of
 //               `token_tile` rows. The tiles of each chain_terms rows are added up from +0, and their sum is
 //               added to the accumulator. A cut of the batch between two samples therefore changes no bit
-//               (contract E3).
+//               (contract E3 of CONTRIBUTING.md).
 //   Cuts        Linear ops and activations may also get a part of one sample (rows <= rows_per_sample). Cuts
 //               at multiples of chain_terms change no bit, except in bf16 gradients, which are rounded at the
 //               end of each sample. An fp32 weight gradient may get any rows whose ends lie at multiples of
@@ -78,8 +78,9 @@ struct Launch {
   const struct AttentionLibrary* attention = nullptr;  // attention_library.h; null unless a kernel uses it.
 };
 
-// Arguments of one call that processes several independent tensors. A GPU would spend more time on a launch
-// for each of a model's many small tensors than on their bytes. All entries have the same StepState.
+// Arguments of one call that processes several independent tensors. A model has many small tensors. With one
+// launch for each, a GPU would spend more time on launches than on memory accesses. All entries have the same
+// StepState.
 template <class Args>
 struct List {
   const Args* first;
@@ -88,8 +89,8 @@ struct List {
 
 // ---- matrix products --------------------------------------------------------------------------------------
 // How a CUDA device computes products; the CPU always uses chains. If a choice does not support an operand
-// (its type or its alignment), the choice in parentheses takes over. That depends on types and shapes alone,
-// so it is the same at every memory budget.
+// (its type or its alignment), the choice in parentheses takes over. The fallback depends on types and shapes
+// alone, so it is the same at every memory budget.
 //   chain      Chains of fused multiply-adds, with the CPU's bits.
 //   tensor     Our kernels on tensor cores, for 16-bit operands (else chain). The device defines the order of
 //              additions.
@@ -161,18 +162,20 @@ struct LinearArgs {
   // linear_input_gradient: h (rows, inputs), the input of GELU, of dx's type. The output is dx as it would be
   // stored, times GELU's derivative at h. On CUDA, h may be dx if ends_in_gelu; on the CPU, it may not.
   ConstMatrix before_gelu{};
-  // With before_gelu: fp32 (inputs), to which linear_bias_gradient of dx is applied; or null.
+  // With before_gelu: fp32 (inputs). Gets the bias gradient that linear_bias_gradient would compute from dx;
+  // or null.
   float* input_bias_gradient = nullptr;
   // With before_gelu, instead of input_bias_gradient: (tiles, inputs), sums of dx's columns over tiles of
   // token_tile rows of a sample; or null.
   float* input_bias_sums = nullptr;
-  // linear_bias_gradient with one part: (tiles, features), such sums of dy. Used instead of y; or null.
+  // linear_bias_gradient with one part: (tiles, features), the sums of dy's columns over the same tiles. Used
+  // instead of y; or null.
   const float* tile_sums = nullptr;
   // linear_weight_gradient and linear_bias_gradient: a linked list of other linear ops with the same rows.
   // Their operands are independent. They share launches where types allow it.
   const LinearArgs* further = nullptr;
 };
-// The arguments of the bias gradient of the linear op whose output is before_gelu, as an op of its own.
+// The arguments with which a separate linear_bias_gradient computes input_bias_gradient.
 inline LinearArgs input_bias_args(const LinearArgs& args) {
   LinearArgs bias = {};
   bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1,
@@ -334,8 +337,7 @@ struct DocumentMeanArgs {
 struct RopeArgs {
   int64_t rows, rows_per_sample;
   int query_heads, kv_heads, head_dim;
-  int rotary_dim;  // Elements of a head that are rotated: an even number, the first ones. The others are
-                   // copied.
+  int rotary_dim;  // The first elements of a head are rotated, the others are copied. Even.
   bool inverse;
   const float* cosine;  // (positions, rotary_dim / 2), and so is `sine`.
   const float* sine;
@@ -369,7 +371,7 @@ struct AttentionArgs {
   float* lse;  // (samples, query_heads, rows_per_sample): log of the sum of exponentials. Gradient: an input.
   ConstMatrix dout;  // Gradient: (rows, query_heads·head_dim).
   Matrix dqkv;       // Gradient: output of qkv's shape. May not overlap the inputs.
-  // Others than chain need 16-bit tensors and a head_dim that is a multiple of 8, at most 128.
+  // Every value except chain needs 16-bit tensors and a head_dim that is a multiple of 8, at most 128.
   ProductKernels products = ProductKernels::chain;
   // (rows): number of rows of the document after row r. Required with position_ids if not causal.
   const int32_t* following = nullptr;
@@ -466,8 +468,8 @@ struct HitCountArgs {
 // Loss of a row of real values: the mean over its `count` values y of a function of the logits x,
 //   binary_cross_entropy   loss = max(x, 0) - x·y + log(1 + e^-|x|)   slope = 1 / (1 + e^-x) - y
 //   squared_error          loss = (x - y)²                            slope = 2·(x - y)
-// times the row's weight. The gradient of an element is slope · loss_scale · batch_factor / count · weight. A
-// row's sum is a sum over columns, as in cross_entropy.
+// times the row's weight. The gradient of an element is slope · loss_scale · batch_factor / count · weight.
+// The sum over a row's columns is formed as in cross_entropy.
 struct ValueLossArgs {
   int64_t rows, count;
   ValueLoss kind;
@@ -609,7 +611,7 @@ struct UpdateArgs {
   // sqrt(v).
   uint8_t *first_code, *second_code;
   float *first_absmax, *second_absmax;
-  // Muon: with others than chain, parameters in 16 bits are computed in bf16 on tensor cores.
+  // Muon: unless this is chain, 16-bit parameters are updated in bf16 on tensor cores.
   ProductKernels products = ProductKernels::chain;
 };
 // Whether Muon works in bf16 on tensor cores.

@@ -1,11 +1,12 @@
-// Units of work, and limits of one call. The planner cuts rows and joins ops by them.
+// Units of work, and limits of one call. The planner uses them to split rows and to merge ops.
 #pragma once
 #include <cstdint>
 
 namespace stw::kernels {
 
 inline constexpr int64_t token_tile = 64;  // Rows of a tile in a reduction over tokens.
-// Tokens that tensor cores add at once. Steps restart in every sample.
+// Terms of a sum that one tensor-core instruction adds. In sums over tokens, these steps restart in every
+// sample.
 inline constexpr int64_t product_step = 16;
 inline constexpr int64_t chain_terms = 256;        // Terms of a chain in a long sum.
 inline constexpr int64_t loss_columns = 64 * 256;  // Columns of a row of logits that 64 lanes add at a time.
@@ -21,8 +22,8 @@ inline constexpr int quantile_block = 256;   // Elements of 8-bit optimizer stat
 
 inline constexpr int64_t square_chunk =
     4096;  // Elements whose squares are summed in fp32; the sums are added in double.
-inline constexpr int64_t adafactor_line = 4096;  // Elements of a line of a vector.
-inline constexpr int64_t adafactor_block = 64;  // Rows of a matrix whose squares are summed column by column.
+inline constexpr int64_t adafactor_line = 4096;  // A vector is summed in lines of this many elements.
+inline constexpr int64_t adafactor_block = 64;   // The column sums of a matrix are taken over this many rows.
 
 inline constexpr int32_t ignored_target = -100;  // The target of a token without a loss, as in PyTorch.
 

@@ -4,7 +4,8 @@
 
 namespace stw::kernels {
 
-// They lie in the arena because a captured CUDA graph reads the values that change.
+// The scalars lie in the arena because they change from step to step, and a captured CUDA graph can read
+// changed values only from memory.
 struct StepState {
   // Written by the runtime before a step or micro-step.
   uint64_t seed;
@@ -17,10 +18,11 @@ struct StepState {
   double inverse_root;  // Adafactor: 1 / sqrt(t), with t = step + 1.
   double fresh_share;   // Adafactor: t^-0.8, the weight of this step's squares.
   double label_smoothing, z_loss;
-  // Keeps sums of fp16 gradients in range: 2^-ceil(log2(n)), where n is the number of tokens of the global
-  // batch, or of samples where losses are means over tokens. 1 unless fp16.
+  // Keeps sums of fp16 gradients in range: 2^-ceil(log2(n)). n is the number of tokens of the global batch,
+  // or its number of samples if the loss of a sample is a mean over its tokens. 1 unless fp16.
   double batch_factor;
-  // A step is skipped beyond this many standard deviations from the running mean; 0: never.
+  // A step is skipped if its loss or norm exceeds the running mean by more than this many standard
+  // deviations; 0: never.
   double outlier_limit;
   uint32_t nesterov;  // SGD: Nesterov momentum.
   // fp16: loss_scale doubles after this many successive updates; 0: it is constant.
@@ -38,8 +40,9 @@ struct StepState {
   double step_size;    // Adam: learning_rate / (1 - beta1^t).
   double correction2;  // Adam: sqrt(1 - beta2^t).
   uint32_t skip;       // A value of Skip.
-  // Accumulated by evaluations of classifiers and values, and by every micro-step with preferences:
-  // Targets whose logit is the largest of its row; rows whose values are all right; pairs in the right order.
+  // Evaluations of classifiers add the number of targets whose logit is the largest of its row. Evaluations
+  // of real values add the number of rows whose values are all right. Every micro-step with preferences adds
+  // the number of pairs in the right order.
   uint32_t hits;
 };
 static_assert(sizeof(StepState) == 256);

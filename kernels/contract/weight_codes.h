@@ -1,10 +1,10 @@
-// Frozen matrices in few bits. Each block of weight_block elements, in storage order, shares a scale. An
-// element is the value of its code times the scale: one fp32 product, rounded once to the type that computes.
-// So a matrix of codes has the same values on every device.
-//   nf4    4 bits: sixteen values in [-1, 1]. About as many samples of a normal distribution are nearest to
-//          each of them (Dettmers et al. 2023, "QLoRA", arXiv:2305.14314, appendix E). The scale is the
-//          largest magnitude of the block: 4.5 bits an element. The first element of a pair is in the upper
-//          half of the byte, as in bitsandbytes.
+// Codes of frozen quantized matrices. Each block of weight_block elements, in storage order, shares a scale.
+// An element is the value of its code times the scale: one fp32 product, rounded once to the type of the
+// computation. So a matrix of codes has the same values on every device.
+//   nf4    4 bits: sixteen values in [-1, 1]. A sample of a normal distribution is about equally likely to be
+//          nearest to each of them (Dettmers et al. 2023, "QLoRA", arXiv:2305.14314, appendix E). The scale
+//          is the largest magnitude of the block: 4.5 bits an element. The first element of a pair is in the
+//          upper half of the byte, as in bitsandbytes.
 //   int8   8 bits: integers from -127 to 127. The scale is the largest magnitude of the block divided by 127:
 //          8.5 bits an element.
 //

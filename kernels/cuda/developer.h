@@ -1,6 +1,6 @@
-// Developers' switches, with which tests and tests/gpu's probe compare kernels that compute the same. Users
-// cannot reach them: neither the C API nor the environment sets one. A program sets them between two
-// launches, on the thread that launches.
+// Switches for developers. Tests and the probe of tests/gpu use them to compare kernels that compute the
+// same. Users cannot reach them: neither the C API nor the environment sets one. A program sets them between
+// two launches, on the thread that launches.
 //
 // How to try all tiles of a product (tests/kernels/product/product_tiles.h does it):
 //   developer_switches().tile = i;      // 0 … product_tile_count - 1; product_tile_names[i] is its name
@@ -31,8 +31,8 @@ static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_
 struct DeveloperSwitches {
   int tile = -1;    // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
   int refused = 0;  // Counts launches that the forced tile does not support.
-  // Products by wgmma without the fence that makes copies visible to them, once a slice. Only a card can say
-  // whether they see all copies anyway; the emulated machine ends the program.
+  // False: products by wgmma omit the fence that makes copies visible to them, once a slice. Only a real GPU
+  // can show whether they see all copies without it; the emulated machine ends the program.
   bool fence = true;
   // Slices in shared memory at once, for fp32 weight gradients by wgmma: 3 or 6 for 128 × 128 (in bf16 only
   // 3), 4 or 6 for 64 × 128. A value of 3 chooses the smaller number, 6 the larger. 0: 6, but 4 for 64 × 128

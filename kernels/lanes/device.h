@@ -18,12 +18,13 @@
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
   T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
 
-// An argument that a kernel indexes at run time. It is read in place; a thread would copy another argument.
+// An argument that a kernel indexes at run time. It is read in place. Without __grid_constant__, every thread
+// would copy it to local memory first.
 #define STW_CONSTANT const __grid_constant__
 
 // Before a loop whose counter must become a constant, so that the arrays that it indexes live in registers.
 #define STW_UNROLL _Pragma("unroll")
-#define STW_ROLLED _Pragma("unroll 1")  // The opposite: a long body that must exist once.
+#define STW_ROLLED _Pragma("unroll 1")  // The opposite, for a long body that must not be duplicated.
 
 namespace stw::kernels::cuda {
 
@@ -32,7 +33,7 @@ template <class... P, class... A>
 void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
             A... arguments) {
   constexpr size_t without_asking = 48 * 1024;
-  // Always the maximum: another thread may be about to launch the kernel with more.
+  // Always sets the maximum: another thread may be about to launch the kernel with more bytes.
   if (shared_bytes > without_asking) {
     int device = 0, most = 0;
     cudaFuncAttributes now{};
@@ -77,8 +78,8 @@ __device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
 // Loads before this call stay before the code after it. Without it, the compiler moves a load to its first
 // use, after the wait for another load.
 __device__ __forceinline__ void loads_are_issued() { asm volatile("" ::: "memory"); }
-// The same, and computations with these floats stay after it too. Before it, they would wait for one load and
-// delay the others.
+// The same. In addition, computations with these floats stay after this call. If the compiler moved one
+// before it, that computation would wait for its load and delay the other loads.
 template <class Floats, int count>
 __device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
   loads_are_issued();
@@ -146,7 +147,8 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// x, hidden from the optimiser: values computed from it are not kept in registers before this point.
+// Returns x as a value that the optimiser does not know. So the compiler computes addresses from it after
+// this point, instead of keeping them in registers from an earlier use of x.
 __device__ __forceinline__ int forgotten(int x) {
   asm volatile("" : "+r"(x));
   return x;

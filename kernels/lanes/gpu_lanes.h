@@ -105,8 +105,8 @@ STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 
-// The number of elements of a group that is known to have sixteen at an address that allows vector access.
-// With it instead of an integer, loads and stores have no branch. A compiler issues no loads ahead across a
+// Stands for the integer 16: the size of a group that is known to be full and to allow vector access. Loads
+// and stores that get a Whole have no branch. This matters because a compiler does not move loads across a
 // branch (ahead.h).
 struct Whole {
   constexpr operator int64_t() const { return 16; }
@@ -154,7 +154,7 @@ STW_DEVICE void store_halves(uint16_t* p, Halves x) {  // p is in global memory.
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
 }
 // Conversion between fp32 and a 16-bit storage type by the device's instructions. They may replace a NaN by
-// the one that arithmetic produces here.
+// the device's canonical NaN.
 STW_DEVICE F16 widened(uint2 v, DType t) {
   const float2 low = t == DType::bf16 ? unpack_halves<DType::bf16>(v.x) : unpack_halves<DType::f16>(v.x);
   const float2 high = t == DType::bf16 ? unpack_halves<DType::bf16>(v.y) : unpack_halves<DType::f16>(v.y);
@@ -165,7 +165,8 @@ STW_DEVICE uint2 rounded(F16 x, DType t) {
     return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
   return {pack_halves<DType::f16>(x.f[0], x.f[1]), pack_halves<DType::f16>(x.f[2], x.f[3])};
 }
-// The same for numbers that are only copied: a NaN keeps its sign and the mantissa bits that fit.
+// The same for numbers that are copied without arithmetic: a NaN keeps its sign and the mantissa bits that
+// fit.
 STW_DEVICE F16 widened_as_copied(Halves v, DType t) {
   if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
   STW_LANES(from_f16(v.h[i]));
@@ -264,7 +265,7 @@ STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {  // p 
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
   store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
 }
-// For numbers that are stored as they were loaded.
+// Load and store for numbers that are copied without arithmetic.
 STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, Whole n) {
   if (t == DType::f32) return load_group(p, t, at, n);
   return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at, n), t);

@@ -12,8 +12,9 @@ STW_INLINE uint16_t to_bf16(float x) {
   return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-// f16: IEEE binary16 (not F16, the 16 lanes). Exact to fp32. Back to nearest, ties to even, infinity from
-// 65520 on, subnormals kept. A NaN stays a quiet NaN with the part of its payload that fits.
+// f16: IEEE binary16 (F16 is another thing: 16 lanes). The conversion to fp32 is exact. The conversion from
+// fp32 rounds to nearest, ties to even; it keeps subnormals, and magnitudes from 65520 on become infinite. A
+// NaN becomes a quiet NaN with the part of its payload that fits.
 STW_INLINE float from_f16(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, bits = (uint32_t)(h & 0x7fffu) << 13;
   const uint32_t subnormal = bits_of((float)(int32_t)(h & 0x3ffu) * 0x1p-24f);

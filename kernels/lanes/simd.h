@@ -32,7 +32,7 @@
 #define STW_ISA scalar
 #endif
 
-// With instrumentation, inlining sixteen lanes everywhere would take minutes.
+// A sanitizer instruments every inlined lane, and compiling that would take minutes.
 #if defined(STW_ISA_SCALAR_CALLS)
 #define STW_INLINE static inline __attribute__((unused))
 #else
@@ -264,7 +264,7 @@ STW_INLINE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(__builtin_fmaf(x.f[i], y.f[i
 STW_INLINE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 round_even(F16 x) { STW_LANES(__builtin_rintf(x.f[i])); }
-// NaN becomes 0. x is NaN too then, and so is the product.
+// A NaN becomes 0. Its bits do not matter: x is a NaN too then, so the product is a NaN.
 STW_INLINE int32_t whole(float n) { return n == n ? (int32_t)n : 0; }
 STW_INLINE F16 scale_by_power(F16 x, F16 n) {
   STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23));

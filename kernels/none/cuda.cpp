@@ -1,4 +1,4 @@
-// A build without CUDA.
+// Stubs for a build without CUDA.
 #include "kernels/contract/kernels.h"
 
 namespace stw::kernels {

@@ -1,4 +1,4 @@
-// A build without kernels for compute capability 9.0.
+// Stubs for a build without kernels for compute capability 9.0.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 #include "kernels/cuda/product/warpgroup_product.h"
 

@@ -3,28 +3,19 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/foreign_file.h"
 #include "commands/commands.h"
 #include "flags/number_checks.h"
-#include "flags/numerics_flags.h"
 #include "flags/optimizers.h"
 #include "run/best.h"
-#include "run/run_settings.h"
+#include "run/resume.h"
 #include "run/train.h"
 
 namespace command {
 namespace {
 
-// What ends an example counts as given: the run's folder, and what is trained from there, keeps it.
-void keep_end_of_examples(TrainFlags& flags, CLI::Option& end) {
-  const bool is_given = flags.plan.document_end.has_value();
-  find_examples(flags.plan, flags.data, flags.model);
-  if (!is_given && flags.plan.document_end) end.add_result(std::to_string(*flags.plan.document_end));
-}
-
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   auto* steps = command
-                    .add_option("--steps", flags.run.steps,
+                    .add_option("--steps", flags.steps,
                                 "Global batches to train on. This or --epochs is required, unless --resume.")
                     ->check(positive())
                     ->type_name("N");
@@ -145,7 +136,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       ->check(whole_number(0))
       ->type_name("N");
   command
-      .add_option("--schedule", flags.schedule,
+      .add_option("--schedule", flags.run.schedule,
                   "How the learning rate falls after the warm-up. Default: cosine.")
       ->check(CLI::IsMember({"cosine", "linear", "constant", "wsd", "inverse-root"}))
       ->type_name("cosine|linear|constant|wsd|inverse-root");
@@ -160,23 +151,24 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       ->check(positive())
       ->type_name("N");
   command
-      .add_option("--beta1", flags.beta1,
+      .add_option("--beta1", flags.trainer.beta1,
                   takers_of(&OptimizerRow::beta1) + ": the first beta. " + default_text(&OptimizerRow::beta1))
       ->check(below_one)
       ->type_name("B");
   command
       .add_option(
-          "--beta2", flags.beta2,
+          "--beta2", flags.trainer.beta2,
           takers_of(&OptimizerRow::beta2) + ": the second beta. " + default_text(&OptimizerRow::beta2))
       ->check(below_one)
       ->type_name("B");
   auto* momentum = command.add_option(
-      "--momentum", flags.momentum,
+      "--momentum", flags.trainer.momentum,
       takers_of(&OptimizerRow::momentum) + ": the momentum. " + default_text(&OptimizerRow::momentum));
   momentum->check(below_one)->type_name("B");
-  command.add_flag("--nesterov", flags.nesterov, takers_of(&OptimizerRow::nesterov) + ": look ahead.");
+  command.add_flag("--nesterov", flags.trainer.nesterov,
+                   takers_of(&OptimizerRow::nesterov) + ": look ahead.");
   command
-      .add_option("--weight-decay", flags.weight_decay,
+      .add_option("--weight-decay", flags.trainer.weight_decay,
                   "The decay of all tensors but 1-D ones. " + default_text(&OptimizerRow::weight_decay))
       ->check(not_negative(largest_rate))
       ->type_name("RATE");
@@ -184,33 +176,33 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
 
 void add_loss_flags(CLI::App& command, TrainFlags& flags) {
   command
-      .add_option("--label-smoothing", flags.label_smoothing,
+      .add_option("--label-smoothing", flags.trainer.label_smoothing,
                   "Share of the target's probability that all tokens get; of a preference, the share of "
                   "pairs taken to be\n"
                   "the wrong way round. Default: 0.")
       ->check(number_in(0, 0.99))
       ->type_name("SHARE");
-  add_preference_flags(command, flags.preference);
+  add_preference_flags(command, flags.trainer.preference);
   command
       .add_option(
-          "--z-loss", flags.z_loss,
+          "--z-loss", flags.trainer.z_loss,
           "The factor of the square of log sum exp of the logits, which is added to the loss. Default: 0.")
       ->check(not_negative())
       ->type_name("FACTOR");
   command
-      .add_option("--skip-outliers", flags.outlier_limit,
+      .add_option("--skip-outliers", flags.trainer.outlier_limit,
                   "Skip steps whose loss or gradient norm lies more standard deviations than this above its "
                   "running mean.\n"
                   "Default: none.")
       ->check(above_zero())
       ->type_name("DEVIATIONS");
   command
-      .add_option("--non-finite", flags.non_finite,
+      .add_option("--non-finite", flags.trainer.non_finite,
                   "What happens at a loss or gradient that is not finite. Default: skip.")
       ->check(CLI::IsMember({"skip", "stop"}))
       ->type_name("skip|stop");
   command
-      .add_option("--loss-scale", flags.loss_scale,
+      .add_option("--loss-scale", flags.trainer.loss_scale,
                   "fp16: the loss scale of the first step, a power of two. Default: 65536.")
       ->check(above_zero())
       ->type_name("SCALE");
@@ -248,23 +240,19 @@ void add_train(CLI::App& application, const std::string& program) {
   for (const char* decided : {"--vram", "--batch", "--seq", "--micro-batch", "--recompute", "--host-memory",
                               "--reserve", "--preference", "--exact"})
     plan->excludes(command.get_option(decided));
-  for (const NumericsFlag& decided : numerics_flags)
-    plan->excludes(command.get_option(std::string("--") + decided.name));
+  for (const std::string& name : options_with_resume_rule())
+    command.get_option("--" + name);  // throws if the table names no option of this command
+  for (const std::string& decided : options_of_numerics()) plan->excludes(command.get_option("--" + decided));
   command.footer(
       "Ctrl-C, SIGTERM and SIGHUP stop the step and save the last complete one (exit codes 130, 143, 129); "
       "Ctrl-C or SIGTERM once more ends at once.\n"
       "A run goes on where its output is read no more; its exit code is then 1.\n\n" +
       presets_text());
-  const auto* seed = command.get_option("--seed");
-  command.callback([flags, seed, program, &command] {
-    flags->seed_given = seed->count() > 0;
+  flags->program = program;
+  command.callback([flags, &command] {
+    flags->seed_given = command.get_option("--seed")->count() > 0;
     flags->run.evaluates_all = command.get_option("--eval-batches")->count() == 0;
-    flags->evaluation = name_of_files(flags->evaluation_files);
-    keep_end_of_examples(*flags, *command.get_option("--document-end"));
-    flags->options = options_json(command);
-    flags->again = shell_word(program) + " train --resume " +
-                   shell_word(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
-    train(*flags);
+    train(*flags, command);
   });
 }
 

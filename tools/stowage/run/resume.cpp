@@ -13,116 +13,297 @@
 #include "base/json_reader.h"
 #include "base/json_value.h"
 #include "base/kept_options.h"
-#include "flags/numerics_flags.h"
 #include "run/checkpoint_header.h"
-#include "run/run_settings.h"
+#include "run/run_folder.h"
+#include "run/train_run.h"
 
 namespace command {
 namespace {
 
-struct RunNumbers {
-  std::optional<uint64_t> batch, sequence;
-  std::optional<bool> documents;
+// A command line with --resume, and the run that it resumes.
+struct Resumption {
+  const TrainFlags& flags;
+  const FoundData& found;
+  std::optional<std::string> header;  // of the checkpoint; empty: restoring reports the error
+
+  const std::string& folder() const { return flags.resume; }
+  // A plan file is checked after it has been read.
+  bool has_plan_file() const { return !flags.plan_file.empty(); }
+  std::optional<std::string> text(const char* field) const {
+    return header ? json_string(*header, "identity", field) : std::nullopt;
+  }
 };
 
-RunNumbers numbers_of_run(const std::string& folder) {
-  const auto plan = read_text_if_there(RunFolder(folder).plan());
-  if (!plan) return {};
-  return {json_whole(*plan, "request", "global_batch"), json_whole(*plan, "request", "sequence"),
-          has_documents(*plan)};
-}
-
-[[noreturn]] void refuse(const TrainFlags& flags, const std::string& what, uint64_t of_run, uint64_t given) {
+[[noreturn]] void refuse(const std::string& folder, const std::string& what, uint64_t of_run,
+                         uint64_t given) {
   throw Failure(exit_failed, fmt::format("{}: the run in {} has {}, found {}; another would change its bits",
-                                         what, flags.resume, of_run, given));
+                                         what, folder, of_run, given));
 }
 
-void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_run,
-          std::optional<uint64_t>& given) {
-  if (!of_run) return;
-  if (given && *given != *of_run) refuse(flags, flag, *of_run, *given);
-  given = of_run;
+[[noreturn]] void refuse_flag(const std::string& folder, const char* flag, bool run_has_it) {
+  throw Failure(exit_failed, fmt::format("{}: the run in {} was trained {} it; another would change its bits",
+                                         flag, folder, run_has_it ? "with" : "without"));
 }
 
-void check_documents(const TrainFlags& flags, const RunNumbers& run) {
-  if (is_there(RunFolder(flags.resume).labels()) && !flags.plan.examples)
-    throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or "
-                                           ".jsonl file of texts with labels, or a .conll file",
-                                           flags.data.path, flags.resume));
-  if (run.documents && *run.documents != flags.plan.keeps_documents())
-    throw Failure(
-        exit_failed,
-        fmt::format("--document-end: the run in {} was trained {} it; another would change its bits",
-                    flags.resume, *run.documents ? "with" : "without"));
-  if (const auto end = setting_of_run(flags.resume, "document-end"); end && flags.plan.document_end)
-    if (const std::string given = fmt::format("{}", *flags.plan.document_end); given != *end)
-      throw Failure(
-          exit_failed,
-          fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits",
-                      flags.resume, *end, given));
+std::optional<uint64_t> number_of_run(const std::string& folder, const char* field) {
+  const auto plan = read_text_if_there(RunFolder(folder).plan());
+  return plan ? json_whole(*plan, "request", field) : std::nullopt;
 }
 
 // By now, settings of the run have replaced those that were not given.
-void check_weights(const TrainFlags& flags) {
-  const std::string& given = flags.model.weights;
-  const std::string of_run = setting_of_run(flags.resume, "weights").value_or("");
+void check_weights(const Resumption& run) {
+  const std::string& given = run.flags.model.weights;
+  const std::string of_run = setting_of_run(run.folder(), "weights").value_or("");
   if (!given.empty() && given != of_run && !is_same(given, of_run))
     throw Failure(
         exit_usage,
         fmt::format(
             "--weights: --resume {} goes on with the weights of its checkpoint; leave one of them out",
-            flags.resume));
+            run.folder()));
 }
 
 // The held-out part depends on --eval-data: with a file for evaluations, the run trains on all of its data.
-void check_evaluation(const TrainFlags& flags) {
-  const bool of_run = setting_of_run(flags.resume, "eval-data").has_value();
-  if (of_run == flags.evaluation.empty())
-    throw Failure(exit_failed,
-                  fmt::format("--eval-data: the run in {} was trained {} it; another would change its bits",
-                              flags.resume, of_run ? "with" : "without"));
-  if (of_run) return;
-  const auto batches = setting_of_run(flags.resume, "eval-batches");
+bool has_evaluation_files(const Resumption& run) {
+  return setting_of_run(run.folder(), "eval-data").has_value();
+}
+
+void check_evaluation_files(const Resumption& run) {
+  const bool of_run = has_evaluation_files(run);
+  if (of_run == run.flags.evaluation_files.empty()) refuse_flag(run.folder(), "--eval-data", of_run);
+}
+
+void check_held_out(const Resumption& run) {
+  if (has_evaluation_files(run)) return;
+  const auto batches = setting_of_run(run.folder(), "eval-batches");
   const bool run_held_out = !batches || batches->find_first_not_of('0') != std::string::npos;
-  if (run_held_out != (flags.run.evaluation_batches > 0))
+  if (run_held_out != (run.flags.run.evaluation_batches > 0))
     throw Failure(exit_failed,
                   fmt::format("--eval-batches {}: the run in {} {}; another would change its bits",
-                              flags.run.evaluation_batches, flags.resume,
+                              run.flags.run.evaluation_batches, run.folder(),
                               run_held_out ? "holds a tenth of its data out, which 0 would train on; "
                                              "--eval-every 0 evaluates after the last batch alone"
                                            : "was trained on all of its data"));
-  if (run_has_option(flags.resume, "eval-tail") != flags.data.holds_out_tail)
-    throw Failure(exit_failed,
-                  fmt::format("--eval-tail: the run in {} was trained {} it; another would change its bits",
-                              flags.resume, flags.data.holds_out_tail ? "without" : "with"));
+}
+
+void check_tail(const Resumption& run) {
+  if (has_evaluation_files(run)) return;
+  const bool given = run.flags.data.holds_out_tail;
+  if (run_has_option(run.folder(), "eval-tail") != given) refuse_flag(run.folder(), "--eval-tail", !given);
 }
 
 // A model without --dropout has the rates of its config, which a checkpoint identifies by a hash.
-void check_dropout(const TrainFlags& flags) {
-  const auto of_run = setting_of_run(flags.resume, "dropout");
-  if (of_run && flags.model.dropout && std::stof(*of_run) != *flags.model.dropout)
+void check_dropout(const Resumption& run) {
+  const auto of_run = setting_of_run(run.folder(), "dropout");
+  const std::optional<float>& given = run.flags.model.dropout;
+  if (of_run && given && std::stof(*of_run) != *given)
     throw Failure(exit_failed,
                   fmt::format("--dropout: the run in {} has {}, found {}; another would change its bits",
-                              flags.resume, *of_run, *flags.model.dropout));
+                              run.folder(), *of_run, *given));
 }
 
 // The checkpoint identifies the model and its task, but not which tokens are hidden.
-void check_task(const TrainFlags& flags) {
-  const auto of_run = setting_of_run(flags.resume, "task");
-  if (of_run && *of_run != flags.model.task)
-    throw Failure(exit_failed, fmt::format("--task: the run in {} has {}, found {}", flags.resume, *of_run,
-                                           flags.model.task));
-  if (flags.data.masks) check_masks_of_run(flags.data.mask, flags.resume);
+void check_task(const Resumption& run) {
+  const auto of_run = setting_of_run(run.folder(), "task");
+  if (of_run && *of_run != run.flags.model.task)
+    throw Failure(exit_failed, fmt::format("--task: the run in {} has {}, found {}", run.folder(), *of_run,
+                                           run.flags.model.task));
+}
+
+void check_masks(const Resumption& run) {
+  if (run.found.data.masks) check_masks_of_run(run.found.data.mask, run.folder());
 }
 
 // The resumed run keeps the batch in samples that it made of this option, whatever the data is now.
-void check_batch_of_examples(const TrainFlags& flags) {
-  const auto of_run = setting_of_run(flags.resume, "batch-examples");
-  if (flags.batch_examples && fmt::format("{}", *flags.batch_examples) != of_run.value_or(""))
+void check_batch_of_examples(const Resumption& run) {
+  const auto of_run = setting_of_run(run.folder(), "batch-examples");
+  const std::optional<uint64_t>& given = run.flags.batch_examples;
+  if (given && fmt::format("{}", *given) != of_run.value_or(""))
     throw Failure(
         exit_failed,
         fmt::format("--batch-examples: the run in {} has {}, found {}; another would change its bits",
-                    flags.resume, of_run.value_or("none"), *flags.batch_examples));
+                    run.folder(), of_run.value_or("none"), *given));
+}
+
+void check_number(const Resumption& run, const char* flag, const char* field,
+                  const std::optional<uint64_t>& given) {
+  if (run.has_plan_file()) return;
+  const auto of_run = number_of_run(run.folder(), field);
+  if (of_run && given && *given != *of_run) refuse(run.folder(), flag, *of_run, *given);
+}
+
+void check_batch(const Resumption& run) {
+  check_number(run, "--batch", "global_batch", run.found.plan.batch);
+}
+
+void check_sequence_of_run(const Resumption& run) {
+  check_number(run, "--seq", "sequence", run.found.plan.sequence);
+}
+
+// `data` is its name.
+void check_documents(const std::string& folder, const std::string& data, const PlanFlags& given) {
+  if (is_there(RunFolder(folder).labels()) && !given.examples)
+    throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or "
+                                           ".jsonl file of texts with labels, or a .conll file",
+                                           data, folder));
+  const auto plan = read_text_if_there(RunFolder(folder).plan());
+  if (plan && has_documents(*plan) != given.keeps_documents())
+    refuse_flag(folder, "--document-end", has_documents(*plan));
+  if (const auto end = setting_of_run(folder, "document-end"); end && given.document_end)
+    if (const std::string found = fmt::format("{}", *given.document_end); found != *end)
+      throw Failure(
+          exit_failed,
+          fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", folder,
+                      *end, found));
+}
+
+void check_document_end(const Resumption& run) {
+  if (!run.has_plan_file()) check_documents(run.folder(), run.found.data.path, run.found.plan);
+}
+
+std::optional<uint64_t> seed_of_run(const Resumption& run) {
+  return run.header ? json_whole(*run.header, "", "seed") : std::nullopt;
+}
+
+void check_seed(const Resumption& run) {
+  const auto of_run = seed_of_run(run);
+  if (run.flags.seed_given && of_run && *of_run != run.flags.model.seed)
+    refuse(run.folder(), "--seed", *of_run, run.flags.model.seed);
+}
+
+void check_preference_of_run(const Resumption& run) {
+  if (!run.header) return;
+  const std::string of_run = run.text("preference").value_or("none"), &given = run.found.plan.preference;
+  if (of_run == (given == "auto" ? "none" : given)) return;
+  const std::string goes_on =
+      fmt::format("the run in {} learns {}; another would change its bits", run.folder(),
+                  of_run == "none" ? "no preference" : "the preference " + of_run);
+  const DataFlags& data = run.found.data;
+  if (!data.has_pairs)
+    throw Failure(exit_failed, fmt::format("--data {}: expected a .jsonl file of pairs of answers: {}",
+                                           data.path, goes_on));
+  if (of_run == "none")
+    throw Failure(exit_failed, fmt::format("--data {}: it has pairs of answers: {}", data.path, goes_on));
+  if (!run.has_plan_file()) throw Failure(exit_failed, fmt::format("--preference {}: {}", given, goes_on));
+}
+
+void take_fused_update(const std::string& header, PlanFlags& plan) {
+  if (json_bool(header, "identity", "fused_update").value_or(false)) plan.fused_update = true;
+}
+
+void take_states(const std::string& header, PlanFlags& plan) {
+  if (plan.states != "auto") return;
+  if (const auto bits = json_whole(header, "identity", "state_bits")) plan.states = fmt::format("{}", *bits);
+}
+
+// In fast mode, the bits depend on the micro-batch too.
+void take_mode(const std::string& header, PlanFlags& plan) {
+  if (plan.exact || json_bool(header, "identity", "exact").value_or(true)) return;
+  plan.fast = true;
+  if (plan.micro_batch != 0) return;
+  if (const auto samples = json_whole(header, "identity", "micro_batch"))
+    plan.micro_batch = static_cast<uint32_t>(*samples);
+}
+
+enum class OnResume {
+  not_kept,  // belongs to one command line; the run does not keep it
+  fixed,     // the bits depend on it: the run's value holds, and --no-NAME is refused
+  checked,   // another value may be refused; --no-NAME is not
+  schedule,  // may change; if the learning rate changes with it, the run says so
+};
+
+// How a setting of the plan that was not given is taken from the header of the checkpoint.
+struct Taken {
+  std::string PlanFlags::*setting = nullptr;  // becomes the text of the row's field,
+  const char* missing = "";                   // or this if the header has no such field
+  // for settings of other types, instead of `setting`
+  void (*take)(const std::string& header, PlanFlags& plan) = nullptr;
+};
+
+struct ResumeRow {
+  const char* option;
+  OnResume rule;
+  void (*check)(const Resumption& run) = nullptr;  // refuses another value; null: nothing is checked here
+  // of an option that affects the bits through the plan: in the "numerics" of a plan, and in the "identity"
+  // of a checkpoint, which check_numerics_of_run() compares
+  const char* field = nullptr;
+  Taken taken = {};
+};
+
+constexpr ResumeRow numerics(const char* option, const char* field, Taken taken = {}) {
+  return {option, OnResume::fixed, nullptr, field, taken};
+}
+
+// What becomes of an option of `train` when its run is resumed. An option without a row keeps the run's value
+// until the command line gives another one. The checks are made in this order.
+constexpr ResumeRow resume_rows[] = {
+    {"out", OnResume::not_kept},
+    {"resume", OnResume::not_kept},
+    {"overwrite", OnResume::not_kept},
+    {"profile", OnResume::not_kept},
+    {"show-examples", OnResume::not_kept},
+    {"help", OnResume::not_kept},
+    {"steps", OnResume::schedule},
+    {"epochs", OnResume::schedule},
+    {"lr", OnResume::schedule},
+    {"min-lr", OnResume::schedule},
+    {"warmup", OnResume::schedule},
+    {"schedule", OnResume::schedule},
+    {"decay-steps", OnResume::schedule},
+    {"lr-batch", OnResume::schedule},
+    {"weights", OnResume::checked, check_weights},
+    {"eval-data", OnResume::fixed, check_evaluation_files},
+    {"eval-batches", OnResume::checked, check_held_out},
+    {"eval-tail", OnResume::fixed, check_tail},
+    {"dropout", OnResume::checked, check_dropout},
+    {"task", OnResume::fixed, check_task},
+    {"mask-rate", OnResume::fixed, check_masks},
+    {"mask-whole-words", OnResume::fixed},  // check_masks
+    {"batch-examples", OnResume::fixed, check_batch_of_examples},
+    {"batch", OnResume::fixed, check_batch},
+    {"seq", OnResume::fixed, check_sequence_of_run},
+    {"document-end", OnResume::fixed, check_document_end},
+    {"seed", OnResume::fixed, check_seed},
+    {"preference", OnResume::fixed, check_preference_of_run},
+    {"lora", OnResume::fixed},
+    {"lora-alpha", OnResume::fixed},
+    {"lora-targets", OnResume::fixed},
+    {"lora-dropout", OnResume::fixed},
+    {"rslora", OnResume::fixed},
+    {"text-field", OnResume::fixed},
+    {"label-field", OnResume::fixed},
+    {"label-names", OnResume::fixed},
+    {"label-separator", OnResume::fixed},
+    {"token-type", OnResume::fixed},
+    numerics("precision", "precision", {&PlanFlags::precision, ""}),
+    numerics("master", "master", {&PlanFlags::master, ""}),
+    numerics("gradients", "gradients", {&PlanFlags::gradients, "fp32"}),
+    numerics("fused-update", "fused_update", {.take = take_fused_update}),
+    numerics("optimizer", "optimizer", {&PlanFlags::optimizer, ""}),
+    numerics("states", "state_bits", {.take = take_states}),
+    numerics("fast", "exact", {.take = take_mode}),
+    numerics("kernels", "kernels", {&PlanFlags::kernels, "auto"}),
+    numerics("attention", "attention", {&PlanFlags::attention, "own"}),
+    numerics("quantize", "quantize", {&PlanFlags::quantize, "none"}),
+    numerics("quantize-embeddings", "quantize_embeddings", {&PlanFlags::quantize_embeddings, "none"}),
+    numerics("freeze", "groups"),
+    numerics("group", "groups"),
+};
+
+bool has_rule(std::string_view option, OnResume rule) {
+  return std::any_of(std::begin(resume_rows), std::end(resume_rows),
+                     [&](const ResumeRow& row) { return row.option == option && row.rule == rule; });
+}
+
+// The budget may have determined the numerics of the run. Another budget must not change them.
+void take_numerics(const Resumption& run, PlanFlags& plan) {
+  if (!run.header || run.has_plan_file()) return;
+  for (const ResumeRow& row : resume_rows) {
+    const Taken& taken = row.taken;
+    if (taken.take) taken.take(*run.header, plan);
+    if (!taken.setting) continue;
+    std::string& setting = plan.*taken.setting;
+    if (setting.empty() || setting == "auto") setting = run.text(row.field).value_or(taken.missing);
+  }
 }
 
 // The value in JSON notation.
@@ -144,124 +325,77 @@ std::string shown(const JsonValue& value) {
 
 }  // namespace
 
-bool is_of_the_bits(std::string_view name) {
-  constexpr std::string_view others[] = {
-      "batch",      "batch-examples", "seq",          "seed",         "document-end",
-      "lora",       "lora-alpha",     "lora-targets", "lora-dropout", "rslora",
-      "preference", "text-field",     "label-field",  "label-names",  "label-separator",
-      "task",       "eval-data",      "eval-tail",    "mask-rate",    "mask-whole-words",
-      "token-type"};
-  return std::any_of(std::begin(numerics_flags), std::end(numerics_flags),
-                     [&](const NumericsFlag& flag) { return name == flag.name; }) ||
-         std::find(std::begin(others), std::end(others), name) != std::end(others);
+bool is_kept_by_run(std::string_view option) { return !has_rule(option, OnResume::not_kept); }
+
+bool is_of_the_bits(std::string_view option) { return has_rule(option, OnResume::fixed); }
+
+std::vector<std::string> options_with_resume_rule() {
+  std::vector<std::string> options;
+  for (const ResumeRow& row : resume_rows) options.emplace_back(row.option);
+  return options;
 }
 
-void keep_numbers_of_run(TrainFlags& flags) {
-  if (flags.resume.empty()) return;
-  check_weights(flags);
-  check_evaluation(flags);
-  check_dropout(flags);
-  check_task(flags);
-  check_batch_of_examples(flags);
-  const std::string checkpoint = RunFolder(flags.resume).checkpoint();
-  // A plan file is checked after it has been read.
-  if (flags.plan_file.empty()) {
-    const RunNumbers run = numbers_of_run(flags.resume);
-    keep(flags, "--batch", run.batch, flags.plan.batch);
-    keep(flags, "--seq", run.sequence, flags.plan.sequence);
-    check_documents(flags, run);
-  }
-  const auto header = checkpoint_header(checkpoint);
-  if (!header) return;  // restoring reports the error
-  std::optional<uint64_t> seed;
-  if (flags.seed_given) seed = flags.model.seed;
-  keep(flags, "--seed", json_whole(*header, "", "seed"), seed);
-  if (seed) flags.model.seed = *seed;
-  if (const auto of_run = json_string(*header, "identity", "preference").value_or("none");
-      of_run != (flags.plan.preference == "auto" ? "none" : flags.plan.preference)) {
-    const std::string goes_on =
-        fmt::format("the run in {} learns {}; another would change its bits", flags.resume,
-                    of_run == "none" ? "no preference" : "the preference " + of_run);
-    if (!flags.data.has_pairs)
-      throw Failure(exit_failed, fmt::format("--data {}: expected a .jsonl file of pairs of answers: {}",
-                                             flags.data.path, goes_on));
-    if (of_run == "none")
-      throw Failure(exit_failed,
-                    fmt::format("--data {}: it has pairs of answers: {}", flags.data.path, goes_on));
-    if (flags.plan_file.empty())
-      throw Failure(exit_failed, fmt::format("--preference {}: {}", flags.plan.preference, goes_on));
-  }
-  if (!flags.plan_file.empty()) return;
-  // The budget may have determined the numerics of the run. Another budget must not change them.
-  if (flags.plan.precision.empty())
-    flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
-  if (flags.plan.optimizer.empty())
-    flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
-  if (flags.plan.kernels == "auto")
-    flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
-  if (flags.plan.attention.empty())
-    flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
-  if (flags.plan.quantize == "auto")
-    flags.plan.quantize = json_string(*header, "identity", "quantize").value_or("none");
-  if (flags.plan.quantize_embeddings == "auto")
-    flags.plan.quantize_embeddings = json_string(*header, "identity", "quantize_embeddings").value_or("none");
-  if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
-    flags.plan.fast = true;
-    if (flags.plan.micro_batch == 0)
-      if (const auto samples = json_whole(*header, "identity", "micro_batch"))
-        flags.plan.micro_batch = static_cast<uint32_t>(*samples);
-  }
-  if (flags.plan.master.empty())
-    if (const auto master = json_string(*header, "identity", "master");
-        master == "split8" || master == "stochastic")
-      flags.plan.master = *master;
-  if (flags.plan.gradients.empty())
-    flags.plan.gradients = json_string(*header, "identity", "gradients").value_or("fp32");
-  if (json_bool(*header, "identity", "fused_update").value_or(false)) flags.plan.fused_update = true;
-  if (flags.plan.states == "auto")
-    if (const auto bits = json_whole(*header, "identity", "state_bits"))
-      flags.plan.states = fmt::format("{}", *bits);
+std::vector<std::string> options_of_numerics() {
+  std::vector<std::string> options;
+  for (const ResumeRow& row : resume_rows)
+    if (row.field) options.emplace_back(row.option);
+  return options;
 }
 
-std::vector<std::string> changed_schedule(const TrainFlags& flags) {
-  if (flags.resume.empty()) return {};
+KeptNumbers numbers_of_run(const TrainFlags& flags, const FoundData& found) {
+  KeptNumbers kept{flags.model.seed, found.plan};
+  if (flags.resume.empty()) return kept;
+  const Resumption run{flags, found, checkpoint_header(RunFolder(flags.resume).checkpoint())};
+  for (const ResumeRow& row : resume_rows)
+    if (row.check) row.check(run);
+  kept.seed = seed_of_run(run).value_or(kept.seed);
+  if (!run.has_plan_file()) {
+    if (const auto batch = number_of_run(run.folder(), "global_batch")) kept.plan.batch = batch;
+    if (const auto sequence = number_of_run(run.folder(), "sequence")) kept.plan.sequence = sequence;
+  }
+  take_numerics(run, kept.plan);
+  return kept;
+}
+
+std::vector<std::string> changed_schedule(const std::string& resume, const std::string& options) {
+  if (resume.empty()) return {};
   // the last value of each option; names of files may not be UTF-8
   std::map<std::string, std::string> given;
-  JsonReader reader(flags.options, "the options");
+  JsonReader reader(options, "the options");
   reader.object(
       [&](const std::string& name) { reader.list('[', ']', [&] { given[name] = reader.bytes(); }); });
   std::vector<std::string> changed;
-  for (const char* name :
-       {"steps", "epochs", "lr", "min-lr", "warmup", "schedule", "decay-steps", "lr-batch"}) {
-    const std::string now = given[name], before = setting_of_run(flags.resume, name).value_or("");
+  for (const ResumeRow& row : resume_rows) {
+    if (row.rule != OnResume::schedule) continue;
+    const std::string now = given[row.option], before = setting_of_run(resume, row.option).value_or("");
     if (now != before)
-      changed.push_back(fmt::format("--{} {} (before: {})", name, now.empty() ? "left out" : now,
+      changed.push_back(fmt::format("--{} {} (before: {})", row.option, now.empty() ? "left out" : now,
                                     before.empty() ? "left out" : before));
   }
   return changed;
 }
 
-void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {
-  if (flags.resume.empty()) return;
-  const RunNumbers run = numbers_of_run(flags.resume);
-  check_documents(flags, run);
-  const std::string name = "--plan " + flags.plan_file;
-  if (run.batch && *run.batch != plan.global_batch)
-    refuse(flags, name + ": batch", *run.batch, plan.global_batch);
-  if (run.sequence && *run.sequence != plan.sequence)
-    refuse(flags, name + ": sequence", *run.sequence, plan.sequence);
+void check_plan_of_run(const TrainRun& run, const stw_plan_info& plan) {
+  if (!run.resumes()) return;
+  check_documents(run.resume, run.data.path, run.plan);
+  const std::string name = "--plan " + run.plan_file;
+  const auto batch = number_of_run(run.resume, "global_batch"),
+             sequence = number_of_run(run.resume, "sequence");
+  if (batch && *batch != plan.global_batch) refuse(run.resume, name + ": batch", *batch, plan.global_batch);
+  if (sequence && *sequence != plan.sequence)
+    refuse(run.resume, name + ": sequence", *sequence, plan.sequence);
 }
 
-void check_fingerprint_of_run(const TrainFlags& flags, const Model& model, const std::string& plan_json) {
-  if (flags.resume.empty()) return;
-  const std::string path = RunFolder(flags.resume).plan();
+void check_fingerprint_of_run(const TrainRun& run, const std::string& plan_json) {
+  if (!run.resumes()) return;
+  const std::string path = RunFolder(run.resume).plan();
   const auto text = read_text_if_there(path);
   // A plan of another version cannot be read here. Only its numbers are compared, with the checkpoint.
   if (!text || json_whole(*text, "", "version") != json_whole(plan_json, "", "version")) return;
   read_json(*text, path);  // throws if the text is not JSON
   stw_plan* loaded = nullptr;
   auto error = sized<stw_error>();
-  const stw_status status = stw_plan_load(&loaded, model.get(), text->data(), text->size(), &error);
+  const stw_status status = stw_plan_load(&loaded, run.opened.get(), text->data(), text->size(), &error);
   if (status == STW_OK) return stw_plan_destroy(loaded);
   const bool is_edited =
       status == STW_CORRUPT && std::string_view(error.message).find("fingerprint") != std::string_view::npos;
@@ -270,24 +404,25 @@ void check_fingerprint_of_run(const TrainFlags& flags, const Model& model, const
                   fmt::format("{}: damaged, or changed since the run wrote it: {}", path, error.message));
 }
 
-void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json) {
-  if (flags.resume.empty()) return;
-  const std::string checkpoint = RunFolder(flags.resume).checkpoint();
+void check_numerics_of_run(const TrainRun& run, const std::string& plan_json) {
+  if (!run.resumes()) return;
+  const std::string checkpoint = RunFolder(run.resume).checkpoint();
   const auto header = checkpoint_header(checkpoint);
   if (!header) return;  // restoring reports the error
   const JsonValue plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
   const JsonView given = JsonView(plan, "the plan").at("numerics"),
                  of_run = JsonView(fields_of_run, checkpoint).at("fields").at("identity");
-  for (const auto& [flag, field] : numerics_flags) {
-    const JsonView expected = given.at(field), found = of_run.at(field);
+  for (const ResumeRow& row : resume_rows) {
+    if (!row.field) continue;
+    const JsonView expected = given.at(row.field), found = of_run.at(row.field);
     if (expected.is_null() || found.is_null() || expected.raw() == found.raw()) continue;
     throw Failure(exit_failed,
                   fmt::format("{}: {}: expected {}, found {}; the run goes on with what it has{}", checkpoint,
-                              field, shown(expected.raw()), shown(found.raw()),
-                              !flags.plan_file.empty()
-                                  ? fmt::format(", and --plan {} is none of its plans", flags.plan_file)
+                              row.field, shown(expected.raw()), shown(found.raw()),
+                              !run.plan_file.empty()
+                                  ? fmt::format(", and --plan {} is none of its plans", run.plan_file)
                               : expected.is_array() ? ": give the --freeze and --group that it has"
-                                                    : fmt::format(": leave out --{}", flag)));
+                                                    : fmt::format(": leave out --{}", row.option)));
   }
 }
 

@@ -33,12 +33,6 @@ std::optional<std::string> own_file(const std::string& name, const RunFolder& ru
                                    : std::nullopt;
 }
 
-bool is_kept(const std::string& name) {
-  constexpr std::string_view of_one_run[] = {"out",     "resume",        "overwrite",
-                                             "profile", "show-examples", "help"};
-  return std::find(std::begin(of_one_run), std::end(of_one_run), name) == std::end(of_one_run);
-}
-
 std::string name_of(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();
 }
@@ -82,7 +76,7 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
     constexpr std::string_view no = "--no-";
     const CLI::Option* const option =
         word.starts_with(no) ? train.get_option_no_throw("--" + word.substr(no.size())) : nullptr;
-    if (!option || !is_kept(name_of(*option))) return false;
+    if (!option || !is_kept_by_run(name_of(*option))) return false;
     if (is_of_the_bits(name_of(*option)))
       throw Failure(
           exit_usage,
@@ -99,18 +93,22 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
 
 }  // namespace
 
-std::string options_json(const CLI::App& train) {
+std::string options_json(const CLI::App& train, std::optional<uint32_t> document_end) {
   std::string options;
   for (const CLI::Option* option : train.get_options()) {
     const std::string name = name_of(*option);
-    if (option->count() == 0 || !is_kept(name)) continue;
+    const bool is_given = option->count() > 0, is_by_data = name == "document-end" && document_end;
+    if ((!is_given && !is_by_data) || !is_kept_by_run(name)) continue;
     std::string values;
-    if (option->get_expected_max() > 0)  // a flag has no values
+    if (!is_given) {
+      values = json_bytes(std::to_string(*document_end));
+    } else if (option->get_expected_max() > 0) {  // a flag has no values
       for (const std::string& given : option->results()) {
         const auto own = own_file(name, RunFolder(""));
         const std::string value = own ? own->substr(1) : value_kept(name, given);
         values += (values.empty() ? "" : ", ") + json_bytes(value);
       }
+    }
     options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
   }
   return fmt::format("{{{}\n}}", options);
@@ -167,7 +165,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   std::vector<std::string> more;
   for_settings(run.path(), [&](JsonReader& reader, const std::string& name) {
     const CLI::Option* const option = train.get_option_no_throw("--" + name);
-    if (!option || !is_kept(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
+    if (!option || !is_kept_by_run(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
     const auto excluding = option->get_excludes();
     const bool overruled = is_given(*option, words) ||
                            std::find(without.begin(), without.end(), option) != without.end() ||

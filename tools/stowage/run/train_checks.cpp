@@ -20,13 +20,13 @@ namespace command {
 namespace {
 
 // Empty if the rate is the default of an unknown optimizer.
-std::optional<double> largest_rate_of(const RunSettings& run, const std::string& optimizer) {
+std::optional<double> largest_rate_of(const RunFlags& run, const std::string& optimizer) {
   if (run.learning_rate > 0) return run.learning_rate;
   const OptimizerRow* const row = find_optimizer(optimizer);
   return row ? row->learning_rate : std::nullopt;
 }
 
-void check_scaled_rate(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
+void check_scaled_rate(const RunFlags& run, const std::string& optimizer, uint64_t batch) {
   const std::optional<double> rate = largest_rate_of(run, optimizer);
   const double scale =
       run.base_batch ? std::sqrt(static_cast<double>(batch) / static_cast<double>(run.base_batch)) : 1;
@@ -38,7 +38,7 @@ void check_scaled_rate(const RunSettings& run, const std::string& optimizer, uin
             run.base_batch, *rate, *rate * scale, grouped(batch), largest_rate));
 }
 
-void check_optimizer(const TrainFlags& flags, const std::string& optimizer) {
+void check_optimizer(const TrainerFlags& flags, const std::string& optimizer) {
   const OptimizerRow* const row = find_optimizer(optimizer);
   const struct {
     const char* flag;
@@ -56,7 +56,7 @@ void check_optimizer(const TrainFlags& flags, const std::string& optimizer) {
     throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
 }
 
-void check_loss_scale(const TrainFlags& flags) {
+void check_loss_scale(const TrainerFlags& flags) {
   int exponent = 0;
   if (flags.loss_scale &&
       (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
@@ -64,44 +64,43 @@ void check_loss_scale(const TrainFlags& flags) {
                   fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
 }
 
-void check_fused_update(const TrainFlags& flags) {
-  const std::string name = flags.plan_file.empty()
-                               ? "--fused-update"
-                               : fmt::format("--plan {}: has a fused update", flags.plan_file);
-  if (flags.outlier_limit > 0)
+void check_fused_update(const TrainRun& run) {
+  const std::string name =
+      run.plan_file.empty() ? "--fused-update" : fmt::format("--plan {}: has a fused update", run.plan_file);
+  if (run.trainer.outlier_limit > 0)
     throw Failure(
         exit_usage,
         name + ": the norm of the gradients is not known before the update; leave out --skip-outliers");
-  if (flags.plan.clip.value_or(0) > 0)
+  if (run.plan.clip.value_or(0) > 0)
     throw Failure(exit_usage,
                   name + ": the norm of the gradients is not known before the update; leave out --clip");
 }
 
-void check_preference(const TrainFlags& flags, const std::string& json) {
+void check_preference(const TrainRun& run, const std::string& json) {
   const std::string preference = preference_of(json);
-  if (flags.data.has_pairs && preference == "none")
+  if (run.data.has_pairs && preference == "none")
     throw Failure(exit_usage,
                   fmt::format("--plan {}: was made without --preference, and {} has pairs of answers",
-                              flags.plan_file, flags.data.path));
-  if (!flags.data.has_pairs && preference != "none")
+                              run.plan_file, run.data.path));
+  if (!run.data.has_pairs && preference != "none")
     throw Failure(exit_usage, fmt::format("--plan {}: is for --preference {}, and {} has no pairs of answers",
-                                          flags.plan_file, preference, flags.data.path));
-  require_pairs(flags.preference, flags.data);
-  if (flags.preference.margin && preference != "simpo")
+                                          run.plan_file, preference, run.data.path));
+  require_pairs(run.trainer.preference, run.data);
+  if (run.trainer.preference.margin && preference != "simpo")
     throw Failure(exit_usage, fmt::format("--margin: is for --preference simpo, not for {}", preference));
-  if (preference != "none" && flags.z_loss != 0)
+  if (preference != "none" && run.trainer.z_loss != 0)
     throw Failure(exit_usage,
                   "--z-loss: is of tokens by themselves, and a preference of pairs; leave it out");
-  if (flags.label_smoothing != 0 && (preference == "ipo" || preference == "orpo"))
+  if (run.trainer.label_smoothing != 0 && (preference == "ipo" || preference == "orpo"))
     throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}",
                                           preference));
-  if (preference != "none" && flags.label_smoothing >= 0.5f)
+  if (preference != "none" && run.trainer.label_smoothing >= 0.5f)
     throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
 }
 
 }  // namespace
 
-void check_min_rate(const RunSettings& run, const std::string& optimizer) {
+void check_min_rate(const RunFlags& run, const std::string& optimizer) {
   const std::optional<double> rate = largest_rate_of(run, optimizer);
   if (run.min_rate && rate && *run.min_rate > *rate)
     throw Failure(
@@ -111,11 +110,10 @@ void check_min_rate(const RunSettings& run, const std::string& optimizer) {
                     *rate));
 }
 
-void check_schedule(const TrainFlags& flags) {
-  const RunSettings& run = flags.run;
-  const bool decays = flags.schedule == "wsd";
+void check_schedule(const RunSettings& run) {
+  const bool decays = run.schedule == "wsd";
   if (run.decay_steps && !decays) throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
-  if (run.min_rate && flags.schedule == "constant")
+  if (run.min_rate && run.schedule == "constant")
     throw Failure(exit_usage, "--min-lr: --schedule constant has one learning rate; leave one of them out");
   const uint64_t warmup = warmup_steps(run), decay = run.decay_steps ? run.decay_steps : run.steps / 5;
   if (warmup > run.steps)
@@ -125,8 +123,9 @@ void check_schedule(const TrainFlags& flags) {
                                           warmup, decay, run.steps));
 }
 
-void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json,
-                    uint32_t task) {
+void check_settings(const TrainRun& run, const stw_plan_info& plan, const std::string& json) {
+  const TrainerFlags& flags = run.trainer;
+  const uint32_t task = run.about.task;
   const std::string optimizer = json_string(json, "numerics", "optimizer").value_or("");
   const bool is_fp16 = plan.precision == STW_PRECISION_FP16;
   check_optimizer(flags, optimizer);
@@ -135,39 +134,39 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
                   "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or "
                   "train in bf16");
   if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
-  check_min_rate(flags.run, optimizer);
-  check_scaled_rate(flags.run, optimizer, plan.global_batch);
+  check_min_rate(run.loop, optimizer);
+  check_scaled_rate(run.loop, optimizer, plan.global_batch);
   check_loss_scale(flags);
   // also with a given plan
-  if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(flags);
+  if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(run);
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation",
                                           flags.outlier_limit));
-  if (flags.plan.document_end && !has_documents(json))
-    throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
-  check_preference(flags, json);
+  if (run.plan.document_end && !has_documents(json))
+    throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", run.plan_file));
+  check_preference(run, json);
   for (const auto& [flag, value] :
        {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}})
     if (value != 0 && (task == STW_TASK_LABELS || task == STW_TASK_NUMBER))
       throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, which {} has none of", flag,
                                             task == STW_TASK_LABELS ? "the task labels" : "the task number"));
-  if (flags.plan.examples && !has_documents(json))
+  if (run.plan.examples && !has_documents(json))
     throw Failure(exit_usage,
                   fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it "
                               "with plan --document-end TOKEN, of the model's end of text",
-                              flags.data.path, flags.plan_file));
+                              run.data.path, run.plan_file));
 }
 
-void check_metric(const TrainFlags& flags, uint32_t task, std::span<const std::string> labels) {
-  const std::vector<std::string> names = metrics_of_task(task, labels, flags.data.has_pairs);
-  if (std::find(names.begin(), names.end(), flags.run.metric) == names.end())
-    throw Failure(exit_usage, fmt::format("--metric {}: evaluations of this model have {}", flags.run.metric,
+void check_metric(const TrainRun& run) {
+  const std::vector<std::string> names = metrics_of_task(run.about.task, run.labels, run.data.has_pairs);
+  if (std::find(names.begin(), names.end(), run.loop.metric) == names.end())
+    throw Failure(exit_usage, fmt::format("--metric {}: evaluations of this model have {}", run.loop.metric,
                                           fmt::join(names, ", ")));
 }
 
-void check_labels_of_run(const TrainFlags& flags, const Model& model) {
-  if (flags.resume.empty()) return;
-  const std::string path = RunFolder(flags.resume).labels();
+void check_labels_of_run(const std::string& resume, const std::string& data, const Model& model) {
+  if (resume.empty()) return;
+  const std::string path = RunFolder(resume).labels();
   const auto of_run = read_text_if_there(path);
   if (!of_run) return;
   const uint32_t task = query(model).task;
@@ -175,10 +174,10 @@ void check_labels_of_run(const TrainFlags& flags, const Model& model) {
   if (task_of_run != labels_in(labels_json(names, task), path).task)
     throw Failure(exit_failed,
                   fmt::format("--data {}: the run in {} learns the task {}; another would change its bits",
-                              flags.data.path, flags.resume, task_of_run.empty() ? "label" : task_of_run));
+                              data, resume, task_of_run.empty() ? "label" : task_of_run));
   if (names != labels_of(model))
-    throw Failure(exit_failed, fmt::format("--data {}: its labels are not those of the run, which {} has",
-                                           flags.data.path, path));
+    throw Failure(exit_failed,
+                  fmt::format("--data {}: its labels are not those of the run, which {} has", data, path));
 }
 
 void require_a_step(const stw_progress& before, const stw_progress& now, bool is_fp16) {

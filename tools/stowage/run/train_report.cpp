@@ -52,8 +52,8 @@ std::string held_out_part(const DataFlags& flags, const OpenData& data, const st
                      flags.holds_out_tail ? "the last ones" : "drawn by a fixed seed");
 }
 
-void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts,
-                   const std::string& preference) {
+void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::string& preference) {
+  const stw_model_info& about = run.about;
   const std::string longer =
       counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
   if (about.task == STW_TASK_TOKEN_LABEL)
@@ -68,19 +68,28 @@ void tell_examples(const TrainFlags& flags, const stw_model_info& about, const E
   else if (about.labels > 0)
     tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples),
          about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
-  else if (flags.data.masks)
+  else if (run.data.masks)
     tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples),
-         grouped(counts.learned), flags.data.mask.rate.value_or(default_mask_rate),
-         flags.data.mask.whole_words ? ", by whole words" : "",
+         grouped(counts.learned), run.data.mask.rate.value_or(default_mask_rate),
+         run.data.mask.whole_words ? ", by whole words" : "",
          counts.longer
              ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer))
              : "");
-  else if (flags.data.has_pairs)
+  else if (run.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n",
          grouped(counts.examples), preference, grouped(counts.learned), told_of_pairs(counts));
   else if (counts.examples)
     tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples),
          grouped(counts.learned), longer, told_left_out(counts, false));
+}
+
+void tell_data(const TrainRun& run, const RunData& data) {
+  tell("data        {}: {} tokens to train on, {}; read as {}\n", run.data.path,
+       grouped(query(data.training.dataset).training_tokens),
+       data.apart.dataset ? fmt::format("{} to evaluate on, in {}",
+                                        grouped(query(data.apart.dataset).evaluation_tokens), run.evaluation)
+                          : held_out_part(run.data, data.training, run.about),
+       run.data.source.description());
 }
 
 void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& json) {
@@ -100,51 +109,43 @@ void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& j
 
 }  // namespace
 
-void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart,
-                    const stw_plan_info& plan, const std::string& json) {
-  const stw_model_info about = query(model);
-  tell_model(flags.model, about);
-  if (about.adapter_rank) tell_adapters(about, json);
-  const stw_dataset_info tokens = query(data.dataset);
-  tell("data        {}: {} tokens to train on, {}; read as {}\n", flags.data.path,
-       grouped(tokens.training_tokens),
-       apart.dataset ? fmt::format("{} to evaluate on, in {}",
-                                   grouped(query(apart.dataset).evaluation_tokens), flags.evaluation)
-                     : held_out_part(flags.data, data, about),
-       flags.data.source.description());
-  tell_examples(flags, about, data.counts, preference_of(json));
-  const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
-  const double epochs = samples / static_cast<double>(samples_of_epoch(data, plan.sequence));
-  tell("steps       {}, which go {:.3g} times over the data{}\n", grouped(flags.run.steps), epochs,
-       flags.epochs && epochs > 1.005 * *flags.epochs
-           ? fmt::format("; --epochs asks for {:.3g}, and every step takes a whole batch", *flags.epochs)
+void tell_beginning(const TrainRun& run, const RunSettings& settings, const PlannedRun& planned,
+                    const RunData& data) {
+  const stw_plan_info& plan = planned.info;
+  tell_model(run.model, run.about);
+  if (run.about.adapter_rank) tell_adapters(run.about, planned.json);
+  tell_data(run, data);
+  tell_examples(run, data.training.counts, preference_of(planned.json));
+  const double samples = static_cast<double>(settings.steps) * static_cast<double>(plan.global_batch);
+  const double epochs = samples / static_cast<double>(samples_of_epoch(data.training, plan.sequence));
+  tell("steps       {}, which go {:.3g} times over the data{}\n", grouped(settings.steps), epochs,
+       run.epochs && epochs > 1.005 * *run.epochs
+           ? fmt::format("; --epochs asks for {:.3g}, and every step takes a whole batch", *run.epochs)
            : "");
-  if (flags.batch_examples)
+  if (run.batch_examples)
     tell(
         "batch       {} samples of {} tokens, which hold {:.3g} {} on average; --batch-examples asks for "
         "{}\n",
         grouped(plan.global_batch), grouped(plan.sequence),
-        static_cast<double>(plan.global_batch) * examples_of_sample(data),
-        flags.data.has_pairs ? "pairs" : "examples", grouped(*flags.batch_examples));
-  tell_plan(flags.plan.threads, plan, json);
+        static_cast<double>(plan.global_batch) * examples_of_sample(data.training),
+        run.data.has_pairs ? "pairs" : "examples", grouped(*run.batch_examples));
+  tell_plan(planned.threads, plan, planned.json);
 }
 
 std::string left_out_line(const ExampleCounts& counts) {
   return left_out(counts) == 0 ? std::string() : fmt::format("{{\"step\":0,{}}}\n", left_out_members(counts));
 }
 
-std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model,
-                                                              const OpenData& data, const OpenData& apart,
-                                                              const stw_plan_info& plan,
-                                                              const std::string& json,
-                                                              const stw_progress& end) {
-  const stw_model_info about = query(model);
+std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& run, const PlannedRun& planned,
+                                                              const RunData& data, const stw_progress& end) {
+  const stw_model_info& about = run.about;
+  const stw_plan_info& plan = planned.info;
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
-  const stw_dataset_info tokens = query(data.dataset);
-  DataFlags named = flags.data;
-  named.path = name(flags.data.path);
+  const stw_dataset_info tokens = query(data.training.dataset);
+  DataFlags named = run.data;
+  named.path = name(run.data.path);
   std::vector<std::pair<std::string, std::string>> rows;
-  const std::vector<std::string> labels = labels_of(model);
+  const std::vector<std::string>& labels = run.labels;
   constexpr size_t most = 20;
   if (about.task == STW_TASK_NUMBER) rows.emplace_back("numbers", grouped(about.labels));
   else if (!labels.empty())
@@ -155,20 +156,22 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& 
     rows.emplace_back("adapters",
                       fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank,
                                   grouped(about.trainable), grouped(about.parameters)));
-  rows.emplace_back("data",
-                    fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
-                                apart.dataset ? fmt::format("{} to evaluate on, in {}",
-                                                            grouped(query(apart.dataset).evaluation_tokens),
-                                                            name(flags.evaluation))
-                                              : held_out_part(named, data, about)));
-  rows.emplace_back("steps", fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step),
-                                         grouped(plan.global_batch), grouped(plan.sequence), flags.schedule));
+  rows.emplace_back(
+      "data",
+      fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
+                  data.apart.dataset ? fmt::format("{} to evaluate on, in {}",
+                                                   grouped(query(data.apart.dataset).evaluation_tokens),
+                                                   name(run.evaluation))
+                                     : held_out_part(named, data.training, about)));
+  rows.emplace_back("steps",
+                    fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step),
+                                grouped(plan.global_batch), grouped(plan.sequence), run.loop.schedule));
   rows.emplace_back(
       "numerics",
       fmt::format("{}, {} with {}-bit states, {} kernels, seed {}", precision_name(plan.precision),
-                  json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
-                  json_string(json, "numerics", "kernels").value_or("CPU"), flags.model.seed));
-  if (const std::string preference = preference_of(json); preference != "none")
+                  json_string(planned.json, "numerics", "optimizer").value_or(""), plan.state_bits,
+                  json_string(planned.json, "numerics", "kernels").value_or("CPU"), run.model.seed));
+  if (const std::string preference = preference_of(planned.json); preference != "none")
     rows.emplace_back("preference", preference);
   rows.emplace_back("memory",
                     fmt::format("{} of a budget of {}", human_bytes(plan.peak), human_bytes(plan.budget)));
@@ -182,9 +185,9 @@ void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
        100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
 }
 
-void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
+void tell_interrupted(const TrainRun& run, uint64_t steps, const stw_progress& now) {
   tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches),
-       grouped(flags.run.steps), flags.again);
+       grouped(steps), run.again);
 }
 
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned) {

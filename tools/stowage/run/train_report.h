@@ -9,27 +9,23 @@
 #include "base/handles.h"
 #include "data/data.h"
 #include "run/run_folder.h"
-#include "run/train.h"
+#include "run/train_run.h"
 #include "run/training_run.h"
 
 namespace command {
 
-// `apart` is the data for evaluations, empty if a part of `data` is held out for them. `json` is the plan's
-// text.
-void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart,
-                    const stw_plan_info& plan, const std::string& json);
+void tell_beginning(const TrainRun& run, const RunSettings& settings, const PlannedRun& planned,
+                    const RunData& data);
 // The line of metrics, before the first step, about examples that are left out. Empty if there are none.
 std::string left_out_line(const ExampleCounts& counts);
 // The rows about the run for the table of the model card.
-std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainFlags& flags, const Model& model,
-                                                              const OpenData& data, const OpenData& apart,
-                                                              const stw_plan_info& plan,
-                                                              const std::string& json,
-                                                              const stw_progress& end);
+std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& run, const PlannedRun& planned,
+                                                              const RunData& data, const stw_progress& end);
 // Reports the bytes that the process took from `before` to `after` in addition to those of the plan. Reports
 // nothing if they are unknown (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
-void tell_interrupted(const TrainFlags& flags, const stw_progress& now);
+// `steps` is the number of the whole run.
+void tell_interrupted(const TrainRun& run, uint64_t steps, const stw_progress& now);
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned);
 
 }  // namespace command

@@ -43,6 +43,13 @@ stw_progress progress_of(const stw_trainer* trainer) {
   return query<stw_progress>(stw_trainer_progress, trainer);
 }
 
+uint32_t schedule_of(const std::string& name) {
+  if (name == "linear") return STW_SCHEDULE_LINEAR;
+  if (name == "constant") return STW_SCHEDULE_CONSTANT;
+  if (name == "wsd") return STW_SCHEDULE_WSD;
+  return name == "inverse-root" ? STW_SCHEDULE_INVERSE_ROOT : STW_SCHEDULE_COSINE;
+}
+
 stw_run_options run_options(const RunSettings& settings, uint64_t until) {
   auto options = sized<stw_run_options>();
   options.until = until;
@@ -53,7 +60,7 @@ stw_run_options run_options(const RunSettings& settings, uint64_t until) {
     options.set_mask = STW_SET_MIN_RATE;
     options.min_rate = *settings.min_rate;
   }
-  options.schedule = settings.schedule;
+  options.schedule = schedule_of(settings.schedule);
   options.decay_steps = settings.decay_steps;
   options.base_batch = settings.base_batch;
   return options;
@@ -90,10 +97,11 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
   call([&](stw_error* error) { return stw_trainer_run(trainer, data, &no_step, error); });
 }
 
-TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer,
-                         stw_dataset* data, const HeldOut& held_out, Learned learned,
+TrainingRun::TrainingRun(const RunSettings& settings, const ScheduleChange& change, const RunFolder& folder,
+                         stw_trainer* trainer, stw_dataset* data, const HeldOut& held_out, Learned learned,
                          const stw_plan_info& plan)
     : settings_(settings),
+      change_(change),
       folder_(folder),
       trainer_(trainer),
       data_(data),
@@ -142,12 +150,10 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
 }
 
 void TrainingRun::tell_rate(const stw_progress& now) {
-  if (settings_.schedule_change.empty() || !settings_.rate_before ||
-      *settings_.rate_before == now.learning_rate)
-    return;
+  if (change_.options.empty() || !change_.rate_before || *change_.rate_before == now.learning_rate) return;
   line_.say(
       fmt::format("step {}: the learning rate goes from {:.4g} to {:.4g}, as the schedule is another one: {}",
-                  grouped(now.step), *settings_.rate_before, now.learning_rate, settings_.schedule_change));
+                  grouped(now.step), *change_.rate_before, now.learning_rate, change_.options));
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {

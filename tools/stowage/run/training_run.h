@@ -26,12 +26,12 @@ namespace command {
 enum class Learned { tokens, masked_tokens, texts, numbers, words, pairs };
 const char* name_of(Learned learned);
 
-struct RunSettings {
-  uint64_t steps = 0;              // global batches of the whole run; also the length of the schedule
+// The flags of the loop.
+struct RunFlags {
   std::optional<uint64_t> warmup;  // unset: a tenth of the steps, at most 100
   double learning_rate = 0;        // 0: the optimizer's default
   std::optional<double> min_rate;  // unset: a tenth of learning_rate
-  uint32_t schedule = STW_SCHEDULE_COSINE;
+  std::string schedule = "cosine";
   uint64_t decay_steps = 0;       // for wsd; 0: a fifth of the steps
   uint64_t base_batch = 0;        // 0: learning rates are not scaled
   uint64_t evaluate_every = 250;  // batches; 0: only after the last one
@@ -45,9 +45,17 @@ struct RunSettings {
   bool keeps_best = false;
   // the run ends after this many evaluations without a better one; unset: never
   std::optional<uint64_t> patience;
-  uint64_t keep = 0;                  // number of recent checkpoints to keep in addition to the last one
-  std::string event_folder;           // folder of TensorBoard's events; empty: none
-  std::string schedule_change;        // for a resumed run whose schedule has changed: the changes; else empty
+  uint64_t keep = 0;         // number of recent checkpoints to keep in addition to the last one
+  std::string event_folder;  // folder of TensorBoard's events; empty: none
+};
+
+struct RunSettings : RunFlags {
+  uint64_t steps;  // global batches of the whole run; also the length of the schedule
+};
+
+// For a resumed run whose schedule has changed.
+struct ScheduleChange {
+  std::string options;                // the options that have changed; empty: none
   std::optional<double> rate_before;  // learning rate of the resumed run's last step
 };
 
@@ -73,8 +81,9 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
 class TrainingRun {
  public:
   // Borrows all arguments.
-  TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
-              const HeldOut& held_out, Learned learned, const stw_plan_info& plan);
+  TrainingRun(const RunSettings& settings, const ScheduleChange& change, const RunFolder& folder,
+              stw_trainer* trainer, stw_dataset* data, const HeldOut& held_out, Learned learned,
+              const stw_plan_info& plan);
   // Trains to the end or to the first signal, saves, and evaluates after the last step. Returns whether the
   // end was reached. After a failure, it saves a checkpoint of the last complete step if the trainer is at
   // one, and the message says so.
@@ -113,6 +122,7 @@ class TrainingRun {
   void write_events(const Evaluation& evaluation);
 
   const RunSettings& settings_;
+  const ScheduleChange& change_;
   const RunFolder& folder_;
   stw_trainer* const trainer_;
   stw_dataset* const data_;

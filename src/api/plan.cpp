@@ -119,7 +119,7 @@ Status read_inputs(const stw_plan_options& o, GraphInputs& inputs) {
   return ok();
 }
 
-// Quantization of the weights below adapters. By default codes in a file stay codes.
+// Quantization of the base weights of adapters. By default codes in a file stay codes.
 Status read_quantize(const stw_plan_options& o, const Model& model, Request& r) {
   if (model.has_codes() && model.config().adapters.any()) r.quantize = Quantize::nf4;
   STW_TRY(choose_unless_0<Quantize>(r.quantize, o.quantize, quantize_count, "quantize"));
@@ -164,7 +164,7 @@ std::vector<ParetoPoint> pareto_points_of(const Planned& planned, int budgets) {
   return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
 }
 
-// Points for the page's chart of speed against memory.
+// Points for the HTML picture's chart of speed against memory.
 std::vector<FrontierPoint> frontier_points(const Planned& planned) {
   const double tokens = static_cast<double>(planned.plan.request.global_batch) *
                         static_cast<double>(planned.plan.request.sequence);
@@ -414,7 +414,7 @@ stw_status stw_plan_picture_watched(const stw_plan* plan, uint32_t kind, char* o
       return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
     const Planned& p = *plan->planned;
     const LongCall call = plan_call(watch);
-    check_in();  // also for kinds without a frontier
+    check_in();  // frontier_points() may be cancelled; this makes the other kinds cancellable too
     std::string text;
     switch (kind) {
       case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;

@@ -440,7 +440,7 @@ void stw_trainer_cancel(stw_trainer* trainer) STW_NOEXCEPT {
 
 stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) STW_NOEXCEPT {
   if (!trainer || !out) return STW_BAD_ARGUMENT;
-  // Another thread may have held its lock at the fork.
+  // In a child process: another thread may have held the progress board's lock at the fork.
   if (api::is_inherited(trainer->trainer->device())) return STW_BAD_STATE;
   return api::write_info(progress_of(trainer->trainer->progress()), out);
 }

@@ -1,7 +1,7 @@
 // Logarithm, exponential, sine and cosine in double precision. They use only sums, products, quotients and
 // exact scaling, in a fixed order: C libraries differ in the last bits, and initial weights, schedules and
-// rotary tables must have the same bits on every machine. Within 4 units in the last place of the true values
-// (sine and cosine: 1e-15 absolute).
+// rotary tables must have the same bits on every machine. Results are within 4 units in the last place of the
+// true values (sine and cosine: within 1e-15).
 #pragma once
 
 namespace stw {

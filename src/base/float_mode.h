@@ -6,7 +6,7 @@
 namespace stw {
 
 // While it lives, the calling thread rounds to nearest, keeps denormals and traps no exception. Afterwards
-// its mode is restored. On other processors than these two it does nothing.
+// its mode is restored. On processors other than x86-64 and AArch64 it does nothing.
 class FloatMode {
  public:
   FloatMode(const FloatMode&) = delete;

@@ -35,7 +35,7 @@ inline float from_f16(uint16_t h) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-// Rounded to nearest, ties to even; beyond 65,504 to infinity.
+// Rounded to nearest, ties to even; 65,520 and above become infinity.
 inline uint16_t to_f16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);

@@ -77,7 +77,8 @@ void LongCall::notify() {
 void LongCall::look(uint64_t more) {
   state_.done += more;
   if (more > 0) within_ = 0;
-  // Without counted work only the clock decides whether to notify. It is read every 64th time.
+  // A check-in that counts no work notifies only if an interval has passed. The clock is read at every 64th
+  // of them.
   constexpr uint32_t looks_per_notification = 64;
   if (watch_ && (more > 0 || ++looks_ % looks_per_notification == 0)) notify();
   if (stops()) leave();

@@ -76,7 +76,8 @@ enum class EarlierCancel : uint8_t { stops, waits };
 // One long call of this thread, for the object's lifetime.
 class LongCall final : public Supervisor {
  public:
-  // `message`: the text of its Cancelled. `watch`, `own`: may be null.
+  // `message`: the error message if the call is cancelled. `watch`: the host's; may be null. `own`: the flag
+  // of the object that is called, such as a trainer; may be null.
   LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own = nullptr,
            EarlierCancel earlier = EarlierCancel::stops);
   ~LongCall();
@@ -90,7 +91,7 @@ class LongCall final : public Supervisor {
 
  private:
   void notify();
-  struct Asked {  // a flag, and the number of its cancels that are not for this call
+  struct Asked {  // a flag, and the number of its cancels that came before this call
     CancelFlag* flag;
     uint32_t before;
     bool any() const noexcept { return flag && flag->asked() != before; }

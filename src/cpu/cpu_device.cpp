@@ -67,7 +67,7 @@ class CpuDevice : public Device {
     return std::unique_ptr<Stream>(std::make_unique<CpuStream>(table_, std::move(pool)));
   }
 
-  // Memory of our own comes in the system's pages, so that a resize needs no copy.
+  // Without a host's allocator, memory is mapped in whole pages, so that a resize needs no copy.
   void* allocate(size_t bytes, size_t alignment) const override {
     if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, nullptr);
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

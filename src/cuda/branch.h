@@ -13,8 +13,8 @@ namespace stw::cuda {
 // An instruction on the branch begins after all earlier ones, on the branch and on the trunk.
 struct Branch {
   std::vector<bool> has;  // whether an instruction is on the branch
-  // The last instruction on the branch that an instruction on the trunk waits for; -1: none, or an earlier
-  // wait covers it.
+  // For an instruction on the trunk: the last instruction on the branch that it must wait for. -1: none, or
+  // an earlier instruction has waited for it.
   std::vector<int> waits_for;
 };
 Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first,

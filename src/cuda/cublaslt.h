@@ -33,7 +33,7 @@ inline constexpr int32_t not_transposed = 0, transposed = 1;  // cublasOperation
 // Attributes of a product.
 inline constexpr int transpose_a = 3, transpose_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;
 inline constexpr uint32_t epilogue_bias = 4;
-// Attributes of a preference; those of b and c lie in between.
+// Attributes of a preference. The alignments of b and c are the two numbers between those of a and d.
 inline constexpr int max_workspace = 1, reduction_schemes = 3, alignment_a = 5, alignment_d = 8;
 inline constexpr int split_k = 2;  // attribute of an algorithm
 

@@ -102,7 +102,7 @@ class AttentionGraph {
                      summed = of_rows();
     graph_->pointwise(Pointwise::mul, dout, graph_->tensor(type_, of_outputs(), outputs), both);
     graph_->reduce(Reduction::add, both, summed);
-    // Engines expect a dropout's factor here.
+    // The engines' pattern has a factor for dropout here; it is 1.
     graph_->pointwise(Pointwise::mul, summed, graph_->number(one), d);
 
     const Descriptor shifted = of_scores(), p = of_scores();
@@ -270,7 +270,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
     AttentionPart usual = kernels::largest_attention_part(shape_of(many)), least = usual;
     if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
     least.samples = 1;
-    // The last part's heads.
+    // The last part has the heads that are left over.
     if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;
     cudnn::Status failed = cudnn::success;
     auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient),
@@ -284,7 +284,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
       note(failed, "the choice of an engine for " + name_of(gradient));
       return unknown;
     }
-    if (smallest) {  // an engine for the largest and the smallest part does those in between
+    if (smallest) {  // an engine for the largest and the smallest part is taken to compute those in between
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);
       plans_[key_of(args, usual, gradient)] = std::move(plan);

@@ -1,9 +1,10 @@
 // Attention by cuDNN, through the kernels' interface (kernels/contract/attention_library.h).
 //
-// Each kind of attention (types, heads, rows of a sample, mask) has one cuDNN engine with its settings. It is
-// chosen for a usual part and kept, so that the number of samples in a micro-batch changes no bit (contract
-// E3). Engines that are not deterministic, or need more scratch memory than the plan gives them, are skipped.
-// If no engine is left, our own kernels compute the attention.
+// Each kind of attention (types, heads, rows of a sample, mask) has one cuDNN engine with its settings. The
+// engine is chosen for the largest part of a micro-batch with many samples
+// (kernels/contract/attention_parts.h) and kept, so that the number of samples in a micro-batch changes no
+// bit (contract E3). Engines that are not deterministic, or need more scratch memory than the plan gives
+// them, are skipped. If no engine is left, our own kernels compute the attention.
 //
 // The graphs follow Dao et al., "FlashAttention" (2022), appendix B, in the deterministic form: dQ is a
 // product of its own, without atomics.
@@ -58,10 +59,10 @@ class CudnnAttention {
   cudnn::Status failed_ = cudnn::success;
   std::string failed_what_;
   std::vector<std::string> declined_;
-  std::map<uint64_t, std::optional<cudnn::Engine>> engines_;  // by the XXH3 of what they depend on
-  std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;    // by the same and the part
+  std::map<uint64_t, std::optional<cudnn::Engine>> engines_;  // by the hash of all that an engine depends on
+  std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;    // by the hash of that and the part
   bool defers_ = false;
-  // No part: waits for its engine.
+  // Without a part, only the engine is to be chosen.
   struct Waiting {
     kernels::AttentionArgs args;
     std::optional<kernels::AttentionPart> part;

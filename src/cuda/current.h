@@ -4,14 +4,16 @@
 
 namespace stw::cuda {
 
-// Whether a device's primary context exists already, whoever made it; nullopt where the driver does not tell.
+// Whether a device's primary context exists already; the library or the host may have made it. nullopt:
+// unknown.
 std::optional<bool> has_context(int ordinal);
 
-// Makes a device the thread's current one for the object's lifetime. Afterwards the host's context is
-// restored: a primary context, one that the host made, or none, so that no device gets a context that the
-// host did not ask for. A capture that another host thread began in the default mode forbids all other
-// threads to allocate, free and query. This thread is exempt, as the capture does not see its work (unless
-// the captured stream waits for the default stream, on which re-planning copies).
+// Makes a device the thread's current one for the object's lifetime. The destructor restores the thread's
+// earlier context: a primary context, one that the host created, or none. No device gets a context that the
+// host did not ask for. While another thread of the host captures a stream in CUDA's default mode, all
+// threads are forbidden to allocate, free and query. This object sets the relaxed mode for its thread, which
+// lifts that. It does no harm, as the capture does not see this thread's work (unless the captured stream
+// waits for the default stream, on which re-planning copies).
 class Current {
  public:
   explicit Current(int ordinal);

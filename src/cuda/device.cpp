@@ -46,7 +46,7 @@ std::string absence(int& count) {
   return std::string("the NVIDIA driver says: ") + cudaGetErrorString(status);
 }
 
-// Empty where the runtime does not tell; the card is then not found.
+// The card's PCI bus id. Empty if the runtime fails; NVML then finds no card.
 std::string bus_id_of(int ordinal) {
   char id[32] = {};
   if (cudaDeviceGetPCIBusId(id, sizeof id, ordinal) == cudaSuccess) return id;
@@ -192,7 +192,8 @@ class CudaDevice : public Device {
     return Current(options_.ordinal);
   }
 
-  // A copy on the device does not wait. In the stream's order the host's allocator knows when it is done.
+  // cudaMemcpy from device to device may return before the copy is done, so this waits. The copy runs on the
+  // host's stream, in whose order the host's allocator gives and releases memory.
   bool copy(void* to, const void* from, size_t bytes) const {
     const Current current = here();
     const auto stream = static_cast<cudaStream_t>(options_.stream);

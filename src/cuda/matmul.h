@@ -1,10 +1,10 @@
 // Matrix products by cuBLASLt, through the kernels' interface (kernels/contract/product_library.h).
 //
-// Each kind of product (types, extents except the free one, epilogue) has one algorithm. It is chosen for a
-// usual number of rows and kept, so that the number of rows in a micro-batch changes no bit (contract E3).
-// Algorithms that split an element's sum over blocks are skipped: they need scratch memory, which they do not
-// get, and their sums would depend on the number of rows. If cuBLASLt has no such algorithm for a kind of
-// product, our own kernels compute all products of that kind.
+// Each kind of product (types, epilogue, and all extents except one that depends on the micro-batch) has one
+// algorithm. It is chosen for a usual number of rows and kept, so that the number of rows in a micro-batch
+// changes no bit (contract E3). Algorithms that split an element's sum over blocks are skipped: they need
+// scratch memory, which they do not get, and their sums would depend on the number of rows. If cuBLASLt has
+// no such algorithm for a kind of product, our own kernels compute all products of that kind.
 //
 // Algorithms are chosen while no stream is recorded, as cuBLASLt 13.3 cannot choose during a recording. If a
 // recording asks for a product of a new kind, the choice waits, and the recording must be repeated.
@@ -61,7 +61,7 @@ class Matmul {
   cublaslt::Status failed_ = cublaslt::success;
   std::string failed_product_;
   std::vector<std::string> declined_;
-  std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;  // by the XXH3 of what they depend on
+  std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;  // by the hash of what one depends on
   bool defers_ = false;
   std::vector<kernels::LibraryProduct> waiting_;
   kernels::ProductLibrary library_;

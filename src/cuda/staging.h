@@ -1,5 +1,6 @@
-// Pinned host memory for copies to and from the device: a ring of slots, each free again once the device has
-// read it. The caller may change its memory at once, and a copy runs while the next slot is filled.
+// Pinned host memory for copies to and from the device: a ring of slots. A slot is free again once the device
+// has finished its copy. upload() returns when all bytes are in slots, so that the caller may overwrite its
+// memory at once. The device copies one slot while the host fills or empties the next.
 #pragma once
 #include <cuda_runtime_api.h>
 

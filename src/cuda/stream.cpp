@@ -236,7 +236,7 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
 Status CudaStream::record_timed(const Execution& execution, const Program& program) {
   const size_t count = program.instructions.size();
   const auto record_timer = [&](size_t n) -> Status {
-    // A node of the graph.
+    // With this flag the event becomes a node of the graph.
     STW_CUDA_TRY("a timer", cudaEventRecordWithFlags(timers_[n], recorder_, cudaEventRecordExternal));
     return ok();
   };
@@ -269,7 +269,8 @@ void CudaStream::log_declined() {
 
 Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program,
                                                            bool timed) {
-  // Clears an error of the host, if it shares our runtime; launches leave theirs in the same place.
+  // Clears an earlier error of the host, which may share our copy of the runtime. Launches report their
+  // errors by the same cudaGetLastError().
   static_cast<void>(cudaGetLastError());
   // Allows kernels to be loaded during the recording.
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));
@@ -285,7 +286,7 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
         stream.defer_choices(false);
         cudaGraph_t ended_graph = nullptr;
         ended = cudaStreamEndCapture(stream.recorder_, &ended_graph);
-        // Returned below, or caused by the error that is.
+        // This error is returned below, or it follows from the one that is returned.
         if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());
         graph = RecordedGraph(ended_graph);
       }
@@ -301,7 +302,7 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   Result<RecordedGraph> graph = capture_once(execution, program, timed);
-  while (choose_waiting()) {  // a recording lacks products whose choice waited
+  while (choose_waiting()) {  // the recording lacks products that had no algorithm yet
     const Status chosen = library_error("program " + program.name);
     if (!graph) break;
     STW_TRY(chosen);

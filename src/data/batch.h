@@ -60,7 +60,7 @@ class Batch {
   Status check_token_types(int64_t types) const;
   Status check_pairs(Preference preference) const;
 
-  // Distance from a label to the token whose target it is.
+  // Column of a label minus the column of the token whose target it is.
   int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }
 
   HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;

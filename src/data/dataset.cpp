@@ -17,11 +17,10 @@ namespace {
 
 constexpr uint64_t chunk_tokens = 4096;  // read at once, on the stack
 constexpr uint64_t evaluation_seed = 0x73746f77616765;
-constexpr uint32_t window_stream = 0xDA7A5E7;  // third word of the Philox counter; dropout uses other values
-constexpr uint32_t order_stream = 0xDA7A600;   // this value and the next seven
-
-// For the key of a sample's mask; the next value: for the draws of its tokens.
-constexpr uint32_t mask_stream = 0xDA7A700;
+// Third words of Philox counters. Dropout uses other values.
+constexpr uint32_t window_stream = 0xDA7A5E7;
+constexpr uint32_t order_stream = 0xDA7A600;  // and the next seven values
+constexpr uint32_t mask_stream = 0xDA7A700;  // for the key of a sample's mask; the next value: for its tokens
 
 uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   const auto words =
@@ -91,19 +90,21 @@ uint64_t share_of(uint64_t count, double fraction) {
   return static_cast<uint64_t>(static_cast<double>(count) * fraction);
 }
 
-// The number of documents at the end whose tokens are as close to `fraction` of all tokens as whole documents
-// can be; never the first document. A document longer than `length` counts as `length` tokens, as in its
-// window. Otherwise one long document could have all short ones held out.
+// The number of documents at the end to hold out. Together they have as close to `fraction` of all tokens as
+// whole documents can. The first document is never held out, unless all are. A document longer than `length`
+// counts as `length` tokens, as many as one window shows of it. Otherwise a single long document could make
+// all short ones held out.
 size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length,
                           double fraction) {
-  std::vector<uint64_t> before(begins.size() + 1, 0);  // tokens of the documents before each one
+  std::vector<uint64_t> before(begins.size() + 1, 0);  // for each document, the number of tokens before it
   for (size_t d = 0; d < begins.size(); ++d)
     before[d + 1] = before[d] + std::min((d + 1 < begins.size() ? begins[d + 1] : count) - begins[d], length);
   const uint64_t all = before.back(), held_out = share_of(all, fraction);
   if (held_out == 0) return 0;
   if (held_out == all) return begins.size();
   const uint64_t wanted = all - held_out;
-  // A valid index of a document, never the end.
+  // The first document to hold out. lower_bound may return the last element, which is past all documents; the
+  // next lines then step back.
   auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);
   if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted))
     --first;
@@ -139,7 +140,8 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   if (options.pairs && documents % 2 != 0)
     return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
-  // The last token of a window may serve only as a target. With labels or hidden tokens it cannot.
+  // Where targets are the next tokens, a window holds one token more than a sample: the last one is only a
+  // target.
   const uint64_t count = file.size(),
                  length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0 && !hides_tokens());
   const size_t trained =
@@ -157,7 +159,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   return ok();
 }
 
-// A pair that is cut is no pair.
+// Refuses pairs that do not fit into a window: no loss is defined for a part of a pair.
 Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
   for (const Window& window : range.windows)
     if (const int64_t in_window = window_tokens(range, window.first); has_pairs_ && in_window > sequence + 1)
@@ -356,7 +358,8 @@ uint64_t Dataset::evaluation_mask(uint64_t start) {
 void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
   const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
   const uint64_t hidden_end = end_of(masking_.rate), mask_end = end_of(0.8), random_end = end_of(0.9);
-  // Whether the token before is hidden, and whether its word may go on.
+  // is_hidden: the token before, or the word that it belongs to, is hidden. may_go_on: that token may be
+  // hidden, so that a continuation belongs to its word.
   bool is_hidden = false, may_go_on = false;
   for (int64_t i = 0; i < sequence; ++i) {
     const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];
@@ -377,7 +380,7 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
   }
 }
 
-// Marked tokens of the window may be hidden.
+// Sets the targets of marked tokens of the window to the tokens themselves: they may be hidden.
 Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence,
                                    const SampleRows& rows) const {
   const int64_t in_window = window_tokens(range, start);

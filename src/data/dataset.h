@@ -84,7 +84,8 @@ class Dataset {
   // With marks: the number of windows that together hold each document of the training part once. A document
   // longer than a window is cut. Otherwise 0.
   uint64_t training_windows() const { return training_.windows.size(); }
-  // The same for evaluation. With in_order: the windows whose targets are all tokens but the first one.
+  // The same for evaluation. With in_order: the number of adjacent windows that together have every token but
+  // the first as a target.
   uint64_t evaluation_windows() const;
   // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers; with
   // marks, corrupt where a part is empty, and bad_state where `sequence` differs from the options'.
@@ -104,9 +105,9 @@ class Dataset {
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
   bool hides_tokens() const { return masking_.rate > 0; }
-  bool has_second_texts() const { return has_second_texts_; }  // whether any mark says so
+  bool has_second_texts() const { return has_second_texts_; }  // whether any mark has mark_second
   // XXH3 of the files of tokens, marks and labels, in this order. A reference file stores it to identify its
-  // pairs, a run to identify its data.
+  // pairs, and a run stores it to identify its data.
   uint64_t content_hash() const { return content_.digest(); }
   // The number of tokens that a sample of `sequence` tokens takes from the window that begins there. Padding
   // makes up the rest.
@@ -135,13 +136,14 @@ class Dataset {
   // range.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
               uint64_t mask_key = 0) const;
-  // The mask keys of a training sample, and of an evaluation window: every evaluation of every run hides the
-  // same tokens.
+  // The mask key of a training sample, and that of an evaluation window. The latter depends on the window
+  // alone: every evaluation of every run hides the same tokens.
   static uint64_t training_mask(uint64_t seed, uint64_t batch, uint32_t sample);
   static uint64_t evaluation_mask(uint64_t start);
 
  private:
-  // Its first token, relative to the part, and the number of that token's document in the file.
+  // `first`: the window's first token, counted from the start of the part. `document`: the number of that
+  // token's document, counted from the start of the file.
   struct Window {
     uint64_t first, document;
   };

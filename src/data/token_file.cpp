@@ -81,15 +81,15 @@ double bits_of(const std::array<uint64_t, 256>& counts, uint64_t all) {
   return bits / portable_log(2.0);
 }
 
-// Whether 16-bit ids look byte-swapped: in a text's ids the low byte varies most.
+// Whether 16-bit ids look byte-swapped. In the ids of a text the low byte has more entropy than the high one.
 bool is_swapped(const Reading& r) {
   if (r.ids >= fewest_ids && r.low[0] == r.ids && r.even_zeros + r.odd_zeros < r.ids) return true;
   const double second = bits_of(r.second, r.ids);
   return r.ids >= 4096 && second >= 7 && second > bits_of(r.low, r.ids) + 0.4;
 }
 
-// The type that the ids look like, if they do not look like numbers of that width; otherwise empty. Wider
-// types are tried first: it is hardly an accident if all their numbers are in the vocabulary.
+// Guesses the type of the ids. Empty: they look like numbers of `width` bytes, or like none. Wider types are
+// tried first: if all ids are in the vocabulary when read as a wide type, that is hardly by accident.
 std::string other_type(std::span<const unsigned char> bytes, uint64_t width, int64_t vocabulary) {
   const Reading now = read_sample(bytes, width, false, vocabulary);
   if (now.ids < fewest_ids) return "";

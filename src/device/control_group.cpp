@@ -11,9 +11,9 @@
 namespace stw {
 namespace {
 
-// The folders of the group that a line "hierarchy:controllers:path" names, and of all groups around it. A
-// container may see its own group as the top of the tree, while the path is the one outside of it: then only
-// the top folder exists.
+// Each line of `groups` is "hierarchy:controllers:path". Returns the folders of the group whose line has this
+// controller (empty: version 2), and of all groups around it. In a container the path may be that of the
+// host, while the container's own group is the top of the tree. Then only the top folder exists.
 std::vector<std::string> folders_of(std::string_view groups, const std::string& tree,
                                     std::string_view controller) {
   std::vector<std::string> folders;

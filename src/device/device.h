@@ -17,8 +17,8 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
-inline constexpr int32_t log_warning =
-    2;  // STW_LOG_WARNING; src/api/device.cpp does not compile if they differ.
+// STW_LOG_WARNING. src/api/device.cpp does not compile if they differ.
+inline constexpr int32_t log_warning = 2;
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;
@@ -51,7 +51,7 @@ struct DeviceOptions {
 struct MemoryHolder {
   uint64_t process, bytes;
   std::string name;
-};  // name: of its program; may be empty
+};  // name: the program's; may be empty
 
 struct LogMessage {
   uint64_t number = 0;  // from 1; 0: no message
@@ -66,9 +66,10 @@ class Device {
   virtual DeviceInfo info() const = 0;
   // In bytes; 0 if unknown. The query makes a context on a CUDA device where this process has none.
   virtual uint64_t memory_free() const = 0;
-  // Bytes of the card's memory that came into use since the library made this process's context, in addition
-  // to an arena of this size: the context, kernels and graphs, and memory that other processes took
-  // meanwhile. 0: unknown, also where the host made the context.
+  // The growth in bytes of the card's memory use since just before the library made this process's context.
+  // The argument, the bytes of an arena, is subtracted. The rest is the context, kernels and graphs, and
+  // memory that other processes took meanwhile. 0: unknown. It is always unknown where the host made the
+  // context.
   virtual uint64_t memory_outside(uint64_t) const { return 0; }
   // Processes that hold the card's memory, the largest first; only those that the driver reports.
   virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
@@ -84,17 +85,18 @@ class Device {
   // Memory for one arena, or null.
   virtual void* allocate(size_t bytes, size_t alignment) const = 0;
   virtual void release(void* memory, size_t bytes) const = 0;
-  // Changes the size of the memory and keeps its first `kept` bytes, which fit both sizes. False: it keeps
-  // its old size and these bytes but may have moved; null if the device lost it. A device's own memory never
-  // takes more than the larger of both sizes. A host's allocator must give the new memory before the old is
-  // released.
+  // Changes the size of the memory and keeps its first `kept` bytes. `kept` is at most the smaller size.
+  // True: `memory` has the new size. False: it has the old size and still holds these bytes, but may have
+  // moved; it is null if the device lost it. Without a host's allocator, the device never holds more than the
+  // larger of both sizes. A host's allocator must give the new memory before the old is released.
   virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const = 0;
   // Host memory that the device can copy from and to, or null. host_memory_free(): bytes, 0 if unknown.
   virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
   virtual void release_host(void* memory, size_t bytes) const = 0;
   virtual uint64_t host_memory_free() const = 0;
 
-  // The host's executor, or new threads. On a GPU the pool computes the host's part.
+  // A pool on the host's executor if the device has one, otherwise on new threads. With a GPU, the pool runs
+  // the work that stays on the CPU, such as drawing initial weights.
   Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
 
   void log(int32_t level, const char* component, const char* message) const;

@@ -27,7 +27,7 @@ class Stream {
   virtual void zero(void* to, uint64_t bytes) = 0;
   // Both regions are on the device, and may overlap.
   virtual void move(void* to, const void* from, uint64_t bytes) = 0;
-  // Loads what the device needs to run a program, code and launch list, so that the first run does not.
+  // Loads the code of a program and makes its launch list, so that the first run need not.
   virtual Status prepare(const Execution& execution, const Program& program) = 0;
   // An asynchronous device returns before the work is done. A `program` must not change until forget().
   virtual Status run(const Execution& execution, const Program& program) = 0;

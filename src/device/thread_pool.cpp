@@ -169,7 +169,8 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   if (cut_short) supervisor->leave();
 }
 
-// Each lane has one number. The host runs a lane once, so that no two tasks share it.
+// A lane is one index of the host's executor, and is the thread number of its tasks. The host runs each lane
+// once, so that no two running tasks share a number.
 void ThreadPool::run_lane(void* self, uint32_t lane) {
   const Uncancelled thread;
   const FloatMode mode;
@@ -254,8 +255,9 @@ void ThreadPool::take_tasks(int thread) {
     left = untaken_.load(std::memory_order_relaxed);
   }
   if (taken == 0 || unfinished_.fetch_sub(taken) != taken) return;
-  // All four accesses are sequentially consistent. Either the caller has set caller_sleeps_ and then sees 0,
-  // or this thread sees caller_sleeps_. Once this thread holds the lock, the caller waits.
+  // The caller sets caller_sleeps_ and then reads unfinished_; this thread lowers unfinished_ and then reads
+  // caller_sleeps_. All four accesses are sequentially consistent. So either the caller reads 0, or this
+  // thread sees that the caller sleeps. Once this thread holds the lock, the caller waits for `done_`.
   if (!caller_sleeps_) return;
   const std::lock_guard lock(mutex_);
   done_.notify_one();

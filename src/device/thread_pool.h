@@ -8,9 +8,9 @@
 // stay in the same thread's caches from op to op, which matters most on processors with several last-level
 // caches.
 //
-// Waking a thread takes tens of microseconds, as long as an op of a small model, but the next op follows
-// after a few. A waiting thread therefore spins for `longest_spin` before it sleeps, if every thread has a
-// processor of its own.
+// Waking a thread takes tens of microseconds, as long as an op of a small model. The next op usually comes
+// after a few microseconds. A waiting thread therefore spins for `longest_spin` before it sleeps, if every
+// thread has a processor of its own.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -73,7 +73,8 @@ class ThreadPool {
   void* const user_;
   const bool spins_;
   std::vector<std::thread> workers_;
-  // The thread that has each number: fixed for workers; for the caller and the host's lanes set during a run.
+  // The thread that has each number. A worker keeps its number; the caller and the threads of the host's
+  // executor have one only during a run.
   std::unique_ptr<std::atomic<std::thread::id>[]> holders_;
 
   // The current job. Written before `untaken_`, and unchanged until `unfinished_` is 0.

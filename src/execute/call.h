@@ -32,7 +32,7 @@ class Call {
     if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
     return {nullptr, kernels::DType::f32};
   }
-  // Like out(), for a tensor that may not be stored.
+  // Like out(), but has the tensor's type even where the tensor is not stored (its data is then null).
   kernels::Matrix out_or_none(int k) const { return {output(k), dtype_of(output_tensor(k).format)}; }
   kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
   kernels::Matrix out(int k) const {
@@ -42,9 +42,9 @@ class Call {
   int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
   int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
   int64_t sample_rows() const { return x.graph->rows_of(op); }
-  // While generating, an instruction's own rows.
+  // In the programs of generation, an instruction has its own number of rows.
   int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }
-  // While generating, positions count from the state's.
+  // In the programs of generation, positions count from the one in the step's state.
   const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
 
   // The host address of a tensor that a fetch or a store copies, and the bytes of the copy.

@@ -1,6 +1,7 @@
-// Products with matrices that may be quantized. Their values are computed into scratch memory before the op's
-// own, in pieces where the planner says so (planner/graph/quantize.h). The arguments describe the whole
-// product, with the addresses of codes in place of values.
+// Products with matrices that may be quantized. The codes are first turned into values. These lie in scratch
+// memory, in front of the scratch memory of the op itself. Where the planner says so, a product is computed
+// in pieces (planner/graph/quantize.h). The arguments describe the whole product, with the addresses of codes
+// in place of values.
 #pragma once
 #include "src/execute/call.h"
 

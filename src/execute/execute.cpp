@@ -22,7 +22,8 @@ void run(const Call& c);
 
 bool is_portable(const Call& c) { return c.x.graph->kernels == Kernels::portable; }
 
-// The choice is the same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
+// The choice does not depend on the budget, so that bits do not either. Generation uses our own kernels, as
+// cuBLASLt's algorithms were chosen for more rows than a prompt has.
 kernels::ProductKernels products_of(const Call& c) {
   const bool with_wgmma = uses_wgmma(c.x.graph->kernels);
   if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate)
@@ -89,7 +90,8 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.number);
 }
 
-// The list of args_of(call) for the instruction's ops from `first` on; may be empty.
+// Calls args_of(call) for each op of the instruction from number `first` on, and returns the list; may be
+// empty.
 using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
 template <class ArgsOf>
 LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
@@ -150,7 +152,8 @@ void run<OpKind::linear_bias_gradient>(const Call& c) {
   run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args);
 }
 
-// The weights are the inputs from `first` on. Each part's share of `low` has the rank as its width.
+// The weights are the inputs from `first` on. `low` holds the low-rank activations of all parts next to each
+// other, `rank` columns each.
 kernels::AdapterArgs adapter_args(const Call& c, int first) {
   kernels::AdapterArgs a{};
   a.rows = c.i.rows;
@@ -610,7 +613,8 @@ void run<OpKind::finish_step>(const Call& c) {
                                                                 : Part::whole});
 }
 
-// For 32-bit states. The states of a rule follow the parameter and its master in the op's outputs.
+// Arguments of an update with 32-bit states. The op's outputs are the parameter, its master weight, then the
+// optimizer's states.
 kernels::UpdateArgs update_args(const Call& c) {
   const Tensor& parameter = c.output_tensor(0);
   kernels::UpdateArgs a{};

@@ -10,7 +10,8 @@
 
 namespace stw {
 
-// Writes one sample over the defaults in `rows`: tokens and targets at least.
+// Writes one sample to `rows`, which hold the defaults. A source must write tokens and targets; all others
+// are optional.
 using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
 // Sources write into the arena. If the host cannot write there, they write into host memory that is allocated
@@ -19,8 +20,8 @@ class SampleInputs {
  public:
   // Allocates for all programs that load samples.
   void reserve(const Programs& programs, const Execution& execution, const Stream& stream);
-  // Loads consecutive samples. Samples from number `samples` on are ignored ones. Errors: those of `source`;
-  // some rows may have been written by then.
+  // Loads consecutive samples, from number `first` on. All targets of samples with numbers of at least
+  // `samples` are ignored. Errors: those of `source`; some rows may have been written by then.
   Status load(const Program& program, const Execution& execution, Stream& stream, const SampleSource& source,
               uint64_t first, uint64_t samples);
 

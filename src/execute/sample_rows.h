@@ -16,7 +16,7 @@ struct SampleRows {
   float* reference = nullptr;                       // default 0
   int32_t* token_types = nullptr;                   // default 0
   float* values = nullptr;                          // default 0; `value_count` for each row
-  LabelPlace label_place = LabelPlace::last_token;  // of labels of documents
+  LabelPlace label_place = LabelPlace::last_token;  // for labels of documents
   int64_t value_count = 0;
 };
 

@@ -1,8 +1,8 @@
 // A checkpoint file: a JSON header of the caller, and named sections of bytes.
 //
-//   magic 8 | version u32 | zero u32 | header_bytes u64 | header JSON | hash u64 of all before
+//   magic 8 | version u32 | zero u32 | header_bytes u64 | header JSON | hash u64 of all of these
 //   sections, one after the other, without gaps
-//   hash u64 of each section | hash u64 of the header's hash and of those
+//   hash u64 of each section | hash u64 of all hashes before: the header's and the sections'
 //
 // Numbers are little-endian, hashes XXH3-64. FileWriter writes the file, so that a kill at any moment leaves
 // the old or the new file complete. Every byte is hashed, and the size follows from the header. A flipped bit
@@ -37,8 +37,9 @@ class CheckpointWriter {
   // io_error.
   static Result<CheckpointWriter> create(const std::string& path, const Json& fields,
                                          std::vector<CheckpointSection> sections);
-  // Writes bytes of the current section, in pieces of any size that do not cross its end. The next section
-  // then follows. Errors: bad_argument where they cross it, io_error.
+  // Writes bytes of the current section, in pieces of any size. A piece must not cross the section's end; the
+  // piece after the end begins the next section. Errors: bad_argument where a piece crosses the end,
+  // io_error.
   Status write(std::span<const std::byte> data);
   // Errors: bad_state where a section is not complete, io_error.
   Status finish();
@@ -57,8 +58,8 @@ class CheckpointWriter {
 
 class CheckpointReader;
 
-// Reads one section in order. The call that reaches its end fails with corrupt if the checksum differs: do
-// not use the bytes before. Borrows the reader, which must not move.
+// Reads one section in order. The call that reaches the end verifies the checksum and fails with `corrupt` if
+// it differs. None of the section's bytes may be trusted before. Borrows the reader, which must not move.
 class CheckpointSectionReader {
  public:
   uint64_t remaining() const { return end_ - position_; }

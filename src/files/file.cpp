@@ -52,7 +52,7 @@ Result<std::string> follow_links(const std::string& path) {
   for (int links = 0; links < 40; ++links) {
     char text[PATH_MAX];
     const ssize_t length = ::readlink(at.c_str(), text, sizeof text);
-    if (length < 0) return at;  // no link, or no file: an error shows when the file is created
+    if (length < 0) return at;  // not a link, or no such file; creating it then reports errors
     const std::string next(text, static_cast<size_t>(length));
     at = next.starts_with('/') ? next : directory_of(at) + "/" + next;
   }
@@ -73,7 +73,7 @@ class WriteSignalsBlocked {
   }
   ~WriteSignalsBlocked() {
     const timespec at_once{};
-    sigtimedwait(&ours_, nullptr, &at_once);  // at most one is pending: the first failure is the last write
+    sigtimedwait(&ours_, nullptr, &at_once);  // at most one is pending: no write follows a failed one
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
@@ -146,7 +146,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   struct stat status;
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    // A folder: EISDIR; a pipe: waits for its reader.
+    // Opening a folder fails with EISDIR. Opening a pipe waits for its reader.
     Descriptor descriptor(repeated([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
     if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
     return FileWriter(std::move(caller), {}, {}, std::move(descriptor), std::move(buffer));
@@ -160,7 +160,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
     Descriptor descriptor(repeated(
         [&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
     if (descriptor.get() >= 0) {
-      // Independent of the umask; some file systems have no modes.
+      // The mode does not depend on the umask. Errors are ignored: some file systems have no modes.
       if (exists) ::fchmod(descriptor.get(), mode);
       return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor),
                         std::move(buffer));
@@ -203,7 +203,7 @@ Status FileWriter::finish() {
   if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": finished twice"};
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
   const bool in_place = temporary_.empty();
-  // A pipe.
+  // A pipe cannot be synced and answers EINVAL.
   if (repeated([&] { return ::fsync(descriptor_.get()); }) != 0 && !(in_place && errno == EINVAL))
     return file_error(path_, "cannot sync", errno);
   if (const int error_number = descriptor_.close()) return file_error(path_, "cannot close", error_number);

@@ -42,8 +42,8 @@ class File {
   const std::string& path() const { return path_; }
   // In bytes, at the time of opening.
   uint64_t size() const { return size_; }
-  // Reads exactly `bytes` bytes from `offset`. Errors: io_error, also where the file ends before (expected
-  // and found size).
+  // Reads exactly `bytes` bytes from `offset`. Errors: io_error. A file that ends early is one; the message
+  // has the expected and the found size.
   Status read(uint64_t offset, void* data, uint64_t bytes) const;
 
  private:
@@ -97,7 +97,8 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
 Status make_directories(const std::string& path);
 // Reads a whole small text file. Errors: io_error; corrupt where the file is larger than `limit`.
 Result<std::string> read_text(const std::string& path, uint64_t limit);
-// The first 16 KiB of one of the kernel's files, whose reported size is 0; empty where there is no file.
+// The first 16 KiB of a file of the kernel, in /proc or /sys (their reported size is 0); empty where there is
+// no file.
 std::string kernel_text(const std::string& path);
 Status write_text(const std::string& path, std::string_view text);
 

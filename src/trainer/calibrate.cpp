@@ -39,8 +39,9 @@ Result<DeviceProfile> calibrate(TrainerCore& core) {
                      core.graph().peak_of(core.graph().op(i.op))});
       sum += ops.back().seconds;
     }
-    // A rare interruption of a thread seldom falls into a given op, but it falls into every program. All ops
-    // of the program share that time. A GPU's ops are timed on the device, without gaps between them.
+    // The system interrupts threads now and then. The median of a single op excludes these interruptions; the
+    // time of a whole program includes them. All ops are scaled, so that their sum is the program's time. On
+    // a GPU this is not needed: ops are timed on the device, without gaps between them.
     const double program_seconds = core.device.is_cuda() ? sum : t.median_of_program(rounds);
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= program_seconds / sum;
     step_seconds += static_cast<double>(t.count) * program_seconds;

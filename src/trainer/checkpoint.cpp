@@ -28,8 +28,8 @@ std::string model_hash(const Graph& graph) {
 }
 
 // The tensors in a checkpoint: parameters, master weights and optimizer states. Frozen parameters are
-// included, except those below adapters. These may be many times as large as the rest, and the model's files
-// have them.
+// included, except the base weights of adapters. These may be many times as large as the rest, and the
+// model's files have them.
 std::vector<int> state_tensors(const Graph& graph) {
   std::vector<int> list;
   const bool has_adapters = graph.has_adapters();
@@ -72,7 +72,7 @@ Json adapters_json(const Adapters& a) {
       .set("targets", targets);
 }
 
-// The fields that must agree before a checkpoint may be restored. `base`: a hash of the weights below
+// The fields that must agree before a checkpoint may be restored. `base`: a hash of the base weights of
 // adapters; empty without adapters.
 Json identity(const TrainerCore& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
@@ -83,7 +83,7 @@ Json identity(const TrainerCore& trainer, const std::string& base) {
   set_identity(fields, n, NumericsPart::other);
   fields.set("state_format", state_format(trainer.graph()));
   if (!base.empty()) fields.set("base", base);
-  // Trained bits then depend on it.
+  // In fast mode the trained bits depend on the micro-batch.
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);
   return fields;
 }
@@ -160,13 +160,13 @@ struct SavedRun {
   uint64_t seed = 0;
 };
 
-// Refuses values that no run has. With them training would go on to NaN, or write a checkpoint that cannot be
-// read.
+// Refuses values that no run can have. Training would turn them into NaN, or would write a checkpoint that
+// cannot be read.
 Status check_saved_run(const std::string& path, const SavedRun& s, bool is_fp16) {
   const auto nonsense = [&](const std::string& what) { return corrupt(path, what); };
   const Progress& p = s.progress;
   const CarriedState& c = s.carried;
-  // Limit of statistics: far above fp32 numbers of training and their squares.
+  // Limit of means and variances: far above any fp32 number and its square.
   constexpr double largest = 1e100;
   int exponent = 0;
   if (p.batches > INT64_MAX || p.step > p.batches || p.skipped != p.batches - p.step)
@@ -256,7 +256,7 @@ Result<std::string> hash_of_base(TrainerCore& core) {
   return hexadecimal(hash.digest());
 }
 
-// Includes the bytes below adapters, which are hashed and not saved.
+// Includes the base weights of adapters, which are hashed and not saved.
 uint64_t saved_bytes(const TrainerCore& core) {
   uint64_t bytes = 0;
   for (const int t : state_tensors(core.graph())) bytes = size_add(bytes, core.graph().at(t).bytes(1));
@@ -300,7 +300,8 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
                                    core.plan().numerics.precision == Precision::fp16));
   // Restore may be called from the callback of a run, whose phase continues.
   saved.progress.phase = core.progress.read().phase;
-  // From here on nothing can fail for a bad file: all is checked and allocated before the first byte changes.
+  // The rest of the file is checked, and all memory is allocated, before the first byte of the trainer
+  // changes.
   STW_ASSIGN(tensors, saved_tensors(reader, core.graph()));
   STW_TRY(reader.verify_all());
   supervisor->commit();

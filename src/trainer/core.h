@@ -40,21 +40,21 @@ class TrainerCore {
   ~TrainerCore();
   TrainerCore(const TrainerCore&) = delete;
 
-  // Takes the memory and fills it: what creation does. Errors: out_of_memory, those of reading the model.
+  // Allocates the memory and fills it. Call once. Errors: out_of_memory, those of reading the model.
   Status create();
   // Takes and fills the arena again after it was lost. The condition is then `broken`.
   Status take_again();
   // Switches to this plan, whose arena is the current one.
   void use(std::shared_ptr<const Planned> planned);
-  // Allocates now what would otherwise be allocated during training.
+  // Prepares all programs on the device, so that training allocates nothing.
   Status prepare();
   Filling filling_of_all() const {
     return Filling::of_all(device, *model, execution, *stream, plan().numerics);
   }
-  // Writes everything, as on creation.
+  // Writes the whole arena and host memory, as on creation.
   Status fill(Filling& filling);
 
-  // Errors: bad_state in the middle of a computation, from whose callbacks this was called.
+  // Errors: bad_state while a computation runs; the caller is then one of its callbacks.
   Status check_free() const;
   // Errors: bad_state after a step, restore, calibration or re-plan that failed halfway, and those of
   // check_free().
@@ -79,8 +79,7 @@ class TrainerCore {
   void begin_state(double learning_rate = 0);
   void push_state() { stream->upload(execution.state, &state, sizeof state); }
   Status pull_state() { return stream->download(&state, execution.state, sizeof state); }
-  // Loads the inputs of a program from consecutive samples. Samples from number `samples` on are ignored
-  // ones.
+  // Loads the inputs of a program from consecutive samples, as SampleInputs::load.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
     return inputs.load(program, execution, *stream, source, first, samples);
   }
@@ -108,7 +107,7 @@ class TrainerCore {
   ProgressBoard progress;
   Condition condition = Condition::ready;
   bool as_created = true;  // the tensors still have the values that fill() wrote
-  bool computes = false;   // a Computing lives
+  bool computes = false;   // a Computing object exists
 };
 
 // The trainer computes for the lifetime of the object: no callback may start another computation.

@@ -15,7 +15,7 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
-  uint32_t* in_order;  // preferences: pairs whose chosen text is ahead
+  uint32_t* in_order;  // with a preference: the number of pairs whose chosen text is ahead
   double scale;        // factor that the gradients contain
   void* stream;        // a cudaStream_t; null on the CPU
 };
@@ -31,7 +31,7 @@ struct TrainerOptions {
   PreferenceOptions preference;
   double outlier_limit = 0;  // standard deviations; 0: outliers are not skipped
   NonFinite non_finite = NonFinite::skip;
-  double loss_scale = 65536;        // fp16: at the first step
+  double loss_scale = 65536;        // fp16: the scale of the first step
   uint32_t growth_interval = 2000;  // fp16
   void* arena = nullptr;            // owned by the host; null: the trainer allocates
   uint64_t arena_bytes = 0;

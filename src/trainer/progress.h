@@ -15,7 +15,7 @@ struct Progress {
   uint64_t samples = 0;  // of all batches: the position in a dataset that is read in order
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0;
   double evaluation_loss = 0, evaluation_accuracy = 0;
-  double accuracy = 0;  // preferences: share of the last step's pairs that were in order
+  double accuracy = 0;  // with a preference: share of the last step's pairs whose chosen text was ahead
   // The current or the last evaluation: all samples, and those already given to the device.
   uint64_t evaluation_samples = 0, evaluated_samples = 0;
   uint64_t evaluation_targets = 0;  // of the last evaluation

@@ -10,7 +10,7 @@ namespace stw {
 
 namespace {
 
-// Complete lines: building a message could run out of memory after the step is done.
+// Whole messages: putting one together could run out of memory after the step is done.
 constexpr const char* skip_lines[] = {
     "", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
     "step skipped: its loss or gradient norm is an outlier", "step skipped: a gradient is not finite"};
@@ -50,7 +50,7 @@ Status check_gradients(const TrainerCore& core) {
 
 std::string non_finite_reason(TrainerCore& core) {
   if (!std::isfinite(core.state.loss_sum)) return "the loss is not finite";
-  const Unsupervised reading;  // the step is done: no cancel any more
+  const Unsupervised reading;  // the step is done and cannot be cancelled
   const Arena& layout = core.programs().arena;
   for (const ParameterGradient& g : core.graph().gradients) {
     if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;  // in host memory, or consumed

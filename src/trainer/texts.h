@@ -55,7 +55,7 @@ class TextRunner {
   Status check_text(const std::string& what,
                     const Text& text) const;  // Errors: unsupported_shape, bad_argument
   bool are_finite(const float* logits) const;
-  // Of a model that does not generate. Errors: cancelled.
+  // For models that do not generate. Errors: cancelled.
   Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);
   // The logits of a row, after `program` has run.
   Result<const float*> read_logits(const Program& program, uint64_t row);

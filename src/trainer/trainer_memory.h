@@ -51,7 +51,7 @@ class TrainerMemory {
   // Errors: out_of_memory where the host owns the arena and it is smaller than `bytes`.
   Status check_size(uint64_t bytes) const;
   // Grows the arena and keeps its first `kept` bytes. After a failure it has its old size, but may have moved
-  // or be lost. Allocates nothing else, so that no exception comes between the move and its notice.
+  // or be lost. Allocates nothing else: no exception can keep the caller from learning that the arena moved.
   std::optional<Shortage> grow(uint64_t bytes, uint64_t kept);
   Error shortage_error(const Shortage& shortage) const;
   // Gives back the excess of an arena of its own. If the device refuses, the arena keeps its size, or is
@@ -61,7 +61,7 @@ class TrainerMemory {
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
 
  private:
-  // `wanted`: all bytes about to be taken of the same memory.
+  // `wanted`: all bytes that the caller is about to take from the same memory, these included.
   Result<std::byte*> ask_arena(uint64_t bytes, uint64_t wanted) const;
   Result<HostMemory> ask_host(uint64_t bytes, uint64_t wanted) const;
   bool has_room(uint64_t wanted, uint64_t available) const;

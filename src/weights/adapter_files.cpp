@@ -43,7 +43,7 @@ Status refuse_others(const Json& json) {
       continue;
     return unsupported(std::string(key) + " is not supported");
   }
-  // These initialisations change the weights below, or train only half of an adapter. PEFT ignores case in
+  // These initialisations change the base weights, or train only half of an adapter. PEFT ignores case in
   // some of them.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
     for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga", "mica"})
@@ -184,8 +184,9 @@ std::string shortest_target(const std::string& module, const std::set<std::strin
   return module;
 }
 
-// The last parts of the names where they are unambiguous, else longer ones. Within a model for images and
-// text, other parts have modules of the same names; a regular expression then gives the part as well.
+// The value of target_modules: the last parts of the modules' names where these are unambiguous, else longer
+// endings. Within a model for images and text, other parts have modules of the same names; a regular
+// expression then gives the part as well.
 Json target_modules(const Graph& graph, const ModelConfig& config) {
   std::set<std::string> modules, last, others;
   for (const Tensor& t : graph.tensors)

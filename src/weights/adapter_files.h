@@ -17,9 +17,9 @@ namespace stw {
 
 struct AdapterConfig {
   Adapters adapters;           // exactly the modules that have tensors in the folder
-  std::string base;            // folder or name of the model below
+  std::string base;            // folder or name of the base model
   std::string task_type;       // PEFT's; may be empty
-  size_t label_count = 0;      // of a label head in the folder; 0: no head
+  size_t label_count = 0;      // rows of a label head in the folder; 0: it has no label head
   std::set<std::string> head;  // parameters of a head in the folder
   // "modules_to_save": modules trained in full, given by endings of their names
   std::vector<std::string> saved_modules;

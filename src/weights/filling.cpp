@@ -103,7 +103,8 @@ void Filling::put_table(const RotaryTables& tables, int tensor, double (*functio
   }
 }
 
-// The model and the trainer's graph number parameters alike: the same builder makes both.
+// A parameter has the same tensor number in the model's graph and in the trainer's, as the same builder makes
+// both.
 void Filling::put_part(size_t parameter, uint64_t first, const float* values, uint64_t count) {
   const int tensor = model_.parameters()[parameter];
   std::byte* at = execution_.address(tensor);

@@ -19,14 +19,16 @@ const Op* update_of(const Graph& graph, int parameter);
 // Both write to the arena that the execution has at that time.
 class Filling {
  public:
-  // For put() with at most `most` values of a parameter. fp32 parameters have no limit.
+  // For put(). `most`: the most values that put() may be given at once, of parameters that are not fp32; fp32
+  // values are copied without conversion and have no limit.
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t most)
       : Filling(model, execution, stream, 0, most < elements ? most : elements) {}
   // For fill().
   static Filling of_all(const Device& device, const Model& model, const Execution& execution, Stream& stream,
                         const Numerics& numerics);
 
-  // Writes all initial values except zeros. Errors: those of reading the model, and of the stream.
+  // Writes all initial values, except those that are 0: the arena holds zeros. Errors: those of reading the
+  // model, and of the stream.
   Status fill();
   // Writes values of a parameter from its element `first` on. In a quantized parameter `first` must begin a
   // block.
@@ -48,7 +50,7 @@ class Filling {
   const Graph& graph() const { return *execution_.graph; }
   kernels::Parallel threads() const { return pool_ ? pool_->parallel() : execution_.parallel; }
   Status read(const Tensor& tensor, uint64_t first, uint64_t count);
-  // At most `elements`.
+  // `count` is at most `elements`.
   void put_part(size_t parameter, uint64_t first, const float* values, uint64_t count);
   void put_codes(int tensor, uint64_t first, uint64_t count);  // uploads codes_ and scales_
   void put_table(const RotaryTables& tables, int tensor, double (*function)(double));
@@ -57,7 +59,7 @@ class Filling {
   const Execution& execution_;
   Stream& stream_;
   std::vector<float> values_;
-  std::vector<uint16_t> half_;  // in the formats of the arena, as are those below
+  std::vector<uint16_t> half_;  // from here on: values in the formats of the arena
   std::vector<int16_t> remainder_;
   std::vector<int8_t> short_remainder_;
   std::vector<uint8_t> codes_;

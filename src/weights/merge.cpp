@@ -39,7 +39,7 @@ std::vector<float> transposed(const std::vector<float>& from, int64_t rows, int6
   return to;
 }
 
-// The scale goes into the factor that has the rows of the stored weight.
+// The scale is multiplied into `low`, the factor that has the rows of the stored weight.
 Result<Addition> addition_to(const Model& model, int weight) {
   const Graph& graph = model.graph();
   const Tensor *a = nullptr, *b = nullptr;
@@ -155,8 +155,9 @@ Status write_merged(const Model& model, const std::string& folder) {
           folder + name + " lies there: readers would take the folder for something else; give another"};
   const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
   const bool had_weights = file_exists(weights), had_config = file_exists(config);
-  // config.json is begun first and moved into place last. Only with it does the folder count as a model's,
-  // and after a kill its unfinished file marks a folder that has weights alone.
+  // The temporary file of config.json is created first and renamed last. A folder counts as a model's only if
+  // it has config.json. After a kill between the two renames, the folder has weights without it, and the
+  // temporary file shows why.
   const std::string text = to_string(model.config().json, 2) + "\n";
   STW_ASSIGN(last, FileWriter::create(config));
   STW_TRY(last.write(text.data(), text.size()));

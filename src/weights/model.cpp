@@ -56,7 +56,8 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   }
 }
 
-// Writes the key too: a config without it may mean a rate other than 0.
+// Sets the rate in the config's JSON too: where the key is missing, readers assume a default that may not be
+// 0.
 void set_dropout(ModelConfig& config, float rate) {
   for (const DropoutRate& dropout : architecture_of(config).dropouts) {
     config.*dropout.rate = rate;
@@ -66,7 +67,7 @@ void set_dropout(ModelConfig& config, float rate) {
 
 struct WithBase {
   ModelSource source;
-  AdapterConfig adapters;  // if they come from a folder
+  AdapterConfig adapters;  // read from the source's folder of adapters, if it has one
 };
 
 // Completes the source: a folder of adapters names the model that they were made for.
@@ -370,11 +371,11 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     if (entry && Nf4Weight::is_one(*weights_, *entry)) {
-      // Its matrices are transposed in files, but its codes would not be.
+      // Files have gpt2's matrices transposed, and reading transposes numbers but not codes.
       if (config_.architecture == "gpt2")
         return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name +
                                             ": matrices of gpt2 in 4 bits are not supported"};
-      if (!p.layout.is_plain())  // a new order of rows would also have to move the scales of blocks
+      if (!p.layout.is_plain())  // reordering rows would have to move the scales of blocks too
         return Error{Code::unsupported,
                      weights_->path_of(*entry) + ": tensor " + entry->name +
                          ": in 4 bits, and with rows in order of heads, which is not supported"};
@@ -498,7 +499,7 @@ Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& 
 
 Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first,
                           uint64_t count, float* out) {
-  const TensorDType dtype = *info.dtype;  // the dtype was checked before
+  const TensorDType dtype = *info.dtype;  // check_weights() has checked the dtype
   const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {

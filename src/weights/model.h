@@ -24,9 +24,9 @@ struct ModelSource {
   std::optional<float> dropout;
   Adapters adapters;    // new adapters
   std::string adapter;  // or a folder of adapters
-  // none: the config's task if it has labels or no labels are given, else Task::label
+  // nullopt: Task::label if the host gives labels and the config has none, otherwise the config's task
   std::optional<Task> task;
-  size_t label_count = 0;           // gives the model a head for labels; 0: as in the config
+  size_t label_count = 0;           // labels of the head that the model gets; 0: as in the config
   std::vector<std::string> labels;  // the labels' names; none: the model's own, else LABEL_0, …
 };
 
@@ -36,7 +36,8 @@ class Model {
   static Result<std::shared_ptr<const Model>> open(const ModelSource& source);
 
   const ModelConfig& config() const { return config_; }
-  // Parameters with names and shapes, tied ones once. In fp32, for the longest sequence.
+  // A graph of the model in fp32, for its parameters' names and shapes. parameters(): the tensors that own
+  // bytes, so that tied ones count once.
   const Graph& graph() const { return graph_; }
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
@@ -61,7 +62,8 @@ class Model {
   TensorDType dtype_of(const Tensor& parameter) const;
 
  private:
-  // By the names in the adapters' folder.
+  // Checks that the files have every parameter with its shape. `head_of_adapters`: parameters that may be
+  // missing, as the adapters' folder has them.
   Status check_weights(const std::set<std::string>& head_of_adapters);
   // Whether a file holds this parameter under any of its names.
   bool holds(const SafetensorsReader& file, std::string_view parameter) const;
@@ -89,10 +91,10 @@ class Model {
   Graph graph_;
   std::vector<int> parameters_;
   std::optional<SafetensorsReader> weights_, adapter_weights_;
-  // Entries of graph tensors in these files, by the tensors' own names, so that reading allocates nothing.
+  // Entries of these files by the graph's names of the tensors, so that reading allocates nothing.
   std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
   std::map<std::string, Nf4Weight> nf4_;  // by parameter; from weights_
-  bool has_new_head_ = false;             // although there are weights
+  bool has_new_head_ = false;             // the head is drawn, and other weights are read
   std::string base_;
   uint64_t seed_ = 1337;
 };

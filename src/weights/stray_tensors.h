@@ -1,5 +1,5 @@
-// Finds tensors in a block of the model that are no parameters of it. The model that was saved computed with
-// them.
+// Finds tensors that are named like parts of the model's blocks, but that this model does not have. The model
+// that was saved used them in its computation.
 #pragma once
 #include <set>
 

@@ -37,7 +37,7 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) S
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
     if (index > static_cast<size_t>(cuda_device_count()))
-      return api::fail(error, Code::bad_argument, "there is no device of this index");
+      return api::fail(error, Code::bad_argument, "there is no device with this index");
     DeviceOptions options;
     if (index > 0) {
       options.backend = Backend::cuda;

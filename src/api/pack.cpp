@@ -46,7 +46,7 @@ Result<std::vector<Gap>> gaps_of(const stw_buffer_constraint& constraint, const 
                              std::to_string(interval.upper));
     if (end < first || end > interval.size)
       return bad(buffer, name + " takes the bytes " + std::to_string(first) + " to " + std::to_string(end) +
-                             ", which are none of its " + std::to_string(interval.size));
+                             ", outside of its " + std::to_string(interval.size));
     if (lower < upper) gaps.push_back({lower, upper, first, end});
   }
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.lower < b.lower; });

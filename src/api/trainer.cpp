@@ -206,7 +206,7 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
     if (describe(plan->planned->graph) !=
         describe(build_model(model->model->config(), plan->planned->plan.request.sequence,
                              plan->planned->plan.numerics)))
-      return api::fail(error, Code::bad_state, "trainer: the plan is of another model");
+      return api::fail(error, Code::bad_state, "trainer: the plan was made for another model");
     auto trainer = Trainer::create(*device->device, model->model, plan->planned, std::move(*settings));
     STW_API_TRY(trainer);
     *out = new stw_trainer{std::move(*trainer), {}};

@@ -292,7 +292,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
       declined_.push_back("cuDNN has no engine for " + name_of(gradient) + " (" +
                           std::to_string(args.rows_per_sample) + " rows, heads of " +
                           std::to_string(args.head_dim) +
-                          "): our own kernels compute it; cuDNN's need libnvrtc beside it");
+                          "): our own kernels compute it; cuDNN's engines need the library libnvrtc");
     }
   }
   return entry->second;

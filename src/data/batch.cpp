@@ -236,7 +236,7 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
   const bool has_labels = batch.labels_.data || batch.classes_.data || batch.values_.data;
   if (has_values && !has_labels) return wrong("labels", "it is missing");
-  if (!batch.targets_.data && !has_labels) return wrong("targets", "it is missing, and so is labels");
+  if (!batch.targets_.data && !has_labels) return wrong("targets", "it is missing; give targets or labels");
   if (batch.targets_.data && has_labels) return wrong("labels", "expected targets or labels, found both");
   STW_TRY(batch.check_lengths());
   STW_TRY(batch.check_tokens(limits.vocabulary));

@@ -271,12 +271,14 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
                                          std::to_string(options.document_end)};
   const bool has_marks = !options.marks_path.empty();
   if (has_marks && (options.document_end >= 0 || !options.evaluation_path.empty()))
-    return Error{Code::bad_argument,
-                 "marks say where documents begin, and what is held out begins with one: expected no "
-                 "document end and no file of its own for that"};
+    return Error{
+        Code::bad_argument,
+        "with marks, documents begin at marks and the held-out part begins with a document: leave out "
+        "the document end and the evaluation file"};
   if (has_marks) STW_TRY(check_sequence(options.sequence));
   if (!options.labels_path.empty() && !has_marks)
-    return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
+    return Error{Code::bad_argument,
+                 "labels belong to documents: give marks too, which say where documents begin"};
   if (!options.labels_path.empty() && !has_labels(options.task))
     return Error{Code::bad_argument,
                  std::string("the task ") + task_row(options.task).name + " has no labels"};
@@ -284,16 +286,16 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return Error{Code::bad_argument,
                  "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
   if (options.pairs && (!has_marks || !options.labels_path.empty()))
-    return Error{
-        Code::bad_argument,
-        "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
+    return Error{Code::bad_argument,
+                 "pairs are pairs of documents: give marks, which say where documents begin, and no labels"};
   if (!options.reference_path.empty() && !options.pairs)
-    return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
+    return Error{Code::bad_argument,
+                 "a reference needs a dataset of pairs: set pairs, or leave out the reference"};
   if (options.masking.rate != 0 && (options.pairs || !options.labels_path.empty()))
     return Error{Code::bad_argument,
-                 "a mask rate is for masked language models, whose data has neither labels nor pairs"};
+                 "a mask rate is for masked language models: their data has neither labels nor pairs"};
   if (options.in_order && (has_marks || options.masking.rate != 0))
-    return Error{Code::bad_argument, "in order: is for tokens without marks, of which none are hidden"};
+    return Error{Code::bad_argument, "in order: the data must have no marks, and a mask rate of 0"};
   if (options.in_order) STW_TRY(check_sequence(options.sequence));
   Dataset dataset(options.vocabulary);
   STW_TRY(dataset.open_masking(options.masking));

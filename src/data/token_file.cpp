@@ -264,7 +264,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, i
     return corrupt(path, "expected a multiple of " + std::to_string(width) + " bytes (" +
                              type_name(source.format_) + " tokens), found " + std::to_string(bytes));
   source.count_ = bytes / width;
-  if (source.count_ == 0) return corrupt(path, "expected tokens, found an array of none");
+  if (source.count_ == 0) return corrupt(path, "expected tokens, found an empty array");
   // The width goes into the hash: the same bytes read at another width are other tokens.
   if (const auto other = static_cast<uint8_t>(width);
       format != TokenFormat::bytes && width != (vocabulary > 65536 ? 4 : 2))

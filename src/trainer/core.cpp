@@ -91,8 +91,8 @@ Status TrainerCore::check_free() const {
   if (!computes) return ok();
   return Error{
       Code::bad_state,
-      "trainer: it is in the middle of a step, evaluation, generation or calibration, which this would ruin; "
-      "call it when that has returned"};
+      "trainer: it is in the middle of a step, evaluation, generation or calibration, which this call would "
+      "disturb; call again when that has returned"};
 }
 
 Status TrainerCore::check_ready() const {
@@ -149,7 +149,7 @@ LongCall TrainerCore::long_call(Work work, WorkUnit unit, uint64_t total, Earlie
   const char* const message =
       work == Work::create_trainer ? "trainer: its creation was cancelled"
       : work == Work::save || work == Work::export_model
-          ? "trainer: cancelled; what was being written is not there, and the files before are as they were"
+          ? "trainer: cancelled; nothing was written, and existing files are unchanged"
           : "trainer: cancelled; it stands at the last completed step";
   return LongCall({work, unit, 0, total, 0}, message, options.watch, &cancels, earlier);
 }

@@ -121,13 +121,13 @@ Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(core_.check_ready());
   if (!core_.graph().tells_logits())
     return Error{Code::unsupported,
-                 "logits: a masked language model has some of every token, which are not told; "
-                 "log-probabilities of targets are"};
+                 "logits: a masked language model does not give its logits; "
+                 "it gives the log-probabilities of targets"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
   if (core_.graph().task == Task::token_label)
     return Error{Code::unsupported,
-                 "logits: the model gives each token a label; classify has the logits of all of them"};
+                 "logits: the model labels each token; classify gives the logits of all tokens"};
   return core_.watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
 }
 
@@ -145,7 +145,7 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
     STW_ASSIGN(read, read_logits(core_.programs().decode, 0));
     logits = read;
   }
-  if (!are_finite(logits)) return Error{Code::non_finite, "logits: they are not finite"};
+  if (!are_finite(logits)) return Error{Code::non_finite, "logits: a logit is not finite"};
   return logits;
 }
 
@@ -196,7 +196,7 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
       if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().labels),
                        [](float x) { return std::isfinite(x); }))
         return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) +
-                                           " or of one beside it are not finite"};
+                                           " or of a text that was computed with it are not finite"};
       done += used;
       check_in(end - first);
       continue;

@@ -18,12 +18,14 @@ Result<kernels::PairTerms> pair_terms(Preference preference, const PreferenceOpt
   const bool is_simpo = preference == Preference::simpo;
   if (o.margin && !is_simpo) return wrong("margin is for the preference simpo, not for " + name);
   if (z_loss != 0)
-    return wrong("z_loss is of tokens by themselves, and the plan's preference of pairs; leave it 0");
+    return wrong(
+        "z_loss is a loss of single tokens, and the plan's preference has a loss of pairs; leave it 0");
   if (label_smoothing != 0 && preference != Preference::dpo && !is_simpo)
     return wrong("label_smoothing is for the preferences dpo and simpo, not for " + name);
   if (label_smoothing >= 0.5)
     return wrong(
-        "label_smoothing of pairs must lie in [0, 0.5): half of them the wrong way round would say nothing");
+        "label_smoothing of pairs must lie in [0, 0.5): with half of the pairs reversed there is nothing to "
+        "learn");
   terms.beta = o.beta.value_or(is_simpo ? 2 : 0.1);
   terms.margin = o.margin.value_or(terms.beta / 2);
   terms.smoothing = label_smoothing;

@@ -150,7 +150,7 @@ Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
   core.use(std::move(planned));
   if (!core.memory.arena())
     return TrainerMemory::out_of_memory(
-        "the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes,
+        "the arena became smaller, and the device gave no memory for it; a restore allocates it again", bytes,
         core.device.memory_free());
   static_cast<void>(core.prepare());  // the trainer has moved already: the next step reports what fails here
   // Touch the whole arena, as on creation.

@@ -64,7 +64,7 @@ Result<std::byte*> TrainerMemory::ask_arena(uint64_t bytes, uint64_t wanted) con
     return out_of_memory(
         "the arena needs " + std::to_string(bytes) + " bytes" +
             (wanted > bytes
-                 ? ", and what is offloaded " + std::to_string(wanted - bytes) + " of the same memory"
+                 ? ", and offloaded tensors " + std::to_string(wanted - bytes) + " of the same memory"
                  : "") +
             refusal(is_there, device_.has_allocator(), wanted, available) + (is_there ? "" : holders()),
         wanted, available);
@@ -80,7 +80,7 @@ Result<HostMemory> TrainerMemory::ask_host(uint64_t bytes, uint64_t wanted) cons
   HostMemory memory(is_there ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr,
                     HostRelease{&device_, bytes});
   if (!memory) {
-    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" +
+    Error e = out_of_memory("offloaded tensors need " + std::to_string(bytes) + " bytes of host memory" +
                                 refusal(is_there, by_host, wanted, available),
                             wanted, available);
     if (device_.is_cuda()) e.code = Code::host_out_of_memory;
@@ -152,11 +152,12 @@ std::optional<Shortage> TrainerMemory::grow(uint64_t bytes, uint64_t kept) {
 }
 
 Error TrainerMemory::shortage_error(const Shortage& s) const {
-  return out_of_memory("the arena needs " + std::to_string(s.wanted) + " bytes more" +
-                           refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
-                           (s.enough_free ? "" : holders()) +
-                           (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"),
-                       s.wanted, s.available);
+  return out_of_memory(
+      "the arena needs " + std::to_string(s.wanted) + " bytes more" +
+          refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
+          (s.enough_free ? "" : holders()) +
+          (arena_ ? "" : "; it could not get its old memory back either: a restore allocates it again"),
+      s.wanted, s.available);
 }
 
 void TrainerMemory::shrink(uint64_t bytes, uint64_t kept) {

@@ -68,8 +68,7 @@ Status check_absent_weights(const std::string& folder) {
     if (sign->is_incomplete)
       return corrupt(
           folder + "/" + name,
-          "a download that has not come to its end, and no other weights lie beside it; download them again" +
-              way_out);
+          "an incomplete download, and the folder has no other weights; download them again" + way_out);
     return Error{
         Code::unsupported,
         folder + "/" + name + ": weights of this format are not read; save them as safetensors" + way_out};

@@ -150,9 +150,9 @@ Status write_merged(const Model& model, const std::string& folder) {
     return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
   for (const char* name : {"/adapter_config.json", "/model.safetensors.index.json"})
     if (file_exists(folder + name))
-      return Error{
-          Code::bad_argument,
-          folder + name + " lies there: readers would take the folder for something else; give another"};
+      return Error{Code::bad_argument, folder + name +
+                                           ": this file exists, and readers would take the folder for "
+                                           "adapters or shards; give another folder"};
   const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
   const bool had_weights = file_exists(weights), had_config = file_exists(config);
   // The temporary file of config.json is created first and renamed last. A folder counts as a model's only if

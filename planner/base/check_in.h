@@ -1,13 +1,13 @@
-// Cancels long work. The work checks in between two pieces. If the caller of the library has cancelled the
-// call, an exception ends the work there. So long computations need no argument and no result for
-// cancellation.
+// Cancels long computations. A computation calls check_in() between two pieces of its work. If the caller of
+// the library has cancelled the call, check_in() throws. Therefore functions need neither an argument nor a
+// result for cancellation.
 #pragma once
 #include <cstdint>
 
 namespace stw {
 
-// check_in() throws it, and the boundary of the C API turns it into STW_CANCELLED. `message` is one line that
-// lives forever.
+// check_in() throws it, and the boundary of the C API turns it into STW_CANCELLED. `message` is one line,
+// with static storage.
 struct Cancelled {
   const char* message;
 };
@@ -17,12 +17,13 @@ class Supervisor {
  public:
   // Whether the work must end. Thread: any.
   virtual bool stops() const noexcept = 0;
-  // Counts `more` units of work as done. Throws Cancelled if the work must end. Thread: that of the call,
-  // also for the functions below.
+  // Counts `more` units of work as done. Throws Cancelled if the work must end. Thread: the thread of the
+  // call; the same holds for the functions below.
   virtual void look(uint64_t more) = 0;
   // Sets the share of the current unit that is done, 0 to 1. Throws as look() does.
   virtual void within(double share) = 0;
-  // From now on the work cannot be undone: it goes on to its end, even if the caller cancels.
+  // Called when the work can no longer be undone. From then on it runs to its end, even if the caller
+  // cancels.
   virtual void commit() noexcept = 0;
   [[noreturn]] virtual void leave() = 0;  // throws Cancelled
 

@@ -98,14 +98,15 @@ inline constexpr int json_depth_limit = 128;  // arrays and objects inside each 
 // corrupt, with line and column (both from 1, columns in bytes). Time: O(n log n).
 Result<Json> parse_json(std::string_view text);
 
-// Writes one line if indent is 0. Otherwise lines are indented by `indent` spaces for each depth; arrays of
-// scalars stay on one line. Doubles are the shortest text that parses to the same value, with ".0" if
-// integral; if not finite: null. Bytes in strings that are not UTF-8 are written as U+FFFD, so that the text
-// always parses.
+// Writes one line if indent is 0. Otherwise every level of nesting is indented by `indent` spaces; arrays of
+// scalars stay on one line. A finite double is written as the shortest text that parses to the same value,
+// with ".0" if it is integral. A double that is not finite is written as null. Bytes in strings that are not
+// UTF-8 are written as U+FFFD, so that the text always parses.
 std::string to_string(const Json& value, int indent);
 
-// The same value for all texts that different tools write for it: members are sorted by key, and integral
-// doubles become integers (some tools write 0.0 where others write 0).
+// The canonical form of a value: members are sorted by key, and integral doubles become integers. Different
+// tools write the same settings in different orders, and some write 0.0 where others write 0; their canonical
+// forms are equal.
 Json canonical(const Json& value);
 
 // The member. Null if it is absent or JSON null.

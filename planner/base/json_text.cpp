@@ -12,8 +12,8 @@
 
 namespace stw {
 
-// A recursive-descent parser. Every method returns false after `fail`, which keeps the first message and its
-// position.
+// A recursive-descent parser. A method that finds an error calls `fail`, which stores the message and its
+// position, and returns false. Its callers return false at once.
 class JsonParser {
  public:
   // `of_python`: as in parse_python_json.

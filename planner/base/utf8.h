@@ -1,4 +1,4 @@
-// UTF-8 as in RFC 3629. The JSON parser accepts it alone, and the writer guarantees it.
+// UTF-8 as in RFC 3629. The JSON parser accepts no other text, and the JSON writer writes no other.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +25,8 @@ inline size_t utf8_sequence(std::string_view text) {
   return length;
 }
 
-// The number of bytes of a text that fit into `room` without cutting a character. Text that is not UTF-8 is
-// cut anywhere.
+// The number of bytes of a text that fit into `room` bytes without cutting a character. Text that is not
+// UTF-8 may be cut at any byte.
 inline size_t utf8_fitting(std::string_view text, size_t room) {
   if (text.size() <= room) return text.size();
   const auto goes_on = [&](size_t index) { return (static_cast<unsigned char>(text[index]) & 0xC0) == 0x80; };

@@ -121,14 +121,14 @@ class Adding {
       const Shape shape = graph_.at(weight).shape;
       const int64_t inputs = shape[transposed ? 0 : 1], features = shape[transposed ? 1 : 0];
       if (!graph_.at(weight).trainable && is_target(module_name(graph_.at(weight)))) {
-        // PEFT begins with uniform numbers within 1 / sqrt(inputs). This is their standard deviation.
+        // PEFT initialises A with uniform numbers within ±1 / sqrt(inputs). This is their standard deviation.
         const auto std = static_cast<float>(1 / std::sqrt(3 * static_cast<double>(inputs)));
         of_parts.columns[high_weights.size()] = column;
         low_weights.push_back(
             parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
         high_weights.push_back(
             parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
-        // Its rows are in the weight's order.
+        // The rows of B have the order of the weight's rows.
         graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;
       }
       column += features;
@@ -167,7 +167,7 @@ class Adding {
   Graph& graph_;
   const Adapters& adapters_;
   const std::function<bool(const Tensor&)>& is_trained_whole_;
-  std::vector<bool> is_known_;                          // for each target: whether it names anything
+  std::vector<bool> is_known_;                          // for each target: whether it names a matrix
   std::map<std::pair<int, std::string>, int> factors_;  // key: matrix and suffix
   std::set<std::string> modules_;  // last parts of the names of all matrices that could have an adapter
   int next_number_ = 0, segment_ = -1;
@@ -201,7 +201,7 @@ void tie_choices(Graph& graph) {
     if (o.kind != OpKind::linear || graph.at(o.inputs[1]).adapter_of < 0) continue;
     is_narrow[y] = true;
     const int made_by = graph.producer[static_cast<size_t>(o.inputs[0])];
-    // The matrix itself reads the tensor before the dropout of its adapter.
+    // Only the adapter reads its dropout's output; the matrix reads the tensor before the dropout.
     if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1))
       is_dropped[static_cast<size_t>(o.inputs[0])] = true;
   }

@@ -16,8 +16,8 @@ struct Adapters {
   double alpha = 0;  // scale = alpha / rank, or alpha / sqrt(rank) if rank-stabilised (Kalajdzievski 2023)
   bool rank_stabilised = false;
   double dropout = 0;  // of A's input
-  // The matrices that get adapters, by the last parts of their modules' names ("q_proj", "self_attn.q_proj"),
-  // or "all-linear".
+  // The matrices that get adapters: the last parts of their modules' names ("q_proj", "self_attn.q_proj"), or
+  // "all-linear".
   std::vector<std::string> targets;
   bool any() const { return rank > 0; }
   double scale() const;
@@ -43,10 +43,10 @@ bool names_module(const std::string& target, const std::string& module);
 Status add_adapters(Graph& graph, const Adapters& adapters,
                     const std::function<bool(const Tensor&)>& is_trained_whole = {});
 
-// Ties choices of what a block keeps. The narrow tensors of adapters are always kept, but those inside of a
-// feed-forward part all or none. Their dropout is always drawn again. Blocks that keep everything, and plans
-// that keep nothing at all, are exceptions (SearchSpace). So adapters only double the number of choices; they
-// do not multiply it by 2 to the number of their tensors. Call it after find_feed_forward.
+// Limits which tensors of adapters a block may keep, so that adapters only double the number of save-sets
+// (Segment::kept_with). The outputs of A are always kept. Those inside of a feed-forward part are kept all or
+// none. The outputs of their dropout are never kept. Two kinds of save-sets are exempt (SearchSpace): blocks
+// that keep everything, and plans that keep nothing. Call it after find_feed_forward.
 void tie_choices(Graph& graph);
 
 }  // namespace stw

@@ -89,7 +89,8 @@ void Differentiation::run() {
     }
   }
   mark_chunked();
-  // Numbers buffers in op order. In this order the gradients of a parameter with several uses are added.
+  // Numbers the gradient buffers in op order. The gradients of a parameter with several uses are added in
+  // this order.
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
   std::vector<int> uses(graph_.tensors.size());
   for (const ParameterGradient& g : graph_.gradients)
@@ -97,13 +98,14 @@ void Differentiation::run() {
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 
-// Marks tensors of the head that only ops of a chunk read and write: they need the rows of one chunk. Ops of
-// all rows read the losses of tokens and the gradient of the head's input, so these are not marked.
+// Marks the tensors of the head that only ops of a loss chunk read and write. They hold the rows of one
+// chunk. The losses of tokens and the gradient of the head's input are not marked, because ops that work on
+// all rows read them.
 void Differentiation::mark_chunked() {
   for (size_t s = 0; s < graph_.segments.size(); ++s) {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
     const int input_gradient = gradient_of(graph_.segments[s].input);
-    // It works on all rows.
+    // The last op, which sums the losses, works on all rows.
     const Op& last =
         graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {

@@ -4,9 +4,9 @@
 
 namespace stw {
 
-// The interface that backward rules use. Gradients of activations are values: an op that adds to a gradient
-// reads the old value as its addend and computes a new one. The new one may take the old one's memory
-// (OpRow::in_place).
+// The interface that backward rules use. A gradient of an activation never changes in place: an op that adds
+// to it reads the old tensor as its addend and computes a new tensor. The new tensor may take the memory of
+// the old one (OpRow::in_place).
 class Differentiation {
  public:
   explicit Differentiation(Graph& graph);

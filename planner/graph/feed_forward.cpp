@@ -86,7 +86,7 @@ class Finder {
  private:
   FeedForward part_from(int first, int end) const;
   bool find_gradient_ops(const Segment& segment, FeedForward& part) const;
-  // Whether no other ops than [first, end) read these tensors.
+  // Whether only the ops [first, end) read these tensors.
   static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end,
                          const std::vector<int>& tensors) {
     for (int t : tensors) {
@@ -109,8 +109,8 @@ class Finder {
 bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
   auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
-  // Ops that compute input gradients are found by the parameters they read, because they may read no inner
-  // tensor.
+  // An op that computes an input gradient may read no inner tensor. It is found by the parameters that it
+  // reads.
   std::vector<int> parameters, outer;  // parameters of all ops, and of the ops that read the part's input
   const int input = graph_.op(part.first_op).inputs[0];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
@@ -134,12 +134,12 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     if (std::none_of(op(i).inputs.begin(), op(i).inputs.end(), is_inside)) continue;
     first = std::min(first, i);
     last = i;
-    // The last op that adds to the gradient of the part's input computes that gradient.
+    // The gradient of the part's input is complete after the last op that adds to it.
     bool is_of_input = leaves(op(i));
     for (int k = i + 1; k < end && is_of_input; ++k)
       is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
-      // Sums are over all rows.
+      // Sums over rows are not inner tensors: they cover all tiles.
       if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);
   }
   for (int i = first; i <= last; ++i) {
@@ -199,7 +199,7 @@ int64_t tile_unit(const Graph& graph, const FeedForward& part) {
 
 Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};
-  // Either whole samples, or parts of each sample.
+  // A tile holds whole samples, or a part of one sample.
   const bool whole = tile_rows >= rows_per_sample;
   const int64_t step = whole ? tile_rows / rows_per_sample * rows_per_sample : tile_rows,
                 length = whole ? rows : rows_per_sample, pieces = rows / length;
@@ -208,7 +208,7 @@ Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
 
 std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   const Tiling t = tiling_of(rows, rows_per_sample, tile_rows);
-  // Full tiles before a short one.
+  // Number of full tiles before a short one.
   const int64_t in_a_row = t.short_count > 0 ? t.count / t.short_count : t.tiles();
   std::vector<Tile> tiles;
   for (int64_t begin = 0, n = 0; begin < rows; begin += tiles.back().rows, ++n)

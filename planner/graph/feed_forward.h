@@ -1,17 +1,17 @@
 // The feed-forward part of a block, in tiles: a matrix product, activations, and a matrix product, with their
-// adapters. Rows do not depend on each other. So forward and backward may run for one tile of rows after the
-// other, and the tensors between the two products take the memory of one tile. No bit changes: sums over
-// rows, for the gradients of weights and biases, continue from tile to tile where they would have continued
-// inside one kernel. Therefore a tile is made of whole samples, or of a multiple of tile_unit(graph, part)
-// rows inside of one sample (kernels/contract/kernels.h, contract of the reductions).
+// adapters. Rows do not depend on each other. Therefore the forward and the backward pass may run tile by
+// tile, and the tensors between the two products take the memory of one tile. No bit changes: sums over rows,
+// for the gradients of weights and biases, continue from tile to tile where they would have continued inside
+// one kernel. Therefore a tile is made of whole samples, or of a multiple of tile_unit(graph, part) rows
+// inside of one sample (kernels/contract/kernels.h, contract of the reductions).
 #pragma once
 #include "planner/graph/graph.h"
 
 namespace stw {
 
 inline constexpr int64_t frozen_tile_unit = 64;
-// The unit of a tile's rows. If the part trains a matrix or a bias it is kernels::chain_terms, so that no
-// tile cuts a chain of its gradient.
+// The rows of a tile are a multiple of this unit. It is kernels::chain_terms if the part trains a matrix or a
+// bias: so no tile cuts a chain of its gradient's sum.
 int64_t tile_unit(const Graph& graph, const FeedForward& part);
 
 // The rows that an instruction works on: a tile, or a chunk of the loss.
@@ -36,10 +36,11 @@ int64_t rows_in_tiles(const Graph& graph, const Segment& segment);
 
 // Whether a tensor lies inside of the part, or is the gradient of one that does.
 bool is_inner(const FeedForward& part, int tensor);
-// Whether a segment with this save-set may run in tiles. Its feed-forward part must keep nothing, and no
-// later op may need the part's output computed again in the backward pass.
+// Whether a segment with this save-set may run in tiles. It may if the feed-forward part keeps nothing, and
+// the backward pass does not have to recompute the part's output.
 bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved);
-// More tiles only make programs longer: by then, other tensors need most of the memory.
+// The most tiles that the planner tries. More tiles make programs longer and save little memory, because
+// other tensors then need most of it.
 inline constexpr int64_t most_tiles = 128;
 
 // Sets Segment::feed_forward of every block that has such a part. Call it after add_update. Gradients in bf16

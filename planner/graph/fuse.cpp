@@ -13,7 +13,8 @@ int reads_of(const std::vector<Op>& ops, int tensor) {
       std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
 }
 
-// Whether a product with this weight can end in this form of GELU. The kernels support the tanh form alone.
+// Whether the kernel of a product with this weight can apply this form of GELU to its result. The kernels
+// support only the tanh form.
 bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
   const Tensor& w = graph.at(weight);
   return form == Activation::gelu_tanh && !is_quantized(w.format) &&
@@ -43,9 +44,9 @@ class Backward {
         begin_(segment.first_gradient_op),
         end_(begin_ + segment.gradient_op_count) {}
 
-  // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is
-  // the next op. If a norm's gradient comes later, the product leaves sums of tiles, and the norm's kernel
-  // folds them with its own.
+  // Fuses GELU's gradient into the product before it. Then treats the gradient of the bias before that GELU.
+  // If a norm's gradient follows in the segment, the product writes tile sums, and the norm's kernel adds
+  // these up together with its own. Otherwise the product computes the bias gradient itself.
   void fuse_slopes() {
     for (int i = begin_; i + 1 < end_; ++i) {
       if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
@@ -68,21 +69,21 @@ class Backward {
         op(i + 1).fused = true;
   }
 
-  // Moves a bias's gradient into the next norm's gradient if that norm reads the same gradient as its addend.
-  // Also moves a bias's gradient that comes after attention's gradient, whatever it reads. The memory that it
-  // then takes for longer is no more than attention's gradient took for queries, keys and values.
+  // Moves a bias's gradient into the next norm's gradient if that norm reads the same tensor as its addend.
+  // Also moves any bias's gradient that comes after attention's gradient. The tensor that it reads then lives
+  // longer, but it is no larger than the queries, keys and values, which attention's gradient has freed.
   void fuse_into_norms() {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
       const int norm = next_norm(i);
       if (norm < 0) continue;
       const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
-      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;  // another op is here now
+      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;  // the next op is here now
     }
   }
 
-  // Lets gradients of weights and biases wait for the next ones of their kind, if no tensor lives longer for
-  // it.
+  // Delays each gradient of weights or biases until the next op of the same kind, if no tensor lives longer
+  // because of that.
   void join(OpKind kind) {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != kind || op(i).fused) continue;
@@ -106,7 +107,8 @@ class Backward {
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
   }
-  int next_norm(int i) {  // the next norm's gradient, if it computes a weight's gradient, or -1
+  // The next norm's gradient. -1 if there is none, or if it computes no weight's gradient.
+  int next_norm(int i) {
     for (int n = i + 1; n < end_; ++n)
       if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
     return -1;
@@ -120,7 +122,8 @@ class Backward {
     op(end - 1).fused = true;
     return true;
   }
-  // Whether op `slope` leaves sums of tiles for `bias`. The bytes of a row of sums must be a whole number.
+  // Makes op `slope` write tile sums for the bias's gradient, if possible. The bytes of tile sums for each
+  // row must be an integer.
   bool leave_sums(int slope, int bias) {
     const int norm = next_norm(bias), dx = op(slope).outputs[0];
     const int64_t features = graph_.features(dx);
@@ -150,7 +153,8 @@ class Backward {
         return true;
     return false;
   }
-  // Whether one launch can compute the products of both: on tensor cores, and not too many.
+  // Whether one launch can compute the products of both ops: their shapes suit tensor cores, and there are
+  // not too many.
   bool are_one_launch(const Op& a, const Op& b) const {
     for (const Op* one : {&a, &b})
       for (size_t k = 2; k < one->inputs.size(); ++k)
@@ -158,8 +162,9 @@ class Backward {
           if (graph_.at(one->inputs[k]).shape[dimension] % kernels::tensor_chunk != 0) return false;
     return a.outputs.size() + b.outputs.size() <= size_t{kernels::max_parts};
   }
-  // Whether the inputs of op `i` live until op `next` anyway. Another op reads them there or later. Or
-  // attention's gradient is their last reader: queries, keys and values, which are no smaller, end there.
+  // Whether op `i` can wait until op `next` without using more memory. For each of its inputs, another op
+  // reads it at `next` or later; or attention's gradient is its last reader, which frees queries, keys and
+  // values, and these are no smaller.
   bool may_wait(int i, int next) {
     for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
       const int t = op(i).inputs[k];
@@ -171,8 +176,9 @@ class Backward {
     return true;
   }
 
-  // Whether only a product that ends in GELU's slope stands between the two. GELU's input and output are then
-  // alive together, and the gradient takes the input's place, as before. Only the sums of a bias are new.
+  // Whether the only ops between the two are a product fused with GELU's gradient. GELU's input and output
+  // are alive together there, and the gradient takes the place of the input, so only the sums of a bias need
+  // more memory.
   bool is_before_slope(int i, int next) {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&
@@ -224,8 +230,9 @@ int may_wait_for_slope(const Graph& graph, int op) {
                                                                                                  : -1;
 }
 
-// GELU's input and output are alive together in two cases. Either neither is kept, and one product computes
-// both from the input of the other weight gradient. Or GELU's input is kept, and so is that product's input.
+// `activated` is GELU's output, `before` is GELU's input, and `x` is the input of the product before GELU.
+// All inputs of the two weight gradients exist before the run in two cases. In the first, `before` and `x`
+// are kept. In the second, neither `before` nor `activated` is kept, and one product computes both from `x`.
 bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
   const auto is_there = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)

@@ -54,8 +54,8 @@ static bool has_rounded_outputs(const Graph& graph, const Op& op) {
 bool Graph::is_library_product(const Op& op) const {
   if (!uses_cublaslt(kernels) || !is_product(op)) return false;
   if (op.kind != OpKind::linear_weight_gradient) return true;
-  // Our kernels round gradients in bf16. Gradients of the head come in chunks of the loss. The planner
-  // chooses the length of a chunk, and it may change no bit.
+  // Our kernels round gradients in bf16. They also compute the head's gradients, which are summed over chunks
+  // of the loss: the planner chooses the length of a chunk, and this must not change a bit.
   if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
   // In exact mode, every sample is a call of its own, and each call reads and writes the gradient.
   return !exact || (!uses_wgmma(kernels) && rows_of(op) >= least_library_sample);
@@ -65,7 +65,7 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
-// Head sizes that attention on tensor cores takes: ours by mma.sync, and cuDNN's.
+// Whether attention kernels on tensor cores (our mma.sync kernels, and cuDNN's) take the head size.
 static bool suits_tensor_cores(const Op& op) { return kernels::is_tensor_head(op.attributes.head_dim); }
 
 // Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
@@ -87,7 +87,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
-  // Attention with other head sizes is computed by chains, as in fp32.
+  // Attention with other head sizes uses the portable kernels, at the rate of fp32.
   if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
@@ -114,7 +114,7 @@ int64_t Graph::rows_of(const Op& op) const {
   for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
     for (int t : *operands)
       if (t >= 0 && at(t).per_sample) return at(t).rows;
-  return sequence;  // it works on parameters
+  return sequence;  // an op that works on parameters
 }
 
 const Op& Graph::op(int index) const {
@@ -141,7 +141,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   state.shape = {int64_t{sizeof(kernels::StepState)}};
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
-  // Their tensors always exist, so that parameters have the same numbers with and without them.
+  // These tensors always exist, so that the indices of tensors do not depend on which inputs a graph needs.
   for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
@@ -389,8 +389,8 @@ int GraphBuilder::scale(int x, float factor, const char* name) {
   return y;
 }
 
-// Fuses the sum into the product before it: the kernel reads the addend when it stores the product. No other
-// op needs the product alone.
+// If `b` is the product that was added last, the sum becomes a part of it: the kernel adds `a` when it stores
+// the product. No other op may read the product alone.
 int GraphBuilder::add(int a, int b, const char* name) {
   Op& last = graph_.ops.back();
   if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
@@ -419,7 +419,8 @@ void GraphBuilder::loss(int logits) {
   else cross_entropy(logits);
 }
 
-// Vocabularies may be odd. Rows begin at addresses that vectors and tensor cores can take.
+// Pads rows of logits, because vocabularies may be odd. Every row begins at an address that vector
+// instructions and tensor cores can load from.
 void GraphBuilder::align_rows(int logits) {
   Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;

@@ -39,7 +39,7 @@ struct Segment {
   // constants. Empty: every entry is a choice of its own.
   static constexpr int own_choice = -1, always = -2, never = -3;
   std::vector<int> kept_with;
-  uint32_t choice_of(uint32_t saved) const;  // the save-set that a search tries in place of this one
+  uint32_t choice_of(uint32_t saved) const;  // `saved`, changed to obey `kept_with`
   FeedForward feed_forward;
 };
 
@@ -51,15 +51,15 @@ struct ParameterGradient {
   int gradient;
 };
 
-// A parameter that is updated inside the backward pass: its ops, and its element of the sums of squares. Its
-// gradient is a value of the program like any other.
+// A parameter that is updated inside the backward pass: its two update ops, and the element of norm_sums that
+// its sum of squares goes to. Its gradient is an activation, and keeps no buffer.
 struct FusedUpdate {
   int square_sum, update;
   int64_t sum;
 };
 
-// Rotary positions: the angles' increase from one position to the next, and tables of scale·cos and scale·sin
-// of the angles, (sequence, frequencies).
+// Rotary positions. inverse_frequencies: by how much each angle grows from one position to the next. The
+// tables hold scale·cos and scale·sin of the angles, (sequence, frequencies).
 struct RotaryTables {
   int cosine = -1, sine = -1;  // tensors
   std::vector<float> inverse_frequencies;
@@ -69,17 +69,17 @@ struct RotaryTables {
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
-  int64_t token_types = 0;  // number of types, if the model has that input
+  int64_t token_types = 0;  // number of token types; 0: the model has no such input
   Task task = Task::language_model;
   int64_t labels = 0;  // number of labels that targets choose from; 0: targets are tokens
   LabelPlace label_place = LabelPlace::last_token;  // for a classifier
-  // Tokens one after the other: attention sees no later token, and tokens have no labels.
+  // Whether the model can generate text: attention is causal, and tokens have no labels.
   bool generates = true;
   Format compute = Format::f32;          // of activations
   Kernels kernels = Kernels::portable;   // copied from the numerics
   Attention attention = Attention::own;  // copied from the numerics
   bool exact = true;
-  // About the most elements of matrices of codes that an op decodes at once (quantize.h).
+  // About how many elements of quantized matrices an op decodes at once, at most (quantize.h).
   uint64_t values_at_once = 0;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
@@ -87,7 +87,7 @@ struct Graph {
   // After the last micro-step: sums of gradients, norm, scalars, optimizer (update.h).
   std::vector<Op> update_ops;
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
-  std::vector<Op> generate_ops;  // the same with a cache of keys and values
+  std::vector<Op> generate_ops;  // forward for generation, with a cache of keys and values
   std::vector<Op> transfer_ops;  // a fetch and a store of each tensor that may lie in host memory (offload.h)
   std::vector<int> transfer;     // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;
@@ -95,14 +95,15 @@ struct Graph {
   // For every op of `gradient_ops`: the updates inside the backward pass that follow it. Empty unless updates
   // are fused.
   std::vector<std::vector<FusedUpdate>> updates_after;
-  int begin_update = -1;      // the op before all updates inside the backward pass, or -1
+  int begin_update = -1;      // the op that runs before all updates inside the backward pass, or -1
   std::vector<int> producer;  // tensor -> forward op that computes it, or -1
   InputIndices inputs;        // tensors
   int state = -1;
-  int64_t first_position = 0;                // the row of the table of positions for a document's first token
-  Preference preference = Preference::none;  // for pairs of documents
-  int token_weights = -1;  // tensor: the factors of tokens' gradients that a preference computes from a pair
-  std::vector<RotaryTables> rotary;  // one for each kind of rotary positions, if the model has several
+  int64_t first_position = 0;  // of a document: the row of its first token in the table of positions
+  Preference preference = Preference::none;  // the loss of preference pairs
+  // A tensor: for each token the factor of its gradient. A preference loss computes it.
+  int token_weights = -1;
+  std::vector<RotaryTables> rotary;  // several if layers differ in their rotary positions
   // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few rows
   // save memory; more rows reach full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
@@ -114,7 +115,7 @@ struct Graph {
   }
   bool fuses_updates() const { return begin_update >= 0; }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
-  // The tensors of all inputs, of those that only the loss reads, and of the others.
+  // The tensors of all inputs, of the inputs that only the loss reads, and of the other inputs.
   std::vector<int> all_inputs() const {
     return inputs_where([](const InputRow&) { return true; });
   }
@@ -127,7 +128,7 @@ struct Graph {
   // The first op of the update that sums squares. There is one such op for each element of norm_sums. The ops
   // before it add up gradients.
   int first_square_sum() const;
-  // One numbering for all ops: the six lists one after the other.
+  // The ops of the six lists have one numbering: forward, gradient, update, evaluate, generate, transfer.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
   int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
@@ -136,36 +137,36 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
-  // Whether an evaluation counts correct outputs. It does not count numbers.
+  // Whether an evaluation counts correct outputs. It does not if outputs are numbers.
   bool counts_hits() const {
     return (labels > 0 && task != Task::number) || task == Task::masked_language_model;
   }
   size_t loss_ops() const { return counts_hits() ? 3 : 2; }  // at the end of evaluate_ops
-  // Whether the library returns the logits of a text, in one row for each text. Those of all tokens would
-  // take more memory than training does.
+  // Whether the library can return logits: it returns one row for each text. A masked language model has
+  // logits of every token, and these would take more memory than training does.
   bool tells_logits() const { return task != Task::masked_language_model; }
-  // Logits of a row; a target that names a class is smaller than that.
+  // The number of logits of a row. Targets that are classes are smaller than this number.
   int64_t classes() const { return labels > 0 ? labels : vocabulary; }
-  // Numbers of an input for one row of a sample.
+  // How many numbers an input has for each row of a sample.
   int64_t input_width(Input input) const { return input_row(input).of_labels ? labels : 1; }
   int blocks() const;
   std::string segment_name(int segment) const;  // "block 3", "head"; empty for -1
   bool has_adapters() const;  // low-rank adapters (adapters.h); then nothing else is trained
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
-  // Rows of a sample that an op processes: those of its first operand that has rows.
+  // Rows of a sample that an op processes: the rows of its first per-sample operand.
   int64_t rows_of(const Op& op) const;
   int64_t rows_of(int tensor) const { return at(tensor).rows; }
-  // The window of this attention, if a sample has more rows than that; else 0.
+  // The window of an attention op. 0 if it has no window, or one that covers the whole sample.
   int64_t window_of(const Op& op) const {
     return op.attributes.window < rows_of(op) ? op.attributes.window : 0;
   }
-  // Whether cuBLASLt computes it in training programs; the library may decline some.
+  // Whether training programs leave the op to cuBLASLt. The library may decline some shapes.
   bool is_library_product(const Op& op) const;
-  // Whether warpgroups compute it (wgmma), if operands are aligned.
+  // Whether our wgmma kernels compute the op, provided that its operands are aligned.
   bool is_wgmma_product(const Op& op) const;
   bool is_wgmma_attention(const Op& op) const;
-  bool is_library_attention(const Op& op) const;  // whether cuDNN computes it
+  bool is_library_attention(const Op& op) const;  // whether cuDNN computes the op
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (rows, features).
   int64_t features(int tensor) const {
@@ -183,9 +184,9 @@ struct Graph {
   }
 };
 
-// From this many rows of a sample on, cuBLASLt's weight gradients are faster in exact mode. Each sample adds
-// its sum to the gradient: 8 bytes of memory traffic an element for 2 multiply-adds a token. Our own kernels
-// keep the sum in registers from sample to sample.
+// In exact mode, cuBLASLt computes weight gradients faster than our kernels if a sample has at least this
+// many rows. Each of its calls reads and writes the whole gradient once a sample (8 bytes an element). Our
+// kernels keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
 inline constexpr int64_t logits_unit = 16;  // rows of logits begin at multiples of this many elements
 
@@ -221,15 +222,15 @@ class GraphBuilder {
   void end(int output);
   int64_t features(int tensor) const { return graph_.features(tensor); }
 
-  // Inputs besides tokens and targets. Each call adds its input to the graph and returns its tensor.
+  // Inputs in addition to tokens and targets. Each call adds its input to the graph and returns its tensor.
   int token_types(int64_t count);
   int tokens() const { return graph_.inputs[Input::tokens]; }
   int following();                            // adds positions too: every sample holds documents
   int position_rows(int64_t first_position);  // adds positions too
-  // The rows of `table` for the tokens, plus rows of `positions` (-1: none) for their positions.
+  // For each token: its row of `table`, plus the row of `positions` (-1: none) for its position.
   int embedding(int table, int positions, const char* name);
-  // Rows of `table` by `ids`, plus rows of `positions` (-1: none) by `position_ids` (-1: by the row in the
-  // sample).
+  // For each row: row `ids` of `table`, plus row `position_ids` of `positions` (-1: none). If `position_ids`
+  // is -1, the position is the index of the row in the sample.
   int embedding(int ids, int table, int positions, int position_ids, const char* name);
   int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset = 0);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
@@ -245,12 +246,12 @@ class GraphBuilder {
                 const char* name, const ScoreRule& rule = {});
   int gelu(int x, Activation activation, const char* name);  // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
-  int document_mean(int x, const char* name);        // every sample must hold documents, as after `following`
+  int document_mean(int x, const char* name);        // requires a call of `following` before it
   int scale(int x, float factor, const char* name);  // x itself if factor is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);  // x itself if p is 0
-  void loss(int logits);                          // of the graph's task: cross entropy, or the loss of values
-  void cross_entropy(int logits);                 // of tokens, or of labels after a call of `labels`
+  void loss(int logits);           // of the graph's task: cross entropy, or a loss that compares with values
+  void cross_entropy(int logits);  // of tokens, or of labels after a call of `labels`
   // Declares labels as targets, and where they are. Call it before the loss. Without it, targets are tokens.
   void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
     graph_.task = task, graph_.labels = count, graph_.label_place = place;
@@ -274,7 +275,7 @@ class GraphBuilder {
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
   std::map<std::string, int> named_;  // name -> parameter
-  InputIndices records_;              // tensors of inputs, whether the graph needs them or not
+  InputIndices records_;              // tensors of inputs, including inputs that the graph does not need
   uint32_t streams_ = 0;
   int parameters_ = 0;
 };

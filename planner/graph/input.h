@@ -12,14 +12,15 @@ namespace stw {
 enum class Input : uint8_t {
   tokens,
   targets,      // tokens or labels that the loss compares with
-  positions,    // of a token in its document: attention stays inside a document
+  positions,    // of a token in its document; attention stays inside a document
   weights,      // of a token in the loss
   reference,    // log-probabilities that a preference compares with
   token_types,  // 0 for tokens of a first text, 1 for those of a second one
   following,    // number of tokens of its document after a token
-  // A token's position + Graph::first_position: its row in a table of positions whose first rows are unused.
+  // A token's row in the table of positions: its position + Graph::first_position. The rows before are
+  // unused.
   position_rows,
-  values,  // of all labels, if the row's target says that it has values
+  values,  // a number for each label; used if the row's target says that the row has values
 };
 inline constexpr size_t input_count = 9;
 
@@ -27,7 +28,7 @@ struct InputRow {
   const char* name;
   bool is_float;           // f32; else i32
   bool of_loss;            // only the loss reads it
-  bool of_labels = false;  // a row has a number for each label, else one
+  bool of_labels = false;  // a row has a number for each label instead of one number
 };
 inline constexpr std::array<InputRow, input_count> input_rows{{
     {"tokens", false, false},
@@ -40,10 +41,10 @@ inline constexpr std::array<InputRow, input_count> input_rows{{
     {"position_rows", false, false},
     {"values", true, true, true},
 }};
-inline constexpr uint64_t input_element_bytes = 4;  // of all inputs
+inline constexpr uint64_t input_element_bytes = 4;  // the same for all inputs
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
 
-// The token of a document that a classifier's label is the target of. every_token: each token has its own
+// The token whose output a classifier compares with its document's label. every_token: each token has its own
 // label.
 enum class LabelPlace : uint8_t { last_token, first_token, every_token };
 

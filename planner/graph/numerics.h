@@ -16,19 +16,20 @@ inline constexpr int precision_count = 3;
 enum class Optimizer : uint8_t { adamw, sgd, lion, muon, adafactor };
 inline constexpr int optimizer_count = 5;
 
-// The part of a bf16 parameter's fp32 master that is kept in addition to the compute copy: the missing 16
-// bits, the upper 8 of them, or none (with stochastic rounding). Other precisions keep the whole master.
+// How much of the fp32 master of a bf16 parameter is kept in addition to the bf16 copy: the lower 16 bits,
+// the upper 8 of these, or nothing (the update then rounds stochastically). Other precisions keep the whole
+// master.
 enum class Master : uint8_t { exact, short_remainder, stochastic };
 inline constexpr int master_count = 3;
 
 // The format in which the matrices of blocks, without adapters, sum their gradients. All other gradients are
-// fp32. bf16: rounded stochastically after every sample, so that the cut into micro-batches changes no bit
+// fp32. bf16: rounded stochastically after every sample, so that the size of micro-batches changes no bit
 // (kernels.h).
 enum class Gradients : uint8_t { fp32, bf16 };
 inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};
 
-// The kernels that compute matrix products, which fixes the order of their sums. portable: one chain of
+// The kernels that compute matrix products. The choice fixes the order of their sums. portable: one chain of
 // multiply-adds, as on the CPU. tensor, wgmma: a GPU's tensor cores, on 16-bit values, by mma.sync or by
 // Hopper's wgmma. cublaslt: NVIDIA's library. For products that the library does not compute, `cublaslt` uses
 // mma.sync and `cublaslt_wgmma` uses wgmma; the latter also uses wgmma for exact weight gradients.
@@ -39,7 +40,8 @@ inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor
 inline bool uses_cublaslt(Kernels k) { return k == Kernels::cublaslt || k == Kernels::cublaslt_wgmma; }
 inline bool uses_wgmma(Kernels k) { return k == Kernels::wgmma || k == Kernels::cublaslt_wgmma; }
 
-// The kernels for attention over whole samples of 16-bit values: those above, or NVIDIA's cuDNN.
+// The kernels that compute attention over whole samples of 16-bit values: those above (own), or NVIDIA's
+// cuDNN.
 enum class Attention : uint8_t { own, cudnn };
 inline constexpr int attention_count = 2;
 inline constexpr const char* attention_names[attention_count] = {"own", "cudnn"};
@@ -64,7 +66,7 @@ struct ParameterGroup {
   std::optional<bool> frozen;     // no gradient, no state, no update
   std::optional<double> rate;     // factor of the learning rate
   std::optional<double> decay;    // weight decay
-  std::optional<int> state_bits;  // 32: even if the states of other parameters have 8 bits
+  std::optional<int> state_bits;  // bits of optimizer states: 8 or 32
   bool operator==(const ParameterGroup&) const = default;
 };
 
@@ -74,12 +76,12 @@ struct RequestedNumerics {
   Optimizer optimizer = Optimizer::adamw;
   Master master = Master::exact;
   Gradients gradients = Gradients::fp32;
-  // The parameters of blocks are updated inside the backward pass, which keeps no gradient of them. Requires
+  // The parameters of blocks are updated inside the backward pass, so their gradients are not kept. Requires
   // one micro-step, no clipping, and no fp16.
   bool fused_update = false;
   Attention attention = Attention::own;
   Quantize quantize = Quantize::none;             // of blocks
-  Quantize quantize_embeddings = Quantize::none;  // of the table of tokens and the head; not nf4
+  Quantize quantize_embeddings = Quantize::none;  // of the token embedding and the head; not nf4
   std::vector<ParameterGroup> groups;             // later ones win
   GraphInputs inputs;                             // in addition to tokens and targets
   bool operator==(const RequestedNumerics&) const = default;
@@ -87,7 +89,7 @@ struct RequestedNumerics {
 
 struct Numerics : RequestedNumerics {
   int state_bits = 32;  // 8: block-wise, for tensors that are large enough (optimizer.h)
-  bool exact = true;    // contract E3; all kernels but cuBLASLt's are always exact
+  bool exact = true;    // contract E3 (CONTRIBUTING.md); only cuBLASLt's kernels can break it
   Kernels kernels = Kernels::portable;
   bool operator==(const Numerics&) const = default;
 };
@@ -98,8 +100,8 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
-// The peak rate of a device that bounds the arithmetic of an op: that of fp32; the rate that our mma.sync
-// kernels reach on tensor cores; the rate that our wgmma kernels reach; that of the tensor cores, for
+// Which peak rate of a device bounds the arithmetic of an op. fp32: the rate of fp32. mma, wgmma: the rates
+// that our mma.sync and wgmma kernels reach on tensor cores. tensor: the rate of the tensor cores, for
 // libraries.
 enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
 inline const char* gradients_name(const Numerics& n) {

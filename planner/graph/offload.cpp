@@ -8,7 +8,8 @@ namespace stw {
 
 namespace {
 
-// For every parameter: the index of its block. The number of blocks, if other segments use it too.
+// For every parameter: the index of its block, or the number of blocks if other segments or several blocks
+// use it.
 std::vector<int> parts(const Graph& graph) {
   std::vector<int> part(graph.tensors.size(), -1);
   const int outside = graph.blocks();
@@ -53,7 +54,7 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   for (const ParameterGradient& g : graph.gradients)
     host[static_cast<size_t>(g.gradient)] =
         part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
-  // Gradients that are added up before the update stay where they are added.
+  // Gradients that gradient_sum ops add up stay on the device.
   for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum)
       for (int t : op.inputs) host[static_cast<size_t>(t)] = false;

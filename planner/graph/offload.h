@@ -1,9 +1,9 @@
 // Tensors that lie in host memory and come to the device only while an op needs them.
 //
-// The update needs optimizer states and masters once a step; it fetches and stores them slice by slice. Every
-// micro-step needs gradients, weights and block inputs, a block at a time. Offloading changes no bit. Tensors
-// that several blocks use belong to no block: the gradients and weights of such parameters stay on the
-// device. So do the gradients of a parameter with more than two uses.
+// Optimizer states and masters are needed once a step; the update fetches and stores them slice by slice.
+// Gradients, weights and block inputs are needed in every micro-step; they come one block at a time.
+// Offloading changes no bit. Tensors that several blocks use belong to no block: the gradients and weights of
+// such parameters stay on the device. So do the gradients of a parameter with more than two uses.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace stw {
 
-// inputs: the input that a block keeps for its backward pass.
+// inputs: the inputs of blocks, which are kept for the backward pass.
 enum class Offloaded : uint8_t { optimizer, masters, gradients, weights, inputs };
 inline constexpr int offloaded_count = 5;
 inline constexpr const char* offloaded_names[offloaded_count] = {"optimizer", "masters", "gradients",
                                                                  "weights", "inputs"};
 
 struct Offload {
-  // How many parts of each kind lie in host memory, from the first part on. Each block is a part. For
-  // optimizer states and masters there is one more part, the last: those of all parameters outside of blocks.
+  // How many parts of each kind lie in host memory, counted from the first part. Each block is a part.
+  // Optimizer states and masters have one more part, the last: those of all parameters outside of blocks.
   std::array<int, offloaded_count> parts{};
-  // Copies run while ops compute. Programs are cut into stages. A stage's copies fetch tensors for the stage
-  // after it, and store tensors of the stage before it.
+  // Copies run while ops compute. A program is cut into stages. The copies of a stage fetch tensors for the
+  // next stage, and store tensors of the previous one.
   bool overlap = false;
   // Elements of a parameter that the update handles at once; a multiple of 256.
   int64_t slice = int64_t{1} << 22;
@@ -35,7 +35,7 @@ struct Offload {
   bool operator==(const Offload&) const = default;
 };
 
-// The same kinds, in words for users.
+// Names of the kinds for users.
 inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights",
                                                                   "gradients", "weights", "inputs"};
 

@@ -12,13 +12,14 @@
 
 namespace stw {
 
-// Operands by position; -1 if an optional one is absent.
+// Operands by position; -1 if an optional one (marked by "?") is absent. (state): the op reads or changes the
+// counters of the run in Graph::state.
 enum class OpKind : uint8_t {
   embedding,  // tokens, table, positions?, document positions? -> y
   norm,       // x, weight, bias?                     -> y
-  qk_norm,    // x, weight of queries, of keys        -> y (both queries, keys, values side by side)
-  linear,     // x, (weight, bias?)…, residual?       -> y: parts side by side; residual: one part
-  adapter,    // base, low, weight…                   -> y: base plus low·Wᵀ in each part's columns
+  qk_norm,    // x, weight of queries, of keys -> y (x and y hold queries, keys and values side by side)
+  linear,     // x, (weight, bias?)…, residual? -> y: all parts side by side; a residual only with one part
+  adapter,    // base, low, weight… -> y: base, plus low·Wᵀ in the columns of each part
   scale,      // x                                    -> y
   rope,       // x, cosine, sine, document positions? -> y
   attention,  // qkv, document positions?, following? -> out, lse
@@ -36,28 +37,27 @@ enum class OpKind : uint8_t {
   qk_norm_gradient,    // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
   linear_input_gradient,   // dy, addend?, weight…                 -> dx
   linear_weight_gradient,  // dy, x, weight… (for their shapes)    -> dweight?…
-  linear_bias_gradient,  // dy, weight… (for their shapes)       -> dbias?…    (dy, or sums of its tiles:
-                         // fuse.h)
+  linear_bias_gradient,  // dy, weight… (for their shapes) -> dbias?… (or tile sums in place of dy: fuse.h)
   adapter_input_gradient,   // dy, weight…                          -> dlow
   adapter_weight_gradient,  // dy, low, weight… (for their shapes)  -> dweight?…
   attention_gradient,       // qkv, out, lse, dout, document positions?, following? -> dqkv
-  gelu_gradient,    // x, dy                                -> dx         (fused: and sums of its tiles)
-  swiglu_gradient,  // x, dy                                -> dx
-  square_sum,       // gradient, gradient?                  -> sum
-  finish_step,      // sums                                 -> (state)
+  gelu_gradient,            // x, dy                                -> dx (fused: also tile sums of dx)
+  swiglu_gradient,          // x, dy                                -> dx
+  square_sum,               // gradient, gradient?                  -> sum
+  finish_step,              // sums                                 -> (state)
   // The rules of optimizers (optimizer.h): gradient, gradient?    -> parameter, master?, states…
-  adamw,         // first, second
-  adamw8,        // first, second (codes), absmax of both
-  sgd,           // first
-  lion,          // first
-  lion8,         // first (codes), absmax
-  muon,          // first
-  adafactor,     // means of rows, of columns; of a vector: none, second
-  fetch,         // (host memory)                        -> x            (a part of it: Instruction::elements)
-  store,         // x                                    -> (host memory)
-  preference,    // token_loss, targets, document positions, reference? -> token_weights? (and the state)
-  gradient_sum,  // gradient, gradient…                  -> first gradient: the sum (update.h)
-  document_mean,  // x, document positions, following     -> y: mean in a document's first row, else 0
+  adamw,          // first, second
+  adamw8,         // first, second (codes), absmax of both
+  sgd,            // first
+  lion,           // first
+  lion8,          // first (codes), absmax
+  muon,           // first
+  adafactor,      // row means, column means; for a vector: (absent), second
+  fetch,          // (host memory)                        -> x (or a part of x: Instruction::elements)
+  store,          // x                                    -> (host memory)
+  preference,     // token_loss, targets, document positions, reference? -> token_weights? (and the state)
+  gradient_sum,   // gradient, gradient…                  -> first gradient: the sum (update.h)
+  document_mean,  // x, document positions, following     -> y: the mean in the document's first row
   document_mean_gradient,  // dy, document positions, following    -> dx
   value_loss,              // logits, targets, values, weights?    -> row_loss, dlogits?
   value_hits,  // logits, targets, values              -> (state)      (evaluation, several labels)
@@ -74,7 +74,7 @@ struct Attributes {
   float epsilon = 0;
   bool rms = false;
   bool transposed = false;                                 // linear: weights are (inputs, features)
-  Activation activation = Activation::gelu_tanh;           // of a gelu op, which computes the others too
+  Activation activation = Activation::gelu_tanh;           // gelu: the op computes any Activation
   Gate gate = Gate::silu;                                  // swiglu
   ValueLoss value_loss = ValueLoss::binary_cross_entropy;  // of a value_loss op
   float weight_offset = 0;                                 // norms: the number that is added to every weight
@@ -82,12 +82,12 @@ struct Attributes {
   float scale = 0;     // of attention's scores; of a scale op
   bool causal = true;  // attention: a row sees no later key
   bool alibi = false;  // attention: scores fall with the distance, by a slope for each head
-  // Attention: keys that a row sees up to its own; if not causal, one fewer after it too; 0: all.
+  // Attention: a row sees keys at a distance of less than `window` rows. 0: no limit.
   int64_t window = 0;
   bool inverse = false;  // rope: rotate back
   float dropout = 0;
-  std::array<int64_t, kernels::max_parts> columns{};  // adapter: first column of each part in y
-  uint32_t stream = 0;  // of random numbers; a recomputed op draws the same ones
+  std::array<int64_t, kernels::max_parts> columns{};  // adapter: the first column of each part in y
+  uint32_t stream = 0;  // selects the random numbers of the op; if recomputed, it draws the same ones
 };
 
 struct Op {
@@ -95,7 +95,7 @@ struct Op {
   Attributes attributes;
   std::vector<int> inputs, outputs;  // tensors
   int segment = -1;
-  // If this op runs right after the one before it, that op's kernels do it too (fuse.h).
+  // Where this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
   // For a linear op: the tensor that is added to its product, or -1.
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }

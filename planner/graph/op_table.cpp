@@ -10,7 +10,7 @@ namespace {
 
 using Table = std::array<const OpRow*, op_kind_count>;
 
-// Rows may stand in any order; one that is missing shows as a null pointer, which a test looks for.
+// Rows may have any order. A missing row stays a null pointer; a test looks for null pointers.
 Table make_table() {
   Table table{};
   auto enter = [&](std::span<const OpRow> rows) {

@@ -10,9 +10,9 @@ namespace stw {
 
 class Differentiation;
 
-// Determines, together with the graph, the size of an op's work. `rows`: of all samples, or of a `part` of
-// them (a tile, a chunk of the loss). `elements`: of a parameter, if an op of the update or a copy works on a
-// part of it (0: on all). `threads`: of a CPU; 0: CUDA kernels, whose scratch memory is different.
+// The amount of work of one execution of an op. `rows`: of all samples, or of a part of them if `part` is set
+// (a tile, a chunk of the loss). `elements`: of a parameter, if an op of the update or a copy works on a part
+// of it; 0: the whole parameter. `threads`: of a CPU; 0: CUDA kernels, which need other scratch memory.
 struct Extent {
   int64_t samples, rows;
   int threads;
@@ -23,8 +23,8 @@ struct Extent {
 Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads,
                  int64_t elements = 0);
 
-// The cost of an op. First, `launches_before` kernels of their own move `bytes_before` bytes; then follows
-// the rest.
+// The cost of an op. `launches_before` extra kernels, which move `bytes_before` bytes, run before the op's
+// own kernel.
 struct Cost {
   uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0;
 };
@@ -39,13 +39,13 @@ struct OpRow {
   OpKind kind;
   const char* name;
   Cost (*cost)(const Graph&, const Op&, const Extent&);
-  // Bytes of scratch memory: those that the CPU kernel asserts to get, and those of the CUDA kernel.
+  // Bytes of scratch memory of the CPU kernel and of the CUDA kernel.
   uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&);
   uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&);
   void (*backward)(Differentiation&, const Op&);  // emits the gradient ops; null: not differentiable
   std::array<InPlace, 2> in_place{};              // tried in this order
-  int shapes_from = 127;                          // of the inputs from here on, only the shapes are used
-  bool joins = false;                             // several ops in a row may be one instruction (program.h)
+  int shapes_from = 127;  // inputs from this position on are not read; only their shapes are used
+  bool joins = false;     // several ops in a row may be one instruction (program.h)
 
   uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
     return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);

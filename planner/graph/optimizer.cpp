@@ -26,7 +26,7 @@ constexpr UpdateRule adafactor_matrix{
     {{{".row_mean", Format::f32, StateShape::row}, {".column_mean", Format::f32, StateShape::column}}},
     false};
 constexpr UpdateRule adafactor_vector{OpKind::adafactor, {StateTensor{}, second}, false};
-// All rules. A kind of op stands here once.
+// One rule for each kind of update op.
 constexpr const UpdateRule* rules[] = {&adamw, &adamw8, &sgd, &lion, &lion8, &muon, &adafactor_matrix};
 static_assert(std::none_of(std::begin(rules), std::end(rules),
                            [](const UpdateRule* r) {

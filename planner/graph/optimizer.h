@@ -1,5 +1,5 @@
-// The optimizers: one row each. A row says which rule updates a parameter. A rule says which states it keeps,
-// and which kernel computes it. To add an optimizer, add its row here, its ops to planner/graph/op.h and
+// The table of optimizers. A row says which rule updates a parameter. A rule says which op computes it, and
+// which states it keeps. To add an optimizer, add its row here, its ops to planner/graph/op.h and
 // planner/graph/ops/update.cpp, its kernels, and the calls that connect them in src/execute/execute.cpp.
 #pragma once
 #include <array>
@@ -23,15 +23,15 @@ struct StateTensor {
 
 struct UpdateRule {
   OpKind kind;
-  // In the order of the op's outputs after parameter and master. That is the order of the kernel's arguments:
-  // UpdateArgs::first, then UpdateArgs::second, if they are 32-bit numbers. A rule that has only the second
-  // leaves the first one empty.
+  // In the order of the op's outputs after parameter and master. 32-bit states become the kernel's arguments
+  // in this order: UpdateArgs::first, UpdateArgs::second. A rule that has only a second state leaves the
+  // first entry empty.
   std::array<StateTensor, 4> states{};
   bool is_elementwise =
       true;  // a parameter may be updated in parts, cut at multiples of kernels::quantile_block
 };
 
-// A run's settings if the user sets none.
+// The settings of a run for which the user gives no others.
 struct OptimizerDefaults {
   double learning_rate, beta1, beta2, momentum, weight_decay;
 };
@@ -51,8 +51,8 @@ bool is_update(OpKind kind);
 // The rule of such an op.
 const UpdateRule& update_rule(OpKind kind);
 
-// 8-bit states are kept for matrices of hidden layers only. The states of small tensors and embeddings stay
-// in 32 bits.
+// Whether the states of a parameter have 8 bits. The states of small tensors and of embeddings always have 32
+// bits.
 bool keeps_8bit_states(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics);
 
 }  // namespace stw

@@ -14,7 +14,7 @@ namespace {
 constexpr double largest_factor = 1e6;
 
 bool fits_glob(std::string_view pattern, std::string_view text) {
-  // `star`: the last star so far; its text ends before `from`.
+  // `star`: the position of the last * so far. It stands for the text that ends before `from`.
   size_t p = 0, t = 0, star = std::string_view::npos, from = 0;
   while (t < text.size()) {
     if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == text[t] && pattern[p] != '*'))) {
@@ -71,7 +71,7 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   return {};
 }
 
-// If no named parameter belongs to an adapter, all of them stay frozen.
+// In a graph with adapters, whether any named parameter is trained.
 bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
   for (size_t t = 0; t < named.size(); ++t)
     if (named[t] && graph.tensors[t].of_adapters) return true;
@@ -189,7 +189,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
                    "group \"" + g.pattern +
                        "\": all that it names is frozen, which has no learning rate, decay or states"};
   }
-  // Another name for the same bytes is trainable exactly if they are.
+  // A tied parameter is trainable exactly if the owner of its bytes is.
   for (Tensor& t : graph.tensors)
     if (t.kind == Kind::parameter && t.tied_to >= 0)
       t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;

@@ -10,7 +10,7 @@
 //   biases         all biases, including those of norms
 //   matrices       matrices of blocks, including those of adapters
 //   adapters       the matrices of low-rank adapters (adapters.h)
-//   all else       a name in the model's weight files; * stands for any text and ? for one character
+//   any other word: a name in the model's weight files; * stands for any text and ? for one character
 #pragma once
 #include <string_view>
 #include <vector>
@@ -31,7 +31,7 @@ struct ParameterUse {
 };
 // For every tensor that owns a parameter's bytes.
 std::vector<ParameterUse> parameter_uses(const Graph& graph);
-// Whether only blocks use the parameter, to multiply with it.
+// Whether the parameter is a matrix that only blocks use, in matrix products.
 bool is_hidden_matrix(const Tensor& parameter, const ParameterUse& use);
 // Whether it is the table of token embeddings, the head, or both.
 bool is_token_matrix(const Tensor& parameter, const ParameterUse& use);

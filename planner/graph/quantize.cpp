@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-// Calls body(tensor) once for each weight of a product that is codes.
+// Calls body(tensor) once for each quantized weight of a product.
 template <class Body>
 void for_quantized(const Graph& graph, const Op& op, const Body& body) {
   for (int t : op.inputs)
@@ -20,22 +20,22 @@ bool is_product(const Op& op) {
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
 }
 
-// Elements of codes that are decoded at once: a sixteenth of a small model. For a large model 64 MiB in 16
-// bits, which is enough tiles for a GPU, and little compared with the model.
+// The most elements that are decoded at once: a sixteenth of a small model, or 64 MiB of 16-bit values for a
+// large one. That is enough work for a GPU, and little compared with the model.
 uint64_t values_at_once_of(const Graph& graph) {
   return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20);
 }
 
 int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
-// The width of the pieces that an extent is cut into: at most `most`, or one unit. All but the last are
-// equal, and multiples of the unit.
+// Cuts an extent into pieces of equal width; the last one may be narrower. The width is a multiple of `unit`,
+// and at most `most` unless `most` is less than a unit.
 int64_t piece_width(int64_t extent, int64_t most, int64_t unit) {
   const int64_t pieces = pieces_of(extent, std::max(unit, most / unit * unit));
   return static_cast<int64_t>(round_up(ceil_div(static_cast<uint64_t>(extent), static_cast<uint64_t>(pieces)),
                                        static_cast<uint64_t>(unit)));
 }
 
-// The width of the tiles of products.
+// The width of the tiles that the kernels of matrix products use.
 int64_t tile_width(int64_t extent) {
   return static_cast<int64_t>(
       std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128));
@@ -83,7 +83,8 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
                             odd += t.shape[0] % 8 != 0;
   }
   ValuePieces pieces;
-  // GPT-2's matrices are transposed. An op that mixes codes with other formats is not cut into pieces.
+  // Transposed matrices (GPT-2's) are not cut into pieces. Neither is an op that mixes quantized and other
+  // matrices.
   if (!is_product(op) || codes == 0 || codes < matrices || op.attributes.transposed ||
       elements <= graph.values_at_once)
     return pieces;
@@ -96,13 +97,13 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
     return pieces;
   };
   if (op.kind == OpKind::linear) return of_features();
-  // Pieces of columns of dx need no sums in between. But a head has many features, so its pieces would have
-  // too few columns for a GPU.
+  // Pieces that are columns of dx need no intermediate sums. But a head has many features, so that such
+  // pieces would have too few columns for a GPU.
   const int64_t width = piece_width(inputs, at_once / features, tile_width(inputs));
   if (inputs % 16 == 0 && width * 8 >= inputs)
     return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
-  // With several parts, tensor cores take none if one of them is odd. They would take its pieces, and compute
-  // other bits.
+  // If the size of one of several parts is no multiple of 8, the whole op cannot run on tensor cores. Its
+  // pieces could, and would compute other bits, so the op is not cut.
   if (matrices > 1 && odd > 0) return pieces;
   return of_features();
 }

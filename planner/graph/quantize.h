@@ -1,6 +1,6 @@
-// Frozen matrices as codes of 4 or 8 bits (kernels/contract/weight_codes.h). They are most of a model below
-// adapters. An op that multiplies by such matrices first decodes them, into scratch memory of its own. So
-// decoded values are never kept or recomputed.
+// Frozen matrices as codes of 4 or 8 bits (kernels/contract/weight_codes.h). With adapters, most of a model's
+// parameters are such matrices. An op that multiplies by them first decodes them into its scratch memory, so
+// decoded values are never kept.
 #pragma once
 #include <functional>
 
@@ -10,14 +10,14 @@
 namespace stw {
 
 // Quantizes the frozen matrices of blocks, except those for which `stays` is true, and the table of tokens
-// and the head. Call it after `apply_groups`. For graphs with adapters only: any other trained parameter
-// would be saved next to weights that differ from those it was trained with.
+// and the head. Call it after `apply_groups`. Does nothing without adapters: trained parameters would then be
+// saved together with the original weights, not with the quantized weights that they were trained with.
 void quantize_frozen(Graph& graph, const Numerics& numerics,
                      const std::function<bool(const Tensor&)>& stays = {});
 
 // If an op's matrices have more values than Graph::values_at_once, it decodes and uses them in pieces: some
-// features of one matrix, or some inputs of all matrices. The pieces follow from shapes alone, so that sums
-// over pieces have the same order at every budget.
+// features of one matrix, or some inputs of all matrices. Only shapes decide on the pieces, so sums over
+// pieces have the same order at every budget.
 struct ValuePieces {
   enum class Cut : uint8_t { none, features, inputs };
   Cut cut = Cut::none;
@@ -38,7 +38,8 @@ struct ValueScratch {
 ValueScratch value_scratch(const Graph& graph, const Op& op, int64_t rows);
 inline constexpr uint64_t value_alignment = 64;  // of each matrix's values, and of the sums
 
-// For an op's matrices that are codes: their number, their bytes, and the bytes of all their values.
+// For the quantized matrices of an op: their number, the bytes of their codes, and the bytes of their decoded
+// values.
 uint64_t quantized_operands(const Graph& graph, const Op& op);
 uint64_t quantized_operand_bytes(const Graph& graph, const Op& op);
 uint64_t quantized_operand_values(const Graph& graph, const Op& op);

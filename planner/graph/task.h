@@ -8,7 +8,7 @@
 namespace stw {
 
 enum class Task : uint8_t {
-  // The token that follows each token; an encoder with this task has no head, and is not trained.
+  // Predict the next token. An encoder with this task has no head, and is not trained.
   language_model,
   masked_language_model,  // tokens that are hidden from the model
   label,                  // one label of a text
@@ -32,9 +32,9 @@ inline constexpr std::array<TaskRow, task_count> task_rows{{
     {"token-label", "ForTokenClassification", nullptr},
 }};
 inline const TaskRow& task_row(Task task) { return task_rows[static_cast<size_t>(task)]; }
-// Whether the outputs belong to labels, each of which has a name. Numbers have names, too.
+// Whether each output belongs to a label, which has a name. The outputs of the task `number` have names, too.
 inline bool has_labels(Task task) { return task >= Task::label; }
-// Whether the loss compares outputs with values, one for each label, instead of the index of one label.
+// Whether a target has a value for each label, instead of the index of one label.
 inline bool has_values(Task task) { return task == Task::labels || task == Task::number; }
 // Whether a text has one row of outputs.
 inline bool is_of_text(Task task) { return task >= Task::label && task <= Task::number; }

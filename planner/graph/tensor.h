@@ -23,7 +23,8 @@ inline uint64_t element_bytes(Format format) {  // of formats that are not quant
   return bytes[static_cast<int>(format)];
 }
 
-// The classes of the memory report. The working set of activations is later split by lifetime.
+// The classes of the memory report. The planner later splits activations by lifetime, into saved and
+// transient ones.
 enum class Class : uint8_t {
   parameters,
   gradients,
@@ -56,11 +57,12 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// The inputs that a sample may have besides its tokens and targets, and the loss of pairs.
+// The inputs that a sample may have in addition to tokens and targets, and the loss of preference pairs.
 struct GraphInputs {
   bool positions = false;  // of tokens in their documents: attention stays inside a document
   bool weights = false;    // of tokens in the loss; not together with a preference
-  // Documents are pairs; needs positions, and the reference's log-probabilities if it has_reference.
+  // Each two documents are a preference pair. Requires positions; requires the log-probabilities of a
+  // reference model if has_reference(preference).
   Preference preference = Preference::none;
   bool operator==(const GraphInputs&) const = default;
 };
@@ -75,12 +77,13 @@ struct WeightLayout {
     uint64_t at, count;
   };
   bool is_plain() const { return heads == 1 || parts == 1; }
-  // The position in files of an element of the graph's parameter, which has `size` elements, and how many of
-  // the next `count` elements follow it there too.
+  // Maps `count` consecutive elements of the graph's parameter, from `element` on, to the order of files.
+  // Returns the position of the first one, and how many of them are consecutive there too. `size`: elements
+  // of the parameter.
   Run in_file(uint64_t element, uint64_t count, uint64_t size) const {
     return run(element, count, size, heads, parts);
   }
-  // The same from a file's element to the graph's.
+  // The reverse: from the order of files to the graph's.
   Run in_graph(uint64_t element, uint64_t count, uint64_t size) const {
     return run(element, count, size, parts, heads);
   }
@@ -121,15 +124,15 @@ struct Tensor {
   bool trainable = false;
   int tied_to = -1;     // shares the bytes of this tensor; has a gradient of its own
   int adapter_of = -1;  // a factor of the low-rank adapter of this parameter (adapters.h)
-  // Saved with adapters, apart from the matrices below: their factors, and a classifier's head.
+  // Saved in the adapters' file instead of the model's: the factors of adapters, and a classifier's head.
   bool of_adapters = false;
-  // Parameters: the index among the model's parameters, whatever else the graph has. Gradients: the index of
-  // the parameter's use, in op order.
+  // Parameters: the index among the model's parameters; it does not depend on optional inputs or adapters.
+  // Gradients: the index of the parameter's use, in op order.
   int number = -1;
   // Parameters: how they are updated (parameter_groups.h).
   double rate = 1;              // factor of the learning rate
-  std::optional<double> decay;  // weight decay; empty: the run's
-  int state_bits = 0;           // 0: that of the numerics
+  std::optional<double> decay;  // weight decay; empty: that of the run
+  int state_bits = 0;           // 0: as Numerics::state_bits
   int segment = -1;             // activations: the segment that computes it
   bool chunked = false;         // holds the rows of one loss chunk only (logits and their gradient)
   bool tile_sums = false;       // sums of an activation's columns in tiles of rows (fuse.h)

@@ -21,8 +21,8 @@ int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape s
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-// The format of a parameter's master: of the part of the fp32 value that the compute copy leaves out, or of
-// the whole value. Empty if there is no master.
+// The format of a parameter's master: of the bits of the fp32 value that the compute copy lacks, or of the
+// whole value. Empty if there is no master.
 std::optional<Format> master_format(const Tensor& parameter, const Numerics& numerics) {
   if (parameter.format == Format::f32) return {};
   if (parameter.format == Format::f16) return Format::f32;
@@ -62,8 +62,9 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   return t;
 }
 
-// Adds ops that sum the gradients of all uses of a parameter, in op order, in the buffer of the first one.
-// Returns the gradients that the ops of norm and update read. These ops can add two themselves.
+// Adds ops that sum the gradients of all uses of a parameter, in op order, into the buffer of the first one.
+// Returns the gradients that the ops of norm and update read. These can add two gradients themselves, so up
+// to two need no sum.
 std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   if (gradients.size() <= 2) return gradients;
   for (size_t next = 1; next < gradients.size();) {
@@ -75,14 +76,14 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
   return {gradients[0]};
 }
 
-// Only a parameter of a block with one use is updated there. Other parameters get gradients from several
-// places of the backward pass, and the head's come in chunks.
+// A parameter is updated in the backward pass if one op of a block uses it, and no other op does. Other
+// parameters get gradients from several places of the backward pass, and the head's come in chunks.
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
 // For every parameter: the index of the last gradient op that reads it or computes its gradient. After that
-// op, the step no longer needs the old value. Recompute does not change this: an op runs again before the
-// gradient ops of all forward ops before it. In tiles it runs again up to the last tile of its part, and the
-// part's updates wait for that tile.
+// op, the step no longer needs the old value. Recompute does not change this: a forward op is recomputed
+// before the gradient ops of the forward ops that precede it. With tiles, ops are recomputed up to the last
+// tile of the part, and the updates of the part come after that tile.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
   for (const ParameterGradient& g : graph.gradients)
@@ -101,7 +102,7 @@ std::vector<int> last_needed(const Graph& graph) {
 
 // Moves updates into the backward pass.
 void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
-  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;  // two programs fill it
+  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;  // the micro-step and the update fill it
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
@@ -159,7 +160,7 @@ void add_update(Graph& graph, const Numerics& numerics) {
     updates.push_back(std::move(update));
   }
   graph.update_ops.push_back({OpKind::finish_step, {}, {sums}, {}, -1});
-  // Sorts by kind: one kernel call does several updates of a kind.
+  // Sorts by kind, because one kernel call computes several updates of the same kind.
   std::stable_sort(updates.begin(), updates.end(), [](const Op& a, const Op& b) { return a.kind < b.kind; });
   for (Op& op : updates) graph.update_ops.push_back(std::move(op));
   if (numerics.fused_update) fuse(graph, uses, sums);

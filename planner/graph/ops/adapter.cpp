@@ -7,7 +7,7 @@ namespace stw {
 
 namespace {
 
-// The parts of an op. Its weights (features, rank) are the inputs from `first` on.
+// Sizes of an op's parts. The inputs from `first` on are the weights of the parts, (features, rank).
 struct AdapterParts {
   int64_t rank = 0, features = 0, widest = 0;
 };

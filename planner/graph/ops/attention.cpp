@@ -1,5 +1,5 @@
-// Op table rows of attention and rotary positions. Attention keeps the logarithm of the sum of exponentials
-// of each query, so that the backward pass can compute the probabilities again, block by block.
+// Op table rows of attention and rotary positions. Attention keeps the log-sum-exp of each query, so that the
+// backward pass can recompute the probabilities block by block.
 #include <algorithm>
 
 #include "kernels/contract/cpu_workspace.h"
@@ -10,8 +10,8 @@ namespace stw {
 
 namespace {
 
-// Pairs of queries and keys: all of them, or half if attention is causal. A window leaves out a smaller
-// triangle on each side.
+// The number of pairs of a query and a key that attention computes: all, or half if it is causal. A window
+// leaves out a triangle of distant pairs, on both sides if attention is not causal.
 uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   const auto square = [](int64_t n) { return size_mul(static_cast<uint64_t>(n), static_cast<uint64_t>(n)); };
   const int64_t rows = g.rows_of(op);

@@ -29,7 +29,7 @@ void embedding_backward(Differentiation& d, const Op& op) {
   const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
   if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
   if (positions < 0) return;
-  // If samples hold documents, positions repeat as tokens do.
+  // If samples hold documents, several rows have the same position, so the gradient needs the general kernel.
   if (op.inputs.size() > 3)
     d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
   else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});

@@ -1,5 +1,5 @@
-// Op table rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or for one and a
-// residual. And their three gradients.
+// Op table rows of the matrix products: y = x·Wᵀ + b, for up to four weights side by side, or for one weight
+// plus a residual; and their three gradients.
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
@@ -21,8 +21,8 @@ Sizes sizes(const Graph& g, const Op& op) {
   }
 }
 
-// The cost of rounding an element of a 16-bit gradient, once a sample. Most of it is random numbers. Measured
-// on a CPU with AVX2 (0.74 ns); for GPUs it is an estimate.
+// The cost of rounding an element of a 16-bit gradient, once a sample. Most of it is the drawing of random
+// numbers. Measured on a CPU with AVX2 (0.74 ns); an estimate for GPUs.
 constexpr uint64_t rounding_flops = 64;
 
 // Adds the cost of decoding: codes are read first, and the product reads the decoded values in their place.
@@ -32,7 +32,7 @@ Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
   if (values == 0) return c;
   const uint64_t codes = quantized_operand_bytes(g, op);
   const ValuePieces pieces = value_pieces(g, op);
-  const auto again = static_cast<uint64_t>(pieces.count - 1);  // times that x, or dy, is read again
+  const auto again = static_cast<uint64_t>(pieces.count - 1);  // how many more times x, or dy, is read
   c.bytes_before = size_add(codes, values);
   const auto count = static_cast<uint64_t>(pieces.count);
   c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op))
@@ -69,7 +69,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
-// Scratch memory for all pieces at once; a single piece needs no more.
+// Scratch memory as if all pieces ran at once; a single piece needs no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
   return size_add(value_scratch(g, op, e.rows).bytes(),
@@ -95,7 +95,7 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   }
   return largest;
 }
-// The parts lie side by side in it.
+// The scratch memory holds the tile sums of all parts side by side.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (g.at(op.inputs[0]).tile_sums) return 0;
   int64_t features = 0;
@@ -117,8 +117,8 @@ void linear_backward(Differentiation& d, const Op& op) {
     any_weight |= weights.back() >= 0;
     any_bias |= biases.back() >= 0;
   }
-  // Each list holds every part, so that a part keeps its columns. The widths come from the forward op's
-  // weights.
+  // Each list holds every part, trained or not, so that the position of a part gives its columns. The shapes
+  // of the weights give the widths.
   std::vector<int> products{dy, x}, sums{dy};
   for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
     products.push_back(op.inputs[i]);

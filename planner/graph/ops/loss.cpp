@@ -1,6 +1,6 @@
 // Op table rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs
-// the logits alone. cross_entropy computes it in place together with the loss, and the head's backward pass
-// starts there. value_loss does the same.
+// only the logits and the targets. cross_entropy computes it in place together with the loss, and the head's
+// backward pass starts there. value_loss does the same.
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
@@ -31,9 +31,9 @@ uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e
   return kernels::cuda_workspace::preference(e.samples, g.rows_of(op));
 }
 
-// The forward op runs once, as part of the backward pass, with this second output. For pairs of documents it
-// has run before, for all tokens, to find the tokens' weights. It then runs again with the weights, and the
-// losses of this second run are not used.
+// The forward op runs once, as a part of the backward pass, with dlogits as its second output. For preference
+// pairs it has run before, for all tokens, to compute the tokens' weights. Then it runs a second time with
+// these weights, and the losses of that run are not used.
 void entropy_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
   const bool is_of_pairs = d.graph().preference != Preference::none;

@@ -23,7 +23,7 @@ uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
   return kernels::cpu_workspace::square_sum(g.at(op.inputs[0]).shape.elements());
 }
 
-// The sides of a tensor as a matrix: the product of its first dimensions, and its last.
+// The shape of a tensor as a matrix: the product of all dimensions but the last, and the last.
 struct Sides {
   uint64_t rows, columns;
 };

@@ -65,8 +65,8 @@ TEST(Adapters, BadSettingsAreRefused) {
   refused("with a comma between", [](auto& o) { o.adapter_targets = ""; });
 }
 
-// Quantized matrices below adapters take less memory, and are no longer arrays of numbers. Without adapters
-// nothing can be quantized.
+// Quantized base matrices take less memory, and are no longer arrays of numbers. Without adapters nothing can
+// be quantized.
 TEST(Adapters, LieOverMatricesInFewBits) {
   auto o = tiny_options();
   o.adapter_rank = 4;

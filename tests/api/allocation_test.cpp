@@ -29,8 +29,8 @@ TEST(Allocation, NoneDuringSteps) {
   }
 }
 
-// Neither do skipped steps and steps of pairs. A failed allocation after a change of state could not be
-// reported.
+// Skipped steps and steps on pairs do not allocate either. If an allocation failed after the state had
+// changed, the step could not report it.
 TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairsOrTypes) {
   auto o = plan_options(4);
   o.precision = STW_PRECISION_FP16;
@@ -89,8 +89,9 @@ constexpr int64_t allocation_step = 1;
 
 enum Failure { once, for_good };
 
-// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds. If all later allocations fail
-// too, it skips ever more from the 500th on. `check` examines the state after each failure.
+// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds. With `for_good` all later
+// allocations fail too; from the 500th allocation on it then tries ever fewer of them. `check` examines the
+// state after each failure.
 template <class Entry, class Check>
 void fail_every_allocation(const char* name, const Entry& entry, const Check& check, Failure failure = once) {
   SCOPED_TRACE(name);
@@ -354,7 +355,7 @@ TEST(Allocation, MayFailWhereAReferenceIsWritten) {
   o.until = 6;
   const uint64_t before = allocations;
   ASSERT_EQ(stw_trainer_run(t, with.get(), &o, nullptr), STW_OK);
-  EXPECT_LE(allocations - before, 4u);  // of the run; none in a step
+  EXPECT_LE(allocations - before, 4u);  // the run allocates, its steps do not
 }
 
 TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {

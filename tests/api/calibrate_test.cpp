@@ -154,7 +154,8 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
     EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
 }
 
-// It refuses all work until a calibration or a restore finds the whole file.
+// A calibration reads the weights again at its end. If it cannot, the trainer refuses all work until a
+// calibration or a restore finds the whole file.
 TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   TemporaryDirectory folder;
   const std::string exported = folder / "model", weights = exported + "/model.safetensors";

@@ -73,7 +73,7 @@ TEST_F(Cancel, TheCallbackMayComputeAndSave) {
       succeeds(stw_trainer_wait(self.trainer, &result, nullptr));
       EXPECT_EQ(result.step, now->step);
       EXPECT_EQ(result.targets, 64u);
-      // A run inside a run takes batches of the same sequence. A restore sets the position.
+      // A run that the callback starts takes the next batches of the outer run. A restore sets the position.
       if (now->batches == 2) run(self.trainer, self.dataset, 3);
       succeeds(stw_trainer_restore(self.trainer, self.path.c_str(), nullptr));
       EXPECT_EQ(progress_of(self.trainer).batches, now->batches);

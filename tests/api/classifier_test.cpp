@@ -321,7 +321,7 @@ TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
                                  0, &error),
             STW_UNSUPPORTED);
   EXPECT_EQ(out, untouched);
-  // Without texts there is no answer. Numbers past the last text's are not written.
+  // With no texts, no logits are written. The rest of a larger output stays unchanged.
   EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK)
       << error.message;
   EXPECT_EQ(stw_trainer_classify(t, tokens.data(), types.data(), lengths.data(), 2, out.data(), 7, &error),
@@ -331,7 +331,7 @@ TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(out[6], -1);
 }
 
-// A cancel stops the next call, and none after it.
+// A cancel stops only the next call.
 TEST(Classifier, QuestionsAreCancelled) {
   const Classifier decoder;
   const World encoder(tiny_bert, plan_options());

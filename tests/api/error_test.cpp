@@ -21,7 +21,8 @@ TEST(Library, NamesAndVersions) {
   EXPECT_EQ(stw_model_preset_at(presets + 1000), nullptr);
 }
 
-// One clear line that names the input. The output, set to garbage before, is NULL afterwards.
+// Creates a model, which must fail. The message must be one line that names the input. The output, set to
+// garbage before, must be NULL afterwards.
 stw_error failed_model(const stw_model_options& o, stw_status expected) {
   stw_error error = sized<stw_error>();
   stw_model* model = reinterpret_cast<stw_model*>(16);
@@ -159,7 +160,7 @@ TEST(Errors, AreCutBetweenCharacters) {
   }
 }
 
-// Whatever bytes paths and files contain: a host prints the message, or decodes it.
+// A message is one line of valid UTF-8 whatever bytes paths and files contain, as hosts print or decode it.
 TEST(Errors, AreOneLineOfUtf8) {
   auto o = sized<stw_model_options>();
   o.source = "/no\nsuch\t\x1b[31m\x7f\xc2\x80\xc2\x9b\xc2\xa0\xff\xc3\u00e9";

@@ -132,7 +132,7 @@ def main():
         programs = [os.path.join(root, "train"), os.path.join(root, "train_cpp")]
         strict = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
         subprocess.run([*shlex.split(cc), "-std=c99", *strict, source, "-o", programs[0], *flags], check=True)
-        # Only the installed header, not the one next to the source.
+        # A copy of the source elsewhere finds only the installed header, not the one next to the original.
         alone = shutil.copy(cxx_source, root)
         subprocess.run(
             [*shlex.split(cxx), "-std=c++20", *strict, alone, "-o", programs[1], *flags], check=True

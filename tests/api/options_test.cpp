@@ -143,7 +143,8 @@ TEST(Options, OlderStructs) {
   const Handle<stw_model> owner(out);
 }
 
-// Otherwise a later library, which gives the field a meaning, would behave differently for the same program.
+// Reserved fields must be 0. A later library may give them a meaning, and would then behave differently for
+// the same program.
 TEST(Options, WhatIsReservedIsZero) {
   auto m = sized<stw_model_options>();
   m.source = "nano";
@@ -219,7 +220,7 @@ TEST(Options, Results) {
       << "a CPU lists no holders of its memory";
 }
 
-// Zero in every field, except required ones, is a default.
+// In every field that is not required, 0 means the default.
 TEST(Options, ZeroesAreDefaults) {
   const auto device =
       make<stw_device>([](stw_device** out, stw_error* e) { return stw_device_open(out, nullptr, e); });

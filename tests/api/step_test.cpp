@@ -342,7 +342,7 @@ TEST(Step, TensorsComeAndGo) {
   EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
 }
 
-// Sums over the targets, with the scale that a hook would receive.
+// The gradients are sums over the targets, times the scale that a hook would receive.
 TEST(Step, GradientsOfTheLastStepAreThere) {
   for (uint32_t precision : {STW_PRECISION_FP32, STW_PRECISION_BF16, STW_PRECISION_FP16}) {
     auto o = plan_of();
@@ -424,7 +424,7 @@ TEST(Step, Generates) {
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
   o.temperature = 0;
   o.prompt = prompt;
-  // In the table that makes the logits.
+  // A NaN in the embedding table, which is also the matrix that makes the logits.
   static_cast<float*>(view_of(w.trainer.get(), 0)->dl_tensor.data)[0] = NAN;
   stw_trainer_cancel(w.trainer.get());
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_CANCELLED);

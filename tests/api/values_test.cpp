@@ -1,4 +1,4 @@
-// Several labels of a text, and numbers, through the C API.
+// Multi-label classification (task `labels`) and regression (task `number`) through the C API.
 #include <cmath>
 #include <limits>
 

@@ -126,7 +126,8 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
   EXPECT_LE(finished, 2u);
 }
 
-// A cancel that comes too late for a step stops the next call, once. A callback's answer does not.
+// A cancel that comes too late for a step stops the next call, and only that one. If the callback asks to
+// stop too late, that has no effect.
 TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   const auto o = trainer_options();
   World w(tiny_gpt2, plan_of_watch(), &o);
@@ -454,7 +455,7 @@ struct RunInC {
   const stw_run_options* options;
 };
 
-// As Python's interpreter ends daemon threads.
+// Python's interpreter ends daemon threads in this way.
 TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
   World w(tiny_gpt2, plan_of_watch());
   auto o = run_options(5);

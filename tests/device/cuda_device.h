@@ -46,7 +46,7 @@ class CudaDeviceTest : public testing::Test {
     }
     return saved(trainer);
   }
-  // The same as tensors: a checkpoint also depends on the kernels.
+  // The tensors after `steps` steps. Unlike a checkpoint, they do not name the kernels.
   State state_after(const std::shared_ptr<const Planned>& planned, uint64_t steps) {
     OpenTrainer trainer(model_, planned, {}, cuda_device());
     run(*trainer, 0, steps);

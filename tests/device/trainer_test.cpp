@@ -188,14 +188,14 @@ TEST(DeviceTrainingCases, HaveEveryOptimizer) {
   EXPECT_EQ(seen.size(), size_t{optimizer_count});
 }
 
-// ---- the ways of the device ------------------------------------------------------------------------------
+// ---- the device's kernels and libraries ------------------------------------------------------------------
 
 bool has_wgmma() {
   return cuda_device().info().compute_major == 9 && cuda_device().info().compute_minor == 0 &&
          kernels::has_warpgroup_kernels();
 }
 
-// The order of additions is the tensor cores' own, and the split into micro-batches changes no bit.
+// Tensor cores add in an order of their own. The split into micro-batches still changes no bit.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32},
                                            {Kernels::tensor, Gradients::bf16},
@@ -268,8 +268,8 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
-// So has the bias before GELU, where the sums of its tiles are folded later. This takes samples of whole
-// tiles; also with tiles of the feed-forward part.
+// gelu_gradient may compute the bias gradient too, as sums of tiles that a later op adds up. That changes no
+// bit against a separate op, also where the feed-forward part runs in tiles. It needs samples of whole tiles.
 TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   constexpr int64_t batch_size = 8, sequence = 64;
   model_ = model_of(
@@ -313,8 +313,8 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes);
 }
 
-// Labels, and the number of correct ones: the CPU's bits, or on tensor cores the same at every split.
-// Encoders with texts end to end.
+// Classifiers and their number of correct labels have the CPU's bits, or on tensor cores the same bits at
+// every split. Encoders read several texts end to end.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
@@ -379,7 +379,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   }
 }
 
-// A label for each token, and the number of correct ones: as above.
+// The same for models that label each token.
 TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
@@ -438,8 +438,7 @@ TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
   }
 }
 
-// Hidden tokens, and a bias added to a tied matrix: the CPU's bits, or on tensor cores the same at every
-// split.
+// The same for masked language models, whose head has a tied matrix and a bias.
 TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   const std::vector<std::string> models = {
 #ifndef STW_SANITIZED
@@ -488,7 +487,7 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   }
 }
 
-// Several labels, and numbers: the same, in fp32, and in 16 bits at every split.
+// The same for multi-label classification and regression, in fp32 and in 16 bits.
 TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
   for (const auto& tried : {std::pair{of_labels(small_bert("0.1")), Precision::fp32},
                             {of_numbers(small_llama()), Precision::fp16}}) {
@@ -549,7 +548,7 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
   }
 }
 
-// Pairs, whose logits are computed twice: the CPU's bits, or on tensor cores the same at every split.
+// The same for preferences, which compute logits twice.
 TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});
   const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch,
@@ -614,7 +613,8 @@ TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   }
 }
 
-// Attention by warpgroups, with heads of 64 and 128, with and without dropout.
+// Attention by warpgroups has the same bits at every split, with heads of 64 and 128, with and without
+// dropout.
 TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
@@ -674,8 +674,8 @@ TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {
   }
 }
 
-// Whatever the library's order of additions is: in exact mode no split changes a bit, in fast mode recompute
-// and offload do not.
+// cuBLASLt adds in an unknown order. Still no split changes a bit in exact mode, and recompute and offload
+// change none in fast mode.
 TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   Request r = request();
   r.kernels = Kernels::cublaslt;

@@ -101,7 +101,7 @@ inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size
   return std::move(*dataset);
 }
 
-// Takes a step and adds its loss and gradient norm. Returns whether the step was made.
+// Takes a step and appends its loss and gradient norm to `figures`. Returns whether the step was made.
 inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t samples,
                       std::vector<double>& figures) {
   auto result = trainer.step(batch.source(), samples, 3e-3);
@@ -113,7 +113,7 @@ inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t sampl
   return true;
 }
 
-// Adds the loss of an evaluation.
+// Evaluates and appends the loss to `figures`.
 inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::vector<double>& figures) {
   const Dataset dataset = open_tokens(folder, 5, 4000);
   auto loss = trainer.evaluate(dataset, 1);
@@ -121,8 +121,8 @@ inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::ve
   if (loss) figures.push_back(*loss);
 }
 
-// Runs a plan for some steps; batch_of(number of earlier steps) makes the batch. `restored`: the checkpoint
-// to start from; `saved`: the one to write; empty: none.
+// Runs a plan for some steps. batch_of(n) makes the batch of the step that follows n others. `restored`: the
+// checkpoint to start from; `saved`: the one to write; empty: none.
 template <class BatchOf>
 Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
                  const BatchOf& batch_of, int steps, const std::string& restored = {},
@@ -138,8 +138,8 @@ Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_pt
   return trained;
 }
 
-// Expects the same bits of three steps on 6 samples at every micro-batch, also when a run continues from
-// another micro-batch's checkpoint. Returns the run with all samples at once.
+// Takes three steps on 6 samples with every micro-batch, and expects the same bits from all. So must a run
+// that continues from the checkpoint of another micro-batch. Returns the run with all samples at once.
 template <class BatchOf>
 Trained expect_same_however_cut(const std::shared_ptr<const Model>& model, Request r,
                                 const BatchOf& batch_of) {

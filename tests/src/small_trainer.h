@@ -205,7 +205,7 @@ class OpenTrainer {
  private:
   using Memory = std::unique_ptr<void, void (*)(void*)>;
   static Memory take(size_t bytes, [[maybe_unused]] const Device& device) {
-#if defined(STW_GPU)  // a real one, whose memory the host cannot reach
+#if defined(STW_GPU)  // on a real GPU the host cannot read the arena
     if (device.is_cuda()) {
       void* memory = nullptr;
       EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);

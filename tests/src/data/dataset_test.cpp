@@ -319,7 +319,8 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
     EXPECT_TRUE(dataset->has_documents());
     const uint64_t end = dataset->tokens(Part::training);
     EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-    // No other document begins nearer to the last tenth, counted in tokens that windows hold.
+    // Of all documents, the first one held out begins nearest to the start of the last tenth of tokens. Only
+    // tokens that windows hold count.
     std::vector<int64_t> before = {0};
     for (size_t d = 0; d < e.begins.size(); ++d)
       before.push_back(before.back() +
@@ -544,7 +545,7 @@ TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   };
   std::vector<size_t> lengths(41, 10);
   EXPECT_EQ(trained(lengths), 370u);
-  lengths[0] = 100'000;  // counted in full, it would have all short documents after it held out
+  lengths[0] = 100'000;  // if all of it counted, all short documents after it would be held out
   EXPECT_EQ(trained(lengths), 100'360u);  // 42.1 of 421 tokens, to the nearest document
   // Counts as 21; the cut, 42 tokens from the end, falls between two other documents.
   lengths[0] = 10, lengths[40] = 100'000;

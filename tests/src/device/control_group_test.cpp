@@ -67,7 +67,7 @@ TEST(ControlGroup, CopiesOfFilesMakeRoom) {
   Tree tree;
   tree.memory(".", std::to_string(8 * gib), 7 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 7 * gib);
-  // The two numbers are read at different times.
+  // Less is used than cached: the two numbers are read at different times.
   tree.memory(".", std::to_string(8 * gib), 1 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 8 * gib);
 }
@@ -93,7 +93,7 @@ TEST(ControlGroup, MemoryOfVersion1) {
   tree.put("memory/memory.usage_in_bytes", std::to_string(20 * gib));
   expect(tree.memory_of(groups), 4 * gib, 3 * gib);
   expect(tree.memory_of("4:hugetlb,memory:/elsewhere\n"), machine.total, machine.available);
-  // A container sees its own group as the top, under the path that it has outside.
+  // A container sees its own group as the top of the tree, but its path is the one on the host.
   tree.put("memory/memory.limit_in_bytes", std::to_string(2 * gib));
   tree.put("memory/memory.usage_in_bytes", std::to_string(gib));
   expect(tree.memory_of("4:memory:/docker/0123\n"), 2 * gib, 1 * gib);

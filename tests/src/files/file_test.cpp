@@ -75,7 +75,8 @@ TEST(FileWriter, ReplacesOnlyWhenFinished) {
   EXPECT_EQ(folder.entries(), 2u);  // the file and the temporary one of `second`
 }
 
-// The limit stands for a full disk. Its signal would end the process, but is blocked.
+// A limit of the file size takes the place of a full disk. Its signal, SIGXFSZ, would end the process if it
+// were not blocked.
 TEST(FileWriter, AFullDiskLeavesTheOldFile) {
   TemporaryDirectory folder;
   put_file(folder / "a", "old");
@@ -92,7 +93,6 @@ TEST(FileWriter, AFullDiskLeavesTheOldFile) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
-// A link stays a link. Its target is replaced in place, or created.
 TEST(FileWriter, TheNewFileHasTheModeOfTheOld) {
   const TemporaryDirectory folder;
   const std::string path = folder / "a";
@@ -111,6 +111,7 @@ TEST(FileWriter, TheNewFileHasTheModeOfTheOld) {
   ::umask(before);
 }
 
+// A link stays a link. Its target is replaced in place, or created.
 TEST(FileWriter, WritesThroughLinks) {
   TemporaryDirectory folder, other;
   put_file(other / "file", "old");
@@ -141,8 +142,8 @@ TEST(FileWriter, WritesThroughLinks) {
   EXPECT_EQ(other.entries(), 2u);
 }
 
-// A special file is written to and stays what it was, also through a link. A reader that went away is an
-// error.
+// A special file is written directly and is not replaced, also through a link. If the reader has closed a
+// pipe, the write is an error.
 TEST(FileWriter, WritesToPipesAsTheyAre) {
   TemporaryDirectory folder;
   const std::string pipe = folder / "pipe";
@@ -175,7 +176,7 @@ TEST(FileWriter, WritesToPipesAsTheyAre) {
   EXPECT_EQ(write_text(folder.path(), text).error().native, EISDIR);
 }
 
-// By the time that the folder would be synced, the rename is done.
+// Such a folder cannot be opened to be synced. That is no error: the rename is done by then.
 TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   TemporaryDirectory folder;
   const std::string closed = folder / "closed", file = closed + "/a";

@@ -1,4 +1,4 @@
-// Configs from strangers: good ones in every spelling, bad ones refused by name; and the presets.
+// Configs of models: valid ones in every spelling, invalid ones refused by name; and the presets.
 #include "src/weights/model.h"
 
 #include "planner/plan/plan_file.h"
@@ -266,7 +266,7 @@ TEST(Config, LayersOfSmolLM3WithoutPositions) {
   EXPECT_EQ(rotary_of(""), "rararaara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layer_interval": 2)"), "raaraara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0])"), "aararaa");
-  // The list of a model that was cut.
+  // The model has fewer layers than the list: it was cut.
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0, 1, 1])"), "aararaa");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1])"), "");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 2, 0])"), "");
@@ -359,7 +359,7 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(scaled->rotary[0].factor, 8);
   EXPECT_EQ(scaled->rotary[1].theta, 9);
   EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
-  // Both kinds of objects: rope_scaling overrides the keys of full layers, and nothing else is lost.
+  // With both objects, rope_scaling replaces the keys of full layers and changes nothing else.
   const auto both = open(
       R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
       "rope_scaling": {"factor": 8.0})");
@@ -420,7 +420,8 @@ TEST(Config, ThetaIsInRopeParametersOrNextToThem) {
   EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", without_theta)), 10000);
 }
 
-// As in transformers, which writes the newer key, and the older one takes precedence if someone added it.
+// As in transformers: rope_scaling is the older key and takes precedence over rope_parameters. transformers
+// writes only the newer one, so someone added the older one.
 TEST(Config, RopeScalingGoesBeforeRopeParameters) {
   const auto config_of = [](const Json& json) {
     ModelSource source;
@@ -467,7 +468,8 @@ TEST(Config, Gpt2SizesHaveSecondNames) {
   EXPECT_EQ(c.heads, 2);
 }
 
-// Keys with two names again. Positions are not learned: their number is only the training length.
+// BLOOM's keys have two names too. BLOOM has no learned positions: the config's number of positions is only
+// the training length.
 TEST(Config, Bloom) {
   const auto open = [](const std::string& more) {
     ModelSource source;

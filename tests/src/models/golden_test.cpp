@@ -62,8 +62,8 @@ struct Case {
   int64_t micro_batch;
 };
 
-// In fp32 close to fp64. In bf16 at most a hundredth further from it than transformers in bf16; two
-// hundredths for adapters, which PEFT keeps in fp32, and for Gemma, where sums of few numbers are rounded
+// Allowed relative error. fp32 must be close to fp64. bf16 may be off by 0.01 more than transformers in bf16;
+// by 0.02 more for adapters, which PEFT keeps in fp32, and for Gemma, where sums of few numbers are rounded
 // more often (0.0397 for the 12 weights of a head norm, transformers 0.0272).
 double tolerance_of(const Golden& golden, const Case& c, const std::string& tensor) {
   if (c.precision == Precision::fp32) return tensor == "loss" ? 1e-6 : 1e-5;
@@ -209,7 +209,7 @@ TEST(GoldenAdapters, MergeAsPeftDoes) {
   }
 }
 
-// For a 4-bit model: its values, and the codes that our own quantization chooses, bit by bit.
+// Compares the values of a 4-bit model, and the codes that our own quantization chooses, bit by bit.
 TEST(GoldenCodes, AreThoseOfBitsandbytes) {
   ModelSource source;
   source.source = folder_of("llama_nf4");

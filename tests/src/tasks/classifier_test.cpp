@@ -12,7 +12,7 @@ using namespace testing_tools;
 
 constexpr int64_t sequence = 24;
 
-// ---- against what others compute -------------------------------------------------------------------------
+// ---- against transformers and PEFT -----------------------------------------------------------------------
 
 class GoldenClassifier : public testing::TestWithParam<const char*> {};
 
@@ -23,7 +23,7 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   auto expected = SafetensorsReader::open(folder_of(GetParam()) + "/expected.safetensors");
   ASSERT_TRUE(model && expected);
   const std::string folder = GetParam();
-  // Bases without labels.
+  // The base models of these two adapters name no labels.
   const std::vector<std::string> names =
       folder == "adapter_classifier_llama" || folder == "adapter_encoder_bert_pooler"
           ? std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3", "LABEL_4"}

@@ -83,8 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                     NumericsCase{"modernbert", classifier_of(small_modernbert()), Precision::bf16, 8}),
     case_name);
 
-// A text's answer and its share of the gradients do not depend on the other texts of its sample, or on its
-// place.
+// A text's logits and its part of the gradients do not depend on the other texts in its sample, nor on its
+// place there.
 TEST(Encoder, ATextIsAlone) {
   for (const std::string& config : small_encoders()) {
     const auto model = model_of(config);
@@ -155,7 +155,7 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   TemporaryDirectory folder;
   const auto model = model_of(classifier_of(small_bert()));
   Request request = request_for(16, sequence, 2);
-  // Asked for explicitly, as with documents; the model has positions in any case.
+  // Documents ask for positions. An encoder has them in any case, and asking again changes nothing.
   request.inputs.positions = true;
   auto trainer = trainer_for(model, plan_for(*model, request));
   double last = 0;
@@ -413,8 +413,8 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(with_head->gate, Gate::silu);
 }
 
-// A masked language model's head is the first part of a classifier's. A file of the body alone has no head,
-// and names without "model.".
+// ModernBERT's classifier head begins with the layers of its masked-LM head. A file of the base model alone
+// has neither, and its names lack "model.".
 TEST(Encoder, ModernBertBringsTheHeadThatItHas) {
   const auto golden = SafetensorsReader::open(folder_of("encoder_modernbert") + "/model.safetensors");
   auto config = parse_json(file_bytes(folder_of("encoder_modernbert") + "/config.json"));

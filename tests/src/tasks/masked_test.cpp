@@ -13,7 +13,7 @@ using namespace testing_tools;
 constexpr int64_t sequence = 40;
 constexpr int32_t cls = 1, separator = 2, mask = 3, first_ordinary = 4;  // ids in the small vocabulary
 
-// ---- against what others compute -------------------------------------------------------------------------
+// ---- against transformers and PEFT -----------------------------------------------------------------------
 
 class GoldenMasked : public testing::TestWithParam<const char*> {};
 
@@ -324,7 +324,7 @@ TEST_P(Masked, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
     r.micro_batch = micro_batch;
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
     auto planned = plan_for(*model, r);
-    if (micro_batch == 4) {  // and the loss in chunks
+    if (micro_batch == 4) {  // also compute the loss in chunks
       Decisions chunked = planned->plan.decisions;
       chunked.loss_chunks = 4;
       planned = plan_with(*model, r, chunked);

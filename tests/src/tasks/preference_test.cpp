@@ -1,5 +1,5 @@
-// Preferences: training on pairs of documents against plain training with weights from the definitions; equal
-// bits under all plans; references, and datasets of pairs.
+// Preference losses on pairs of documents. Their gradients equal those of a plain step with token weights
+// that follow from the definitions. Also: equal bits under all plans, references, and datasets of pairs.
 #include <bit>
 #include <cmath>
 #include <random>
@@ -82,11 +82,11 @@ TrainerOptions options_for(Preference preference) {
 
 struct Expected {
   double loss = 0, pairs = 0, in_order = 0;
-  // For each token; a plain step on all targets with these weights has the same gradient.
+  // A weight for each token. A plain step on all targets with these weights has the same gradient.
   std::vector<float> weights;
 };
 
-// By the definitions in stowage.h.
+// Computes the loss and the weights from the definitions in stowage.h.
 Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Preference kind) {
   const double beta = 0.7, share = 0.25, smoothing = 0.1, margin = 0.3;
   Expected all;

@@ -1,5 +1,5 @@
-// Several labels of a text, and numbers: against transformers, their bits, their datasets and their
-// evaluations.
+// Multi-label classification (task `labels`) and regression (task `number`): comparison with transformers,
+// bits, datasets and evaluations.
 #include "src/models/heads/labels.h"
 #include "tests/src/models/golden.h"
 #include "tests/src/small_models.h"

@@ -1,5 +1,6 @@
-// Known mistakes of gradient accumulation, and our results next to them: sixteen samples at once and one by
-// one, a mean of means, frozen layers, clipping under a loss scale, updates in the middle of a step.
+// Known mistakes in gradient accumulation, and proof that the trainer does not make them: other results for
+// samples one by one than for all at once, a mean of means, frozen layers that change, clipping before
+// unscaling, updates in the middle of a step.
 #include <cmath>
 #include <cstdio>
 

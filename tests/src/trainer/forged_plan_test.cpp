@@ -84,7 +84,8 @@ class Forger {
   std::mt19937_64 random_;
 };
 
-// Loads a plan. Corrects its figures of its own size, so that other fields are tested too.
+// Loads a plan. If it is refused for its figures of memory, corrects these and loads it again, so that the
+// forged field is tested too.
 Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (;;) {
     auto loaded = Planned::load(model, with_fingerprint(plan));

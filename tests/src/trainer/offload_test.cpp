@@ -15,7 +15,7 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = 5, sequence = 20;
 #ifdef STW_SANITIZED
-constexpr int mixtures = 1;  // a step takes tens of times as long
+constexpr int mixtures = 1;  // with sanitizers a step takes tens of times as long
 #else
 constexpr int mixtures = 10;
 #endif

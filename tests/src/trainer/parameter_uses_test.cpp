@@ -180,8 +180,8 @@ std::vector<SharedStack> stacks() {
   return list;
 }
 
-// A graph with a copy of the parameter for each use has one gradient for each copy. Their fp32 sum in op
-// order is the gradient, and its norm that of the step.
+// In a graph with a copy of the parameter for each use, each copy has its own gradient. The fp32 sum of these
+// in op order is the gradient of the shared parameter. The step's norm is the norm of that sum.
 TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
   for (const SharedStack& s : stacks()) {
     SharedStack untied = s;
@@ -226,7 +226,7 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
   }
 }
 
-// Along the gradient of a shared matrix, the loss changes by the gradient's length.
+// The derivative of the loss along the gradient of a shared matrix is the gradient's length.
 TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
   const Graph graph = shared_graph({.blocks = 3, .products = 2});
   Running run(graph, decisions_of(graph, 5, ~0u));

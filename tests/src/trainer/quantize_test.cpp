@@ -19,7 +19,7 @@ struct Case {
 
 class Quantized : public testing::TestWithParam<Case> {
  protected:
-  // The folder of a model with adapters: with its own weights, or with the values of their codes.
+  // A folder with a model and adapters. `is_rounded`: its weights are replaced by the values of their codes.
   std::string folder(bool is_rounded) {
     const auto model = model_of(GetParam().config);
     Request r = request_for(batch_size, sequence, 2);
@@ -67,7 +67,7 @@ class Quantized : public testing::TestWithParam<Case> {
     source.adapters = adapters_of_all(0.1);
     return open_model(source);
   }
-  // A plan with codes of these kinds, or with numbers.
+  // A request for a plan that stores matrices in these formats.
   Request request(Quantize quantize, Quantize embeddings) const {
     Request r = request_for(batch_size, sequence, 2);
     r.precision = GetParam().precision;
@@ -76,7 +76,7 @@ class Quantized : public testing::TestWithParam<Case> {
   }
   Request numbers() const { return request(Quantize::none, Quantize::none); }
   Request codes() const { return request(GetParam().quantize, GetParam().embeddings); }
-  // The state of adapters only; nothing in host memory.
+  // Trains some steps and returns the adapters' state. Works only if nothing lies in host memory.
   Trained train(const std::string& path, const Request& r, const Device& device = best_device()) {
     const auto m = model(path);
     OpenTrainer trainer(m, plan_for(*m, r), {}, device);
@@ -138,7 +138,7 @@ TEST_P(Quantized, NoBudgetChangesABit) {
       expect_same(train(path, codes(), *device), expected);
 }
 
-// A checkpoint belongs to the weights below its adapters.
+// A checkpoint of adapters can only be restored on the same base weights.
 TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
   const std::string path = folder(false), checkpoint = folder_ / "checkpoint.stw";
   const auto m = model(path);

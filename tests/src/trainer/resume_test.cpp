@@ -191,7 +191,7 @@ TEST(Restore, NumbersThatNoRunHasAreRefused) {
   }
 }
 
-// A checkpoint of adapters does not hold the weights below them.
+// A checkpoint of adapters does not hold the base weights.
 TEST(Restore, AdaptersOfAnotherModelAreRefused) {
   TemporaryDirectory folder;
   const Case c{"", {small_llama(), adapters_of_some()}, Precision::fp32, 32};

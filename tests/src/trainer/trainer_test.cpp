@@ -19,7 +19,7 @@ namespace {
 
 using namespace testing_tools;
 
-// More rows than a chain has terms, so that loss chunks cut samples.
+// More rows than a chain of sums has terms (256), so that loss chunks cut samples.
 constexpr int64_t batch_size = 9, sequence = 33;
 #ifdef STW_SANITIZED  // a quarter of the variants, with every kind of save-sets
 constexpr int disturbed_rounds = 3, variant_step = 4;
@@ -111,7 +111,7 @@ TEST_P(SameBits, EveryInstructionSet) {
                   "instruction set " + std::to_string(static_cast<int>(isa)));
 }
 
-// Threads that are late, early and out of order, twenty times.
+// Runs a step twenty times on threads that come late, early and out of order.
 TEST(DisturbedThreads, ChangeNoBit) {
   struct Disturber {
     std::mt19937 random{5};

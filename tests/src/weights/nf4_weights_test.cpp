@@ -37,7 +37,8 @@ class Nf4Folder : public testing::Test {
     source.source = folder_.path();
     return Model::open(source);
   }
-  // The folder with another tensor in place of the matrix's `suffix`, or without it, is refused.
+  // Changes or removes the tensor with this suffix, and expects that the folder is refused with a message
+  // that has `part`.
   void refused(const std::string& suffix, const std::function<void(Stored&)>& change,
                const std::string& part) {
     std::vector<Stored> changed = tensors_;
@@ -93,7 +94,7 @@ TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
 TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
   std::vector<Stored> changed = tensors_;
   for (Stored& t : changed) {
-    // The least of the nested values.
+    // The byte of the smallest nested value, which makes the scale negative.
     if (t.entry.name == matrix + ".absmax") t.bytes[3] = 0, t.bytes[5] = 1;
     if (t.entry.name == matrix + ".nested_absmax") t.bytes = std::string("\0\0\x80\x40", 4);  // 4
   }

@@ -1,4 +1,4 @@
-// Weights from a seed and from files: good files in every spelling, bad ones refused by name.
+// Weights from a seed and from files: valid files in every spelling, invalid ones refused by name.
 #include "src/weights/model.h"
 
 #include <bit>
@@ -63,7 +63,7 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
 // ---- weights in a trainer --------------------------------------------------------------------------------
 
 // The arena is filled some thousand elements at a time. A matrix of many such pieces has the model's values,
-// in every format of it and of its master.
+// in every format of the matrix and of its master weights.
 TEST(Filling, MatricesOfManyPiecesAreTheModels) {
   const auto model = model_of(gpt2_with_vocabulary(2111));
   const std::string name = "transformer.wte.weight";
@@ -308,7 +308,7 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
   expect_values(open_with(path_));
 }
 
-// A model without such a tensor would compute something else.
+// The model that was saved used such a tensor; without it the results would differ.
 TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
   for (const char* name :
        {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax",

@@ -222,8 +222,9 @@ typedef struct stw_watch_options {
  * Guarantees: a cancel ends the call in progress that uses the watch. The call returns STW_CANCELLED and
  * otherwise acts as if it had failed: outputs are NULL, no file has been replaced, and a trainer keeps the
  * state that it had. On a CPU a cancel takes effect within one task of an op, that is, within some
- * milliseconds. On a CUDA device it takes effect after the micro-steps that were already launched, at most
- * two. Before it returns, the call waits until the file system has stored the data that it already has. A
+ * milliseconds. On a CUDA device the call returns as fast, and the device completes the micro-steps that
+ * were already launched, at most two, before it begins other work; a step with a fused update is launched as
+ * a whole. Before it returns, the call waits until the file system has stored the data that it already has. A
  * step that has begun to update parameters ends as if there had been no cancel, and so does a step whose
  * gradient hook has returned; the cancel then stops the next call. When no call is in progress, a cancel
  * stops the next call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a

@@ -36,6 +36,7 @@ class CpuStream : public Stream {
     execute(execution, program);
     return ok();
   }
+  Status finish_programs() override { return ok(); }
   Status run_timed(const Execution& execution, const Program& program, float* seconds) override {
     execute_timed(execution, program, seconds);
     return ok();

@@ -1,7 +1,9 @@
 #include "src/cuda/stream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,7 +46,8 @@ Result<std::unique_ptr<Stream>> CudaStream::create(const Device& device, const D
   }
   for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_, &s->branch_})
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
-  STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&s->order_, cudaEventDisableTiming));
+  for (cudaEvent_t* e : {&s->order_, &s->ends_[0], &s->ends_[1]})
+    STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDisableTiming));
   s->staging_ = std::make_unique<Staging>();
   STW_TRY(s->staging_->create());
   return std::unique_ptr<Stream>(std::move(s));
@@ -57,7 +60,8 @@ CudaStream::~CudaStream() {
   matmul_.reset();  // while their device is the current one
   attention_.reset();
   staging_.reset();
-  if (order_) cudaEventDestroy(order_);
+  for (cudaEvent_t e : {order_, ends_[0], ends_[1]})
+    if (e) cudaEventDestroy(e);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
   for (cudaEvent_t e : branch_events_) cudaEventDestroy(e);
   for (cudaStream_t s : {recorder_, fetches_, stores_, branch_})
@@ -336,6 +340,29 @@ Status CudaStream::run(const Execution& execution, const Program& program) {
   STW_ASSIGN(graph, graph_of(execution, program));
   const Range range(program.name.c_str());
   STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(graph, stream_));
+  STW_CUDA_TRY("program " + program.name, cudaEventRecord(ends_[launched_++ % 2], stream_));
+  // One program waits in the queue while the device runs another, so that the device is never idle.
+  return launched_ > 1 ? wait_for_program(ends_[launched_ % 2]) : ok();
+}
+
+Status CudaStream::finish_programs() {
+  const Current current(ordinal_);
+  return launched_ > 0 ? wait_for_program(ends_[(launched_ - 1) % 2]) : ok();
+}
+
+// The driver's own wait cannot be ended. Short programs are polled without a pause, which would be longer
+// than they are.
+Status CudaStream::wait_for_program(cudaEvent_t end) {
+  using std::chrono::steady_clock;
+  const auto begin = steady_clock::now();
+  cudaError_t status;
+  while ((status = cudaEventQuery(end)) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // it is not an error
+    check_in();
+    if (steady_clock::now() - begin < std::chrono::milliseconds(1)) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  STW_CUDA_TRY("the work on the device", status);
   return ok();
 }
 

@@ -31,6 +31,7 @@ class CudaStream : public Stream {
   void move(void* to, const void* from, uint64_t bytes) override;
   Status prepare(const Execution& execution, const Program& program) override;
   Status run(const Execution& execution, const Program& program) override;
+  Status finish_programs() override;
   Status run_timed(const Execution& execution, const Program& program, float* seconds) override;
   void forget() override;
   Status wait() override;
@@ -49,6 +50,8 @@ class CudaStream : public Stream {
   void defer_choices(bool is_recording);
   bool choose_waiting();
   void log_declined();
+  // Waits for the end of a launched program, unless the call is cancelled.
+  static Status wait_for_program(cudaEvent_t end);
   // Keeps the first error of a copy that is not waited for. The next run or wait returns it, on any thread.
   void keep(Status copied);
   Status take_kept();
@@ -77,6 +80,9 @@ class CudaStream : public Stream {
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;
   cudaStream_t branch_ = nullptr;  // for weight gradients that run at the same time
   cudaEvent_t order_ = nullptr;
+  // The ends of the last two launched programs, in turn.
+  cudaEvent_t ends_[2] = {};
+  uint64_t launched_ = 0;
   Status kept_ = ok();
   std::vector<cudaEvent_t> timers_, branch_events_;
   std::unique_ptr<Staging> staging_;

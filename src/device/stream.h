@@ -29,8 +29,12 @@ class Stream {
   virtual void move(void* to, const void* from, uint64_t bytes) = 0;
   // Loads the code of a program and makes its launch list, so that the first run need not.
   virtual Status prepare(const Execution& execution, const Program& program) = 0;
-  // An asynchronous device returns before the work is done. A `program` must not change until forget().
+  // An asynchronous device returns before the work is done, but not before the program that was launched
+  // earlier is done. A cancelled call ends the wait (check_in.h); launched work goes on. A `program` must not
+  // change until forget().
   virtual Status run(const Execution& execution, const Program& program) = 0;
+  // Waits until all launched programs are done, unless the call is cancelled.
+  virtual Status finish_programs() = 0;
   // Measures the seconds of every instruction.
   virtual Status run_timed(const Execution& execution, const Program& program, float* seconds) = 0;
   // Call before programs change.

@@ -10,6 +10,8 @@ namespace stw {
 
 namespace {
 
+constexpr double worth_a_cancel = 0.1;  // seconds
+
 // Whole messages: putting one together could run out of memory after the step is done.
 constexpr const char* skip_lines[] = {
     "", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
@@ -133,6 +135,11 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
   }
+  // Where a micro-step takes long, a cancel must end it before the update is launched. The device is idle for
+  // some microseconds then.
+  const double micro_step_seconds = core.step_seconds / static_cast<double>(core.plan().accumulation_steps);
+  if (!fused && (core.step_seconds == 0 || micro_step_seconds > worth_a_cancel))
+    STW_TRY(core.stream->finish_programs());
   STW_TRY(show_gradients(core));
   // The update is launched as a whole, or the host has already summed the gradients: no cancel from here on.
   if (core.device.is_cuda() || core.options.gradient_hook) supervisor->commit();
@@ -149,6 +156,7 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
   if (core.graph().preference != Preference::none && core.state.target_count > 0)
     result.accuracy = core.state.hits / static_cast<double>(core.state.target_count);
   result.seconds = seconds_now() - begin;
+  core.step_seconds = result.seconds;
   core.condition = result.skip == kernels::skip_midway ? Condition::broken : Condition::ready;
   STW_TRY(check_result(core, result));
   const kernels::StepState& s = core.state;

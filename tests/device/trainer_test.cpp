@@ -929,7 +929,9 @@ TEST_F(CudaDeviceTest, ACancelledStepLeavesNoTrace) {
     const auto result = trainer->step(cancelling, device_batch, 3e-3);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::cancelled);
-    EXPECT_EQ(trainer->progress().micro_steps_done, at / 2 + 1);
+    // A device that is still busy with the micro-step before has not let this one be counted.
+    EXPECT_GE(trainer->progress().micro_steps_done, at / 2);
+    EXPECT_LE(trainer->progress().micro_steps_done, at / 2 + 1);
     EXPECT_EQ(trainer->progress().micro_steps, 3u);
     EXPECT_TRUE(saved(*trainer) == before);
   }

@@ -69,6 +69,28 @@ TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   simt::faults.fail_launch = 0;
 }
 
+// A program that takes long: the call returns at once, and the device goes on.
+TEST_F(CudaDeviceTest, ACancelDoesNotWaitForTheDevice) {
+  const auto planned = plan_for(*model_, request());
+  OpenTrainer straight(model_, planned, {}, cuda_device()), trainer(model_, planned, {}, cuda_device());
+  const std::string before = run(*trainer, 0, 1);
+  const GlobalBatch batch = random_batch(1, device_batch, device_sequence);
+  simt::is_stuck = true;
+  std::thread host([&] {
+    // Two micro-steps are launched, and the host waits for the first one.
+    while (trainer->progress().micro_steps_done == 0) std::this_thread::yield();
+    trainer->cancel();
+  });
+  const auto result = trainer->step(batch.source(), device_batch, 3e-3);
+  host.join();
+  simt::is_stuck = false;
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::cancelled);
+  EXPECT_EQ(trainer->progress().micro_steps_done, 1u);
+  EXPECT_TRUE(saved(*trainer) == before);
+  EXPECT_TRUE(run(*trainer, 1, 1) == run(*straight, 0, 2));
+}
+
 // Both refuse to choose during the recording of a stream, and would leave everything to our own kernels.
 TEST_F(CudaDeviceTest, TheLibrariesChooseWhileNothingIsRecorded) {
   Request r = request();

@@ -62,6 +62,7 @@ struct CUgraphExec_st {
 namespace simt {
 
 Faults faults;
+std::atomic<bool> is_stuck = false;
 uint64_t library_products = 0, library_attentions = 0, single_launches = 0;
 int64_t cudnn_descriptors = 0;
 
@@ -480,9 +481,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   reach(e, e->recorded);
   return set_last(broken);
 }
+// The device takes one step with each question, unless it is stuck.
 cudaError_t cudaEventQuery(cudaEvent_t e) {
+  std::lock_guard lock(one);
   if (e->capture) return set_last(cudaErrorCapturedEvent);
-  return e->reached == e->recorded ? cudaSuccess : cudaErrorNotReady;
+  if (e->reached == e->recorded) return set_last(broken);
+  if (!is_stuck && e->stream && !e->stream->waiting.empty()) run_next(e->stream);
+  return set_last(cudaErrorNotReady);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   for (const CUevent_st* e : {from, to}) {

@@ -5,6 +5,7 @@
 // calls whose order its forks and joins leave open in the order of recording, or in another one (Order in
 // machine.h).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -43,6 +44,8 @@ struct Faults {
   int fail_engine = 0;              // The n-th of its plans finds no memory.
 };
 extern Faults faults;
+// Programs do not end while the host asks whether they have.
+extern std::atomic<bool> is_stuck;
 
 extern uint64_t library_products;    // Products computed by cuBLASLt.
 extern uint64_t library_attentions;  // Attention computed by cuDNN.

@@ -18,7 +18,7 @@ using kernels::AttentionScratch;
 
 namespace {
 
-// All that a plan depends on; an engine does not depend on the part. Has no padding, as it is hashed as
+// All values that a plan depends on. The key of an engine has no part. Has no padding, as it is hashed as
 // bytes.
 struct AttentionKey {
   int64_t rows, query_heads, kv_heads, head_dim, samples, part_heads;

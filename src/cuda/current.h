@@ -11,9 +11,9 @@ std::optional<bool> has_context(int ordinal);
 // Makes a device the thread's current one for the object's lifetime. The destructor restores the thread's
 // earlier context: a primary context, one that the host created, or none. No device gets a context that the
 // host did not ask for. While another thread of the host captures a stream in CUDA's default mode, all
-// threads are forbidden to allocate, free and query. This object sets the relaxed mode for its thread, which
-// lifts that. It does no harm, as the capture does not see this thread's work (unless the captured stream
-// waits for the default stream, on which re-planning copies).
+// threads are forbidden to allocate, free and query. This object exempts its thread by setting the relaxed
+// mode. That does no harm, as the capture does not see this thread's work (unless the captured stream waits
+// for the default stream, on which re-planning copies).
 class Current {
  public:
   explicit Current(int ordinal);

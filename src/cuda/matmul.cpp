@@ -12,7 +12,8 @@ using kernels::LibraryProduct;
 
 namespace {
 
-// The number of rows for which algorithms are chosen if it is free: enough to keep a large device busy.
+// Where the number of rows depends on the micro-batch, algorithms are chosen for this number, which keeps a
+// large device busy.
 constexpr int64_t usual_rows = 8192;
 
 cudaDataType type_of(DType t) {

@@ -125,8 +125,8 @@ void CudaStream::zero(void* to, uint64_t bytes) {
   keep(asked("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
 }
 
-// A device copy must not overlap itself. It is cut into pieces as long as the distance of the regions, or
-// goes through the host where that distance is small.
+// Source and destination of a device copy must not overlap. If they do, the copy is cut into pieces as long
+// as the distance between them. If that distance is small, the copy goes through the host.
 void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
   auto* target = static_cast<std::byte*>(to);

@@ -93,8 +93,9 @@ class Dataset {
 
   // The first token of a sample's window. Uniform over all tokens(part) - sequence starts, drawn by
   // Philox4x32-10 over (batch, sample) with the key `seed`. With marks the windows come in a random order,
-  // each once before any comes again; `seed` permutes them anew for each pass, and `before` samples precede
-  // the batch. The result depends only on the arguments. The part must hold a window.
+  // each once before any comes again; each pass has its own permutation, which depends on `seed`. `before`:
+  // the number of samples before the batch. The result depends only on the arguments. The part must hold a
+  // window.
   uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample,
                           int64_t sequence) const;
   // The same for evaluation, with a constant key: every evaluation of every run reads the same windows. With
@@ -109,8 +110,8 @@ class Dataset {
   // XXH3 of the files of tokens, marks and labels, in this order. A reference file stores it to identify its
   // pairs, and a run stores it to identify its data.
   uint64_t content_hash() const { return content_.digest(); }
-  // The number of tokens that a sample of `sequence` tokens takes from the window that begins there. Padding
-  // makes up the rest.
+  // The number of tokens that a sample of `sequence` tokens takes from the window that begins at `start`. The
+  // rest of the sample is padding.
   uint64_t sample_tokens(Part part, uint64_t start, int64_t sequence) const;
   // With marks: the first token of a window, and the number of tokens up to the next window.
   struct Extent {
@@ -123,15 +124,17 @@ class Dataset {
   //   targets[i]     d[start + 1 + i]; with labels see below
   //   positions[i]   (may be null) counts from the first token of each document in the window
   //   reference[i]   the reference's log-probability of the target
-  // Some tokens have no target:
-  //   documents      the last token of each, as the next document is unrelated
-  //   marks          all but marked tokens of this window's own documents. The part's first document follows
-  //                  its last one.
-  //   labels         all but the last token of each document in the window, or its first one, as
-  //                  rows.label_place says. That token has the document's label. `start` must begin a
-  //                  document. With labels of tokens each token has its own label.
-  //   in_order       tokens past the end, in the last window of the evaluation part
-  //   masking        all but hidden tokens, which `mask_key` chooses, and tokens of the next window
+  // Targets are ignored in these rows:
+  //   documents      the last token of each document, as the next document is unrelated
+  //   marks          rows whose target is not marked, or belongs to the next window. After the part's last
+  //                  document, a sample goes on with the first one.
+  //   labels         all rows but one of each document, the last or the first (rows.label_place). Its target
+  //                  is the document's label. `start` must begin a document. With labels of tokens, the
+  //                  target of each row is the token's label.
+  //   in_order       rows past the end, in the last window of the evaluation part
+  //   masking        rows of tokens that are not hidden, and of the next window. `mask_key` chooses the
+  //   hidden
+  //                  tokens; their targets are the tokens themselves.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of
   // range.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,

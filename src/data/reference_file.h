@@ -1,5 +1,5 @@
 // Reference files (stw_dataset_options.reference): a float for each token of a dataset of pairs, followed by
-// a record with a hash of the pairs' tokens and marks and a checksum.
+// a record with a checksum and with a hash of the pairs' tokens and marks.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -88,8 +88,9 @@ bool is_swapped(const Reading& r) {
   return r.ids >= 4096 && second >= 7 && second > bits_of(r.low, r.ids) + 0.4;
 }
 
-// Guesses the type of the ids. Empty: they look like numbers of `width` bytes, or like none. Wider types are
-// tried first: if all ids are in the vocabulary when read as a wide type, that is hardly by accident.
+// Guesses the type of ids that do not look like numbers of `width` bytes. Empty: they do, or no type fits.
+// Wider types are tried first: if all ids are in the vocabulary when read as a wide type, that is hardly by
+// accident.
 std::string other_type(std::span<const unsigned char> bytes, uint64_t width, int64_t vocabulary) {
   const Reading now = read_sample(bytes, width, false, vocabulary);
   if (now.ids < fewest_ids) return "";

@@ -69,7 +69,8 @@ void bound(SystemMemory& memory, const SystemMemory& machine, const std::string&
   memory.available = std::min(memory.available, limit - std::min(limit, held));
 }
 
-// `time` microseconds of every `period` microseconds.
+// The number of processors that a quota allows: `time` microseconds of processor time in every `period`
+// microseconds.
 int bound(int processors, uint64_t time, uint64_t period) {
   if (time == 0 || period == 0) return processors;
   return static_cast<int>(

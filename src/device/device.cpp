@@ -31,7 +31,7 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   DeviceOptions chosen = options;
   if (chosen.backend == Backend::automatic) {
     chosen.backend = Backend::cuda;
-    // With a card that is too old, use the CPU.
+    // If the card is too old, use the CPU.
     if (cuda_device_count() > 0) {
       auto device = open_cuda(chosen);
       if (device || device.error().code != Code::unsupported) return device;

@@ -42,8 +42,8 @@ class File {
   const std::string& path() const { return path_; }
   // In bytes, at the time of opening.
   uint64_t size() const { return size_; }
-  // Reads exactly `bytes` bytes from `offset`. Errors: io_error. A file that ends early is one; the message
-  // has the expected and the found size.
+  // Reads exactly `bytes` bytes from `offset`. Errors: io_error, also for a file that ends early. The message
+  // then has the expected and the found number of bytes.
   Status read(uint64_t offset, void* data, uint64_t bytes) const;
 
  private:

@@ -194,7 +194,7 @@ Result<SavedRun> read_saved_run(const std::string& path, const Json& fields, uin
     STW_ASSIGN(value, get_uint(fields, key));
     *field = value;
   }
-  // Older checkpoints lack it.
+  // Older checkpoints lack "samples".
   STW_ASSIGN(samples, get_uint(fields, "samples", size_mul(p.batches, global_batch)));
   STW_ASSIGN(loss, get_loss(fields, "loss"));
   STW_ASSIGN(evaluation, get_loss(fields, "evaluation_loss"));

@@ -1,4 +1,4 @@
-// How far a trainer is. Any thread may read it.
+// The progress of a trainer. Any thread may read it.
 #pragma once
 #include <cstdint>
 #include <mutex>

@@ -10,7 +10,7 @@
 
 namespace stw {
 
-// A text for a classifier. `token_types`: one a token; null where all are 0.
+// A text for a classifier. `token_types`: one for each token; null where all are 0.
 struct Text {
   const int32_t* tokens;
   uint64_t count;

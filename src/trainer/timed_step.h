@@ -27,9 +27,9 @@ struct TimedProgram {
 
 // The programs of one step.
 std::vector<TimedProgram> programs_of_step(const TrainerCore& core);
-// Times every instruction in several rounds, and returns their number. Afterwards every byte is as fill()
-// wrote it, unless the weights can no longer be read. Errors, whose messages begin with `what`: bad_state
-// where the trainer is not as it was created; non_finite.
+// Times every instruction in several rounds, and returns the number of rounds. Afterwards every byte is as
+// fill() wrote it, unless the weights can no longer be read. Errors, whose messages begin with `what`:
+// bad_state where the trainer is not as it was created; non_finite.
 Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what);
 
 }  // namespace stw

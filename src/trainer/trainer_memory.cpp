@@ -39,7 +39,7 @@ Error TrainerMemory::out_of_memory(const std::string& what, uint64_t needed, uin
   return e;
 }
 
-// At most as many processes as a message has room for.
+// Names the processes that hold the card's memory, at most as many as a message has room for.
 std::string TrainerMemory::holders() const {
   constexpr size_t most_named = 3;
   std::string text;

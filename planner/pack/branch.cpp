@@ -7,7 +7,7 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t variation = 32;  // in 256ths: candidates' ranks vary by up to an eighth between restarts
+constexpr uint64_t variation = 32;  // restarts lower a candidate's rank by up to variation / 256 at random
 
 }  // namespace
 
@@ -26,7 +26,7 @@ bool PackSearch::next_valley(const Part& part, int from, Valley& valley) const {
   return false;
 }
 
-// Compares the sections of a valley with the best branch so far. False if one of them has no choice left.
+// Updates the best branch with the sections of a valley. False if a section has no choice left.
 bool PackSearch::weigh(const Valley& valley, Branch& best) {
   const uint64_t floor = floor_[at(valley.begin)];
   resting_[at(valley.begin)] = 0;
@@ -50,7 +50,8 @@ bool PackSearch::weigh(const Valley& valley, Branch& best) {
     }
   }
   const uint64_t wall = std::min(valley.left, valley.right);
-  // A shut section rises at least to a wall, or to the top of a block that is placed in the same valley.
+  // The least that shutting a section wastes: its floor rises at least to a wall, or to the top of a block
+  // that is placed in the same valley.
   const uint64_t least_waste = std::min(smallest, std::max<uint64_t>(wall - floor, 1));
   int fitting = 0;
   uint64_t fitting_size = 0;
@@ -85,7 +86,7 @@ void PackSearch::list_candidates(const Branch& branch) {
       case Prefer::size: return static_cast<__uint128_t>(b.size) << 32 | life;
       case Prefer::life: return life << 64 | b.size;
       case Prefer::walls_then_area: fit = at_left + at_right; break;
-      case Prefer::fit_then_area:  // its top is level with a wall's, or it reaches from wall to wall
+      case Prefer::fit_then_area:  // the top is level with a wall, or the block reaches from wall to wall
         fit = (at_left && floor + b.size == v.left) + (at_right && floor + b.size == v.right) +
               (at_left && at_right);
         break;

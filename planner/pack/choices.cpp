@@ -6,7 +6,7 @@ namespace stw {
 
 namespace {
 
-constexpr size_t most_rounds = 10000;  // rounds of bounds, if no circle proves that there is no placement
+constexpr size_t most_rounds = 10000;  // of propagate(), for buffers that interlock
 
 }  // namespace
 
@@ -82,7 +82,7 @@ bool ChoiceSearch::raise(int buffer, int64_t low) {
   int64_t& now = low_[at(buffer)];
   if (low <= now) return true;
   const int64_t alignment = buffers_[at(buffer)].alignment;
-  const int64_t over = low % alignment;  // low is above a bound of 0 or more
+  const int64_t over = low % alignment;  // low is positive
   if (low > high_[at(buffer)] || (over != 0 && alignment - over > high_[at(buffer)] - low)) return false;
   changes_.push_back({Kind::low, buffer, now});
   now = over == 0 ? low : low + (alignment - over);
@@ -117,10 +117,11 @@ bool ChoiceSearch::decide(int choice, State state) {
   return apply(choices_[at(choice)], state);
 }
 
-// Derives bounds and choices from each other, in rounds over the buffers whose bounds have changed. Suppose
-// that no choice is made, and that every buffer lies above others by a positive distance. If bounds still
-// change after as many rounds as there are buffers, they go round in a circle, and no placement has all these
-// choices. If buffers interlock, alignment alone can move bounds many times.
+// Derives bounds and choices from each other, in rounds over the buffers whose bounds have changed. If
+// buffers do not interlock, and rounds without a new choice still change bounds after as many rounds as there
+// are buffers, then the choices form a cycle, and no placement satisfies them. If buffers interlock,
+// alignment can move bounds many times without a cycle, so the search gives up after a fixed number of
+// rounds.
 bool ChoiceSearch::propagate() {
   size_t rounds = 0;
   while (!moved_.empty()) {

@@ -1,7 +1,7 @@
-// Decides whether buffers with constraints can be placed within a capacity. It is an exact search over
-// choices: for each pair of buffers that are alive together, which one lies below. Choices bound the offsets
-// (by differences, aligned), and bounds force more choices. If all buffers can lie at their lower bounds,
-// that is a placement. Otherwise the search branches on a pair that overlaps there.
+// Decides whether buffers with constraints can be placed within a capacity. The search is exact. A choice
+// says which buffer of a pair lies below the other; there is one for each pair of buffers that are alive
+// together. Choices bound the offsets, and bounds force more choices. If all buffers can lie at their lower
+// bounds, these are a placement. Otherwise the search branches on a pair that overlaps there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace stw {
 
-// For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. If gaps
-// leave several ranges of differences, there is a choice for each forbidden range between them.
+// For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. Gaps may
+// allow several ranges of differences; then each forbidden range between them is a choice.
 struct Choice {
   int first, second;
   int64_t below, above;
 };
 
-// For a given offset, `lowest` equals `highest`.
+// A buffer and the bounds of its offset. They are equal if the offset is given.
 struct Movable {
   int64_t size, alignment, lowest, highest;
 };
@@ -66,7 +66,7 @@ class ChoiceSearch {
   std::vector<int> moved_, next_;  // buffers whose bounds have changed
   std::vector<uint8_t> is_moved_;
   bool decided_ = false;
-  bool interlocks_ = false;  // some buffer may lie above another by a negative distance, within its gaps
+  bool interlocks_ = false;  // a choice with a negative `above`: a buffer may lie inside the gaps of another
   bool gave_up_ = false;
   uint64_t nodes_ = 0;
 };

@@ -12,7 +12,7 @@ namespace stw {
 
 namespace {
 
-// With more bodies, only one order is tried, and pairs are not searched.
+// With more bodies, only one order is tried, and there is no exact search.
 constexpr size_t bodies_for_all_orders = 4096;
 constexpr size_t bodies_to_learn = 1024;
 constexpr int learning_rounds = 16;
@@ -112,7 +112,7 @@ bool are_apart(const Body& a, const Body& b, int64_t difference, std::vector<For
                       [&](const Forbidden& f) { return f.after < difference && difference < f.before; });
 }
 
-// Judges placements that were found without the constraints.
+// Checks a placement that was found without the constraints.
 bool holds(const std::vector<Body>& bodies, const std::vector<int64_t>& offsets) {
   std::vector<Forbidden> scratch;
   for (size_t i = 0; i < bodies.size(); ++i) {
@@ -228,10 +228,10 @@ bool has_windows(const std::vector<Body>& bodies) {
   });
 }
 
-// The problem without constraints: pieces may lie anywhere, and their sizes are rounded up to `unit`. Only
-// bodies whose alignment is a multiple of `unit` take part. Their offsets are multiples of `unit`, so their
-// rounded sizes do not overlap either. So any placement is also one of the rounded sizes, whose height is
-// higher by at most `slack`.
+// The problem without constraints: pieces may lie anywhere, and their sizes are rounded up to `unit`. It
+// contains only bodies whose alignment is a multiple of `unit`. A bound of its height, minus `slack`, is a
+// bound for the bodies. Reason: offsets are multiples of `unit`, so in any placement the rounded sizes do not
+// overlap either, and their height exceeds the true height by at most `slack`.
 struct Relaxed {
   std::vector<Interval> pieces;
   int64_t slack = 0;
@@ -266,7 +266,7 @@ int64_t bound_of(const std::vector<Body>& bodies) {
 }
 
 // Places the bodies, with sizes rounded up, by pack(), which ignores the constraints. Keeps the placement if
-// it holds.
+// it satisfies them.
 void try_rounded(const std::vector<Body>& bodies, int64_t unit, uint64_t node_limit, Packing& answer,
                  Placement& best) {
   std::vector<Interval> whole;
@@ -303,7 +303,7 @@ std::vector<std::vector<size_t>> groups_of(const std::vector<Body>& bodies) {
   return groups;
 }
 
-// Empty if there are too many.
+// The choices of all pairs of bodies. Empty if there are too many.
 std::vector<Choice> choices_of(const std::vector<Body>& bodies) {
   std::vector<Choice> choices;
   std::vector<Forbidden> pair;
@@ -326,8 +326,8 @@ struct Group {
   int64_t height, bound;
 };
 
-// Lowers a group to `capacity`, or without a capacity to `enough`, or as far as the nodes last. Bisects
-// between heights that failed and heights that were found.
+// Lowers a group to `capacity`, or to `enough` if there is no capacity, or until the nodes are used up.
+// Bisects between heights that failed and heights that were found.
 void lower_group(Group& group, uint64_t capacity, int64_t enough, uint64_t node_limit, uint64_t& nodes) {
   std::vector<Choice> choices = choices_of(group.bodies);
   if (choices.empty() && group.bodies.size() > 1) return;
@@ -422,8 +422,8 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
       unit = std::gcd(unit, b.alignment);
       largest = std::max(largest, b.alignment);
     }
-    // Without windows, the bound of pack() for sizes in the common unit of all alignments is a bound here.
-    // Its placement may hold too.
+    // Without windows and gaps, the bound of pack() for sizes in the common unit of all alignments is a bound
+    // here, too. Its placement may satisfy the constraints.
     bool has_gaps = false;
     for (const Body& b : bodies) has_gaps |= b.pieces.size() > 1;
     Packing rounded;

@@ -22,16 +22,15 @@ struct Constraint {
   std::vector<Gap> gaps;           // within the lifetime; first <= end <= size
 };
 
-// Two buffers (or one, twice) whose given offsets no placement can have: they overlap, or an offset is not a
-// multiple of its alignment. Empty if there are none.
+// Finds given offsets that no placement can have. Returns two buffers that overlap, or one buffer twice if
+// its offset is not a multiple of its alignment. Empty if there is no such contradiction.
 std::optional<std::pair<size_t, size_t>> contradiction(const std::vector<Interval>& intervals,
                                                        const std::vector<Constraint>& constraints);
 
 // pack() for buffers with constraints. There is one element of constraints for each interval, and they must
-// not contradict each other. A buffer that takes a byte at any time ends at offset + size, which is at most
-// the height. A buffer that takes none does not count. Tries orders that place blocks one after the other,
-// then pack() with sizes rounded up, and then a search that is exact for a few dozen buffers. Without any
-// constraint it is pack().
+// not contradict each other. The height is the largest offset + size of the buffers that take a byte at any
+// time. Tries several greedy orders, then pack() with sizes rounded up, and then a search that is exact for a
+// few dozen buffers. Without any constraint it equals pack().
 Packing pack_constrained(const std::vector<Interval>& intervals, const std::vector<Constraint>& constraints,
                          const PackOptions& options);
 

@@ -1,5 +1,5 @@
-// Remembers states of the search that have no solution, as 128-bit hashes. Two states with the same hash
-// would be confused. For 2^22 states and a million lookups, the probability of that is about 2^-86.
+// Remembers states of the search that have no solution, as 128-bit hashes. A collision of two hashes could
+// give a wrong answer. For 2^22 states and a million lookups, its probability is about 2^-86.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class FailedStates {
  public:
   bool contains(StateHash state) const { return slots_[slot_of(state)] == state; }
 
-  // Does nothing if the table is full: a forgotten state is only searched again.
+  // Does nothing if the table is full: the state is then searched again.
   void insert(StateHash state) {
     if (count_ * 2 >= slots_.size()) {
       if (slots_.size() >= most_slots) return;

@@ -10,12 +10,13 @@ namespace stw {
 
 namespace {
 
-// Ranges coalesce less in the other orders, so with more blocks these orders take too long.
+// With more blocks, only the first order is tried: ranges (occupancy.h) coalesce less in the others, which
+// then take too long.
 constexpr size_t blocks_for_all_orders = 4096;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
-// For more blocks than a list takes: at most this many are packed in all rounds together. And only if the
-// first order misses the bound by at most one near_miss-th of it.
+// For more than blocks_for_a_list blocks: all rounds together pack at most blocks_to_repack blocks, and only
+// if the height exceeds the bound by at most bound / near_miss.
 constexpr size_t blocks_to_repack = 1 << 18;
 constexpr uint64_t near_miss = 32;
 
@@ -129,8 +130,8 @@ void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, 
       });
     return;
   }
-  // Always packs all blocks. A packing that stops at the best height so far does not show all blocks that
-  // reach above the bound.
+  // Packs all blocks, without stopping at the best height so far: all blocks that reach above the bound must
+  // be known.
   if (best.height - bound > bound / near_miss) return;
   const auto rounds =
       static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));

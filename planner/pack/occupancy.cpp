@@ -11,7 +11,8 @@ Occupancy::Occupancy(int sections) {
   nodes_.resize(static_cast<size_t>(leaves_) * 2);
 }
 
-// Visits the nodes that the block's life touches, down to those that it covers: visit(node, covered).
+// Calls visit(node, covered) for the nodes that overlap the block's life, from the root down to the nodes
+// that the life covers.
 template <class Visit>
 void Occupancy::descend(size_t node, int begin, int end, const Block& block, const Visit& visit) {
   const bool covered = block.first <= begin && end <= block.end;

@@ -1,6 +1,6 @@
 // The occupied offsets in each section: a segment tree over sections whose nodes hold coalesced ranges of
-// offsets. Buffers that live from forward to backward coalesce into one range. So finding room for a
-// short-lived buffer among thousands of them takes a few steps.
+// offsets. Buffers that live from the forward to the backward pass coalesce into one range. Therefore finding
+// room for a short-lived buffer among thousands of them takes a few steps.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -112,11 +112,11 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));
-    // Small parts come first: a proof for one of them settles the whole.
+    // Small parts come first: if one of them cannot be lowered, the whole packing cannot.
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.sections.blocks.size() < b.sections.blocks.size();
     });
-    uint64_t enough = goal;  // a part no higher than this does not matter
+    uint64_t enough = goal;  // lowering a part below this height has no effect on the whole
     packing.height = 0;
     for (Part& part : parts) {
       const uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);

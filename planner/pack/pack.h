@@ -1,9 +1,9 @@
 // Offset allocation ("dynamic storage allocation"): gives offsets to buffers with lifetimes, so that buffers
 // that are alive at the same time do not overlap. The height is within a capacity, or as low as possible.
 //
-// Greedy orders come first. If they miss the bound, two methods follow. A search finds a placement, proves
-// that there is none, or reaches its node limit. And greedy orders learn from each other. The result is
-// deterministic: there is no clock, and the answer is the same on every machine.
+// Greedy orders come first. If they miss the bound, two methods follow: greedy orders that learn from earlier
+// rounds (greedy.h), and a search that finds a placement, proves that there is none, or reaches its node
+// limit (search.h). No limit is a time, so the answer is the same on every machine.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,7 +20,7 @@ struct Interval {
 struct PackOptions {
   uint64_t capacity = 0;    // bytes to fit into; 0: as low as possible
   uint64_t node_limit = 0;  // decisions that the search may make; 0: greedy orders only
-  // Without a capacity: a greedy order of at most this height ends the packing; has no other effect.
+  // Without a capacity: the packing ends at once if a greedy order reaches at most this height.
   uint64_t enough = 0;
 };
 
@@ -28,14 +28,15 @@ enum class PackStatus {
   optimal,     // no placement is lower
   fits,        // within the capacity; without a capacity: maybe not the lowest
   infeasible,  // proven: no placement fits the capacity
-  unknown,     // none was found within the node limit, and none was ruled out
+  unknown,     // the node limit was reached: no placement was found, and none was ruled out
 };
 
 struct Packing {
-  // In the order of the intervals, of the lowest placement found, with any status.
+  // Of the lowest placement found, whatever the status; in the order of the intervals.
   std::vector<uint64_t> offsets;
-  uint64_t height = 0;  // largest offset + size; at `size_limit` sizes saturated, and the offsets are void
-  uint64_t bound = 0;   // proven: no placement is lower
+  uint64_t height =
+      0;  // largest offset + size; if it is `size_limit`, sizes saturated and offsets are not valid
+  uint64_t bound = 0;  // proven: no placement is lower
   uint64_t nodes = 0;
   PackStatus status = PackStatus::optimal;
 };

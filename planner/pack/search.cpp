@@ -8,9 +8,9 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t first_weight = 8;  // number of failures that matters
+constexpr uint64_t first_weight = 8;  // initial weight of a section: so many failures double it
 constexpr uint64_t first_run_nodes = 500;
-constexpr uint64_t sections_of_a_node = 256;  // a decision over more sections counts as several
+constexpr uint64_t sections_of_a_node = 256;  // with more sections, a decision counts as several nodes
 
 }  // namespace
 
@@ -79,7 +79,7 @@ PackSearch::Outcome PackSearch::run(uint64_t node_limit, Style style, bool varie
   divide({0, static_cast<int>(floor_.size()), -1, -1}, -1);
   while (agenda_ >= 0) {
     const Part part = parts_[at(agenda_)];
-    if (part.end - part.begin == 1) {  // any order will do
+    if (part.end - part.begin == 1) {  // one section: blocks stack in any order
       for (int block : starting_[at(part.begin)])
         if (!placed_[at(block)]) place(block);
       agenda_ = part.next;
@@ -157,8 +157,8 @@ bool PackSearch::follow(int section, int neighbour, bool& changed) {
   return raise(section, floor_[n], taken | hanging);
 }
 
-// Raises runs of shut sections between higher neighbours to the lower neighbour. A block that lies wholly
-// inside such a run would have nothing to rest on.
+// Raises runs of shut sections between higher neighbours to the floor of the lower neighbour. Fails if an
+// unplaced block lies wholly inside such a run: it would have nothing to rest on.
 bool PackSearch::lift_shut(const Part& part, bool& changed) {
   for (int begin = part.begin, end; begin < part.end; begin = end) {
     end = begin + 1;
@@ -178,7 +178,7 @@ bool PackSearch::lift_shut(const Part& part, bool& changed) {
   return true;
 }
 
-// Derives the consequences of a choice. False if it cannot lead to a solution.
+// Derives the consequences of a choice. False if the choice cannot lead to a solution.
 bool PackSearch::settle(const Part& part) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -252,8 +252,9 @@ bool PackSearch::open(const Part& part) {
   return true;
 }
 
-// Goes back to `frame` and makes its next choice that does not fail at once. If there is none, its part has
-// failed, and with it the choice of the frame that had cut the part off. False if no choice is left at all.
+// Goes back to `frame` and makes its next choice that does not fail at once. If it has none left, its part
+// has failed, and so has the current choice of the parent frame, which is tried next. False if no choice is
+// left at all.
 bool PackSearch::advance(int frame) {
   while (frame >= 0) {
     frames_.resize(at(frame) + 1);

@@ -1,21 +1,22 @@
 // Decides whether there is a packing within a capacity: finds one, or proves that there is none.
 //
-// The state is a skyline: the floor of each section. Everything below the floor is placed or wasted. Packings
-// are settled: no buffer could move down. A valley is where the floor is lowest between two walls. For every
-// section of a valley, one of these holds:
-// - A buffer that fits between the walls lies on that floor and covers the section.
-// - No buffer does. The section is shut, and its floor rises to the lower of its neighbours' floors once both
+// The state is a skyline: the floor of each section. Everything below a floor is placed or wasted. The search
+// considers only packings in which no buffer can move down. A valley is a run of sections with equal floors
+// between two higher ones, its walls. For every section of a valley, one of these holds:
+// - A buffer that fits between the walls lies on the floor and covers the section.
+// - No buffer does. The section is shut: its floor rises to the lower of its neighbours' floors once both
 //   are higher.
-// Only the second case wastes room, and a section can waste no more than its slack: capacity - floor - sizes
-// yet to place. So where buffers fill the capacity only the first case remains, often with one candidate or
-// none. Valleys may be taken in any order. The search branches where there are fewest choices, relative to
-// the failures seen there before.
 //
-// These also make it fast:
-// - If all unplaced buffers of a section are also in a neighbour with a higher floor, the section takes over
-//   that floor, at no cost.
-// - If no unplaced buffer is alive across a boundary, both sides are solved separately. If one fails, the
-//   whole fails.
+// Only the second case wastes room, and a section can waste no more than its slack: capacity - floor - sizes
+// yet to place. So where buffers fill the capacity, only the first case remains, often with one candidate or
+// none. Valleys may be processed in any order. The search branches on the section with the fewest choices,
+// relative to the failures seen there before.
+//
+// Other rules make it fast:
+// - If all unplaced buffers of a section are also in a neighbour with a higher floor, the section gets that
+//   floor. No solution is lost.
+// - If no unplaced buffer is alive across a boundary, both sides are solved separately. If one side fails,
+//   the whole fails.
 // - States without a solution are remembered, across restarts too.
 // - Restarts use several orders of the candidates in turn, and keep the counts of failures.
 #pragma once
@@ -40,9 +41,10 @@ class PackSearch {
   uint64_t nodes() const { return nodes_; }
 
  private:
-  // Orders the candidates, and the sections with equally many choices.
+  // The order of the candidates.
   enum class Prefer { size, life, fit_then_area, walls_then_area };
-  // Ties go to the section with the least slack, else to the lowest floor.
+  // The heuristics of a run. least_slack: between sections with equally many choices, it takes the one with
+  // the least slack, otherwise the one with the lowest floor.
   struct Style {
     Prefer candidate;
     bool least_slack;
@@ -50,11 +52,11 @@ class PackSearch {
 
   enum : uint8_t {
     shut = 1,     // no buffer lies on this floor
-    hanging = 2,  // the floor was raised over waste: a buffer must rest on something else too
+    hanging = 2,  // waste lies below the floor: a buffer here must also rest on another section
   };
 
-  // Sections [begin, end) that share no unplaced buffer with other sections. `parent`: the frame that cut the
-  // part off, or -1. `next`: the next part on the agenda.
+  // Sections [begin, end) that share no unplaced buffer with other sections. `parent`: the frame whose choice
+  // separated the part, or -1. `next`: the next part on the agenda.
   struct Part {
     int begin, end, parent, next;
   };
@@ -66,7 +68,7 @@ class PackSearch {
     size_t first, next, last;  // its candidates, in candidates_
     size_t changes, parts;     // sizes of changes_ and parts_ before its first choice
   };
-  // The previous values; section < 0: block ~section was placed.
+  // An entry of the undo log: the previous values of a section. section < 0: block ~section was placed.
   struct Change {
     int section;
     uint64_t floor;
@@ -88,7 +90,8 @@ class PackSearch {
   static size_t at(int i) { return static_cast<size_t>(i); }
 
   uint64_t slack(size_t s) const { return capacity_ - floor_[s] - unplaced_size_[s]; }
-  // For a block within the valley that weigh() or list_candidates() looks at.
+  // Whether a block would rest on a section that is not hanging. Uses resting_ of the valley that weigh() or
+  // list_candidates() works on.
   bool rests(const Block& block) const { return resting_[at(block.end)] > resting_[at(block.first)]; }
 
   Outcome run(uint64_t node_limit, Style style, bool varied);
@@ -110,7 +113,7 @@ class PackSearch {
   uint64_t capacity_;
   std::vector<std::vector<int>> starting_;  // section -> blocks that start there
 
-  // State by section, and by the boundary before each section.
+  // By section; crossing_, starts_ and ends_ by the boundary before each section.
   std::vector<uint64_t> floor_, unplaced_size_;
   std::vector<uint8_t> flags_;
   std::vector<int> unplaced_, starts_, ends_, crossing_;  // counts of unplaced blocks
@@ -129,7 +132,7 @@ class PackSearch {
   uint64_t nodes_ = 0;
   std::vector<uint64_t> weight_;  // failures in a section
 
-  // Scratch memory of one step. resting_: number of earlier sections of the valley that do not hang.
+  // Scratch memory of one step. resting_: number of earlier sections of the valley that are not hanging.
   std::vector<int> fitting_, resting_;
   std::vector<uint64_t> fitting_size_;
   std::vector<std::pair<__uint128_t, int>> ranked_;

@@ -62,7 +62,7 @@ std::vector<uint64_t> section_totals(const Sections& sections) {
 }
 
 std::vector<Sections> components_of(const Sections& sections) {
-  // For every section: the last section that a block reaches which starts there or earlier.
+  // For every section: the largest end of the blocks that start there or earlier.
   std::vector<int> reach(static_cast<size_t>(sections.count));
   for (const Block& block : sections.blocks) {
     int& end = reach[static_cast<size_t>(block.first)];

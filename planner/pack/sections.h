@@ -1,7 +1,7 @@
-// Sections: the moments that matter to a packing. Two buffers conflict if they are alive together. So only
-// those moments count at which the set of live buffers is maximal. These are the sections, and a buffer is
-// alive in a run of them. There are fewer sections than moments, and each is as full as possible, which makes
-// bounds and inferences stronger.
+// Sections: the moments at which the set of live buffers is maximal. Two buffers conflict exactly if they are
+// alive in a common section, so a packing needs to consider no other moments. A buffer is alive in a run of
+// sections. There are fewer sections than moments, and each is as full as possible, which makes bounds
+// stronger.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -28,8 +28,8 @@ Sections sections_of(const std::vector<Interval>& intervals);
 // Sums of the sizes of the blocks that are alive in each section. Saturated.
 std::vector<uint64_t> section_totals(const Sections& sections);
 
-// Parts that share no buffer: cut where no buffer is alive on both sides. `source` is then the block's index
-// in `sections`.
+// Cuts the sections into parts where no buffer is alive on both sides. `source` of a part is the block's
+// index in `sections`.
 std::vector<Sections> components_of(const Sections& sections);
 
 }  // namespace stw

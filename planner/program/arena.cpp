@@ -53,7 +53,7 @@ Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload,
       if (graph.at(t).kind == kind && graph.at(t).tied_to < 0) place(t);
   }
   arena.gradients_begin = end;
-  // Without those that updates inside the backward pass consume.
+  // Gradients that updates inside the backward pass consume have no place here.
   for (const ParameterGradient& g : graph.gradients)
     if (graph.at(g.gradient).kind == Kind::gradient) place(g.gradient);
   arena.gradients_end = end;

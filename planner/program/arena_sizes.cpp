@@ -64,8 +64,8 @@ uint64_t ArenaSizes::of(const Decisions& decisions) {
   uint64_t bytes = arena_->gradients_end;
   for (const Part& part : parts(decisions)) {
     if (within(part, bytes)) continue;
-    // A program that ends above was laid out as low as possible, unless its live bytes alone showed that it
-    // ends above.
+    // This program exceeds the limit. It was laid out as low as possible, unless its live bytes alone already
+    // exceeded the limit.
     if (part.end->least != part.end->most) within(part, part.end->least);
     bytes = part.end->most;
   }

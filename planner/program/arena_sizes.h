@@ -1,6 +1,6 @@
-// Bytes of the arenas of plans that offload the same tensors. The results equal those of `make_programs`,
-// with less work. A program is laid out only if the answer depends on it. Programs that no decision changes
-// are laid out at most once for all plans.
+// Computes the arena bytes of plans that offload the same tensors. The results equal those of
+// `make_programs`, with less work. A program is laid out only if the answer depends on it. Programs that are
+// the same in all plans are laid out at most once.
 #pragma once
 #include <array>
 #include <functional>
@@ -18,7 +18,8 @@ class ArenaSizes {
 
   // Bytes of a plan's arena after layout.
   uint64_t of(const Decisions& decisions);
-  // Whether a plan's arena takes at most this many bytes. Lays out programs until one of them ends above.
+  // Whether a plan's arena takes at most this many bytes. Lays out programs until one of them exceeds the
+  // limit.
   bool within(const Decisions& decisions, uint64_t bytes);
   // Number of layouts made so far.
   int64_t layouts() const { return layouts_; }
@@ -41,7 +42,7 @@ class ArenaSizes {
   std::shared_ptr<const Arena> arena_;
   int64_t global_batch_;
   int threads_;
-  static constexpr size_t changing = 4;  // programs that decisions change
+  static constexpr size_t changing = 4;  // number of programs that depend on decisions
   std::map<std::vector<int64_t>, std::array<End, changing>> ends_;
   End update_, prefill_, decode_;
   int64_t layouts_ = 0;

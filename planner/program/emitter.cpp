@@ -24,14 +24,14 @@ Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t sa
   program_.buffers.reserve(program_.instructions.capacity() * 2);
 }
 
-// Byte at which the slice begins in a tensor that lies in the arena as a whole.
+// The byte at which the current slice begins in a tensor that lies in the arena as a whole.
 uint64_t Emitter::part_begin(int tensor) const {
   return elements_ > 0 && !graph_.at(tensor).per_sample ? graph_.at(tensor).part_bytes(first_element_) : 0;
 }
 
 std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate) const {
   std::vector<int> list;
-  if (!arena_.offload.any()) return list;  // every op asks
+  if (!arena_.offload.any()) return list;  // the usual case
   const Op& op = graph_.op(index);
   if (is_transfer(op.kind)) return list;
   for (size_t k = 0; k < op.inputs.size(); ++k)
@@ -114,7 +114,7 @@ Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t e
     return {v, false, offset};
   }
   const bool part = !holds_part(tensor) && rows.part;
-  // A later chunk of a tensor that is filled chunk by chunk goes into the same buffer.
+  // A tensor that is filled chunk by chunk has one buffer: only the first chunk creates it.
   if (!(part && rows.begin > 0))
     new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
   const int v = value_[static_cast<size_t>(tensor)];
@@ -204,8 +204,8 @@ void Emitter::merge_in_place() {
   };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
-    // Number of times that the instruction's ops name a buffer. A norm's gradient and a bias's gradient read
-    // the addend together.
+    // How many operands of the instruction are in a buffer. A norm's gradient and the bias's gradient that is
+    // fused with it both read the addend.
     const auto uses_of = [&](int of) {
       int uses = 0;
       for (int k = 0; k < whole.ops; ++k) {
@@ -236,7 +236,7 @@ void Emitter::merge_in_place() {
         if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
         if (uses_of(source) > 1) continue;  // read twice, or computed by an earlier op of this instruction
         from.last = to.last;
-        // Its next contents are kept for the backward pass.
+        // The output that takes over this buffer is kept for the backward pass.
         if (to.owner == Class::saved_activations) from.owner = to.owner;
         root[static_cast<size_t>(out.buffer)] = source;
         break;

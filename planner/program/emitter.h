@@ -1,5 +1,5 @@
-// Emits the instructions of one program. It knows which buffer holds a tensor at each moment, and how long
-// that buffer lives.
+// Emits the instructions of one program. Tracks which buffer holds a tensor at each moment, and how long that
+// buffer lives.
 #pragma once
 #include "planner/graph/feed_forward.h"
 #include "planner/program/program.h"
@@ -15,7 +15,7 @@ class Emitter {
 
   // Adds a buffer that is filled before the program runs.
   int input(int tensor);
-  // Adds such buffers for all inputs of a sample.
+  // The same for all inputs of a sample.
   void inputs();
   // Declares that earlier instructions, which are not emitted here, have computed this tensor.
   int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(tensor), phase); }
@@ -40,14 +40,14 @@ class Emitter {
   void store(int tensor, Phase phase);
   const Arena& arena() const { return arena_; }
   bool on_host(int tensor) const { return tensor >= 0 && arena_.on_host(tensor); }
-  // The tensors in host memory that an op reads. `accumulate` as for `emit`. An op fetches those that are not
-  // yet fetched.
+  // The tensors in host memory that an op reads. `accumulate` as for `emit`. Before the op is emitted, those
+  // that are not on the device are fetched.
   std::vector<int> host_operands(int op, Phase phase, bool accumulate) const;
-  // Ends the stage. All buffers that its copies touch live to its end.
+  // Ends the stage (program.h). All buffers that its copies read or fill live to the end of the stage.
   void end_stage();
   // Keeps a buffer alive up to the last instruction so far.
   void hold(int buffer);
-  // From now on these tensors hold the rows of one tile, or all rows again.
+  // From now on these tensors hold the rows of one tile (`tiled`) or all rows.
   void set_tiled(const std::vector<int>& tensors, bool tiled) {
     for (int t : tensors) tiled_[static_cast<size_t>(t)] = tiled;
   }
@@ -76,17 +76,18 @@ class Emitter {
   int buffer_of(int tensor) const { return value_[static_cast<size_t>(tensor)]; }
   // Adds a buffer that lives through the whole program and keeps its contents from run to run.
   void cache(int tensor) { program_.caches.push_back(input(tensor)); }
-  // Follows a tensor's buffer through `finish`: watched()[i] is then its index in the program.
+  // Remembers a tensor's buffer: after `finish`, watched()[i] is the index in the program of the i-th
+  // remembered buffer.
   void watch(int tensor) { watched_.push_back(buffer_of(tensor)); }
   const std::vector<int>& watched() const { return watched_; }
   void result(int tensor) { program_.logits = buffer_of(tensor); }
-  // The last instruction reads them.
+  // `losses` must be an operand of the last instruction.
   void result_of_tokens(int losses) { program_.losses = buffer_of(losses); }
   // Rows of all samples, for a tensor or an op.
   int64_t all_rows(int tensor) const { return rows_ > 0 ? rows_ : samples_ * graph_.rows_of(tensor); }
   int64_t all_rows(const Op& op) const { return rows_ > 0 ? rows_ : samples_ * graph_.rows_of(op); }
   int64_t samples() const { return samples_; }
-  // Merges outputs into inputs that end where the outputs begin. Returns the finished program.
+  // Lets outputs take the memory of inputs that die in the same instruction. Returns the finished program.
   Program finish(uint64_t base);
 
  private:

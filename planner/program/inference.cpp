@@ -43,7 +43,7 @@ void add_inference(Graph& graph) {
     if (copy.kind == OpKind::value_loss && graph.counts_hits())
       graph.evaluate_ops.push_back(
           {OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
-    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;  // nothing is learned
+    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;  // the weights of tokens are not needed
     graph.evaluate_ops.push_back(std::move(copy));
   }
   if (!graph.tells_logits()) return;

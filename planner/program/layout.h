@@ -14,13 +14,13 @@ struct Placement {
   uint64_t bound = 0;             // largest sum of sizes alive at once; no placement is lower
 };
 
-// The best packing that a few milliseconds find. The search is limited by a number of decisions, not by a
-// clock, so it is deterministic. Sizes must be multiples of the alignment. If a packing of at most `enough`
-// bytes is found at once, the search ends, although a better one may exist. Whether a packing of some number
-// of bytes is found does not depend on `enough`.
+// Packs the intervals, which takes a few milliseconds. The search is limited by a number of decisions, not by
+// a clock, so it is deterministic. Sizes must be multiples of the alignment. If the greedy orders find a
+// packing of at most `enough` bytes, the search ends, although a better one may exist. `enough` never decides
+// whether a packing within a number of bytes above it is found.
 Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 
-// Sets the offsets of a program's buffers, and its end. As `place`; `enough` is counted from the start of the
+// Sets the offsets of a program's buffers, and its end, by `place`. `enough` is counted from the start of the
 // arena.
 void lay_out(Program& program, uint64_t alignment, uint64_t enough = 0);
 

@@ -25,7 +25,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   auto add = [&](int t) {
     if (t >= 0 && arena.on_host(t) && std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
   };
-  for (int i = 0; i < segment.op_count; ++i)  // recompute reads them again
+  for (int i = 0; i < segment.op_count; ++i)  // recompute reads parameters again
     for (int t : graph.ops[static_cast<size_t>(segment.first_op + i)].inputs)
       if (!is_forward || t != segment.input) add(t);
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
@@ -126,8 +126,8 @@ void MicroBuilder::head(const std::vector<Tile>& chunks) {
     emitter_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
     emitter_.emit(last, Phase::backward);
   } else {
-    // The weight of a token is known after all tokens of its pair. One chunk still has the logits of all rows
-    // then; several chunks compute theirs again.
+    // The weights of tokens are known only after the losses of all tokens of their pair. With one chunk, the
+    // logits of all rows still exist then; with several chunks they are recomputed.
     emitter_.emit_chunks({logits, loss}, chunks, Phase::backward, accumulate_);
     emitter_.emit(last, Phase::backward);
     for (const Tile& chunk : chunks) {
@@ -159,10 +159,12 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
                 waiting = may_wait_for_slope(graph_, index);
       if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(early = waiting, 1);
       if (index != early) emit(index, run);
-      // The ops that follow a gradient come after the ops that read the parameter.
+      // At the place of an early gradient only its stores and updates are emitted. An update must follow all
+      // ops that read the parameter.
       i += index == early ? 1 : run;
     }
-    // The input is kept up to here, whatever is frozen or saved. The search counts with that.
+    // The segment's input lives at least up to here, even if nothing reads it any more: the search assumes
+    // this.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input))
       emitter_.hold(emitter_.buffer_of(segment.input));
     for (int done = first; done < i; ++done) after_gradients(done);
@@ -175,16 +177,16 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
   }
 }
 
-// Tensors from outside of the part exist with all rows. The part's own tensors are computed again, one tile
-// after the other. The part's last op does not run again, because the residual that it adds to its product
-// may be computed later.
+// Emits the backward pass of a feed-forward part. Tensors from outside of the part exist with all rows. The
+// tensors inside of the part are recomputed tile by tile. The last op of the part is not recomputed: its
+// residual may not exist yet.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op,
             end = first + part.gradient_op_count;
   auto is_remade = [&](int t) {
     return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end();
   };
-  std::vector<bool> again(graph_.tensors.size());  // tensors that are computed again for every tile
+  std::vector<bool> again(graph_.tensors.size());  // tensors that are recomputed for every tile
   for (int index = first; index < end; ++index)
     for (int t : graph_.op(index).inputs)
       if (t >= 0) again[static_cast<size_t>(t)] = is_remade(t);
@@ -236,7 +238,8 @@ void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Til
                       tile.rows);
 }
 
-// The op before, if `op` runs inside that op's kernel and its output does not exist either. Otherwise `op`.
+// The op at which a recompute of `op` begins: the op before, if the two are fused and the output of that op
+// does not exist either; otherwise `op`.
 int MicroBuilder::first_to_recompute(int op) const {
   return graph_.op(op).fused && !emitter_.has(graph_.op(op - 1).outputs[0]) ? op - 1 : op;
 }
@@ -257,7 +260,7 @@ void MicroBuilder::after_gradients(int gradient_op) {
   }
 }
 
-// Runs ops again just before the first op that needs their output.
+// Recomputes a tensor that does not exist, together with the tensors that this needs.
 void MicroBuilder::recompute(int tensor) {
   if (tensor < 0 || emitter_.has(tensor) || emitter_.on_host(tensor)) return;
   const int op = graph_.producer[static_cast<size_t>(tensor)];

@@ -21,7 +21,7 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
   return one;
 }
 
-// The cost that a fused op adds to that of the ops before it in its run, from `first` on.
+// The cost that a fused op adds to its run, whose first op is `first`.
 static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
   const Op& fused = graph.op(op);
   Cost cost = op_row(fused.kind).cost(graph, fused, extent);
@@ -88,7 +88,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
   Emitter e(graph, arena, threads, samples);
   e.inputs();
   MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions);
-  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));  // always alive, whatever is frozen
+  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));  // alive to the end, even if no later op reads it
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;
@@ -97,7 +97,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads) {
   Emitter e(graph, arena, threads, decisions.micro_batch);
   e.inputs();
-  // The last ops belong to the head: logits, hits and losses, and their sum.
+  // The last ops belong to the head: logits, hits (if counted), losses, and the sum of losses.
   const int first = graph.first_evaluate_op(), sum = graph.first_generate_op() - 1,
             head = sum - static_cast<int>(graph.loss_ops());
   for (int i = first; i < head;) {

@@ -1,17 +1,17 @@
-// Programs: linear lists of kernel calls whose operands are offsets in one arena. The planner counts their
-// bytes, and the runtime runs them. There is no second account of memory.
+// Programs: linear lists of kernel calls whose operands are offsets in one arena. The planner counts the
+// bytes of a program, and the runtime executes the same program, so the two cannot disagree about memory.
 //
 //   0                                                                                           arena_bytes
 //   | state, tables, parameters, masters, optimizer states | gradients | transient of training programs   |
 //   |<------------------- resident ---------------------->|  transient of evaluate and generate           |
 //
 // If copies to and from host memory run while ops compute (Offload::overlap), instructions come in stages.
-// A stage has its copies first, then its ops. No op of a stage needs a tensor that this stage fetches, or
-// changes one that it stores. The memory of both lives through the whole stage. The next stage begins when
-// all copies and ops of this one are done.
+// A stage has its copies first, then its ops. No op of a stage reads a tensor that this stage fetches, or
+// changes a tensor that it stores. The memory of both lives through the whole stage. The next stage begins
+// when all copies and ops of this one are done.
 //
-// Gradients live from the first micro-step to the update, so programs that run between two steps use their
-// place. Tensors in host memory have no place in the arena: a program fetches them into buffers of its own
+// Gradients live from the first micro-step to the update, so programs that run between two steps reuse their
+// memory. Tensors in host memory have no place in the arena: a program fetches them into buffers of its own
 // and stores them back.
 #pragma once
 #include <functional>
@@ -25,14 +25,14 @@
 namespace stw {
 
 struct Buffer {
-  int tensor = -1;  // first tensor that it holds; -1: scratch memory of one kernel
+  int tensor = -1;  // the first of the tensors that it holds in turn; -1: scratch memory of one kernel
   uint64_t bytes = 0;
-  int first = 0, last = 0;  // first and last instruction of its life, both included
+  int first = 0, last = 0;  // first and last instruction of its life, both inclusive
   Class owner = Class::transient;
   uint64_t offset = 0;  // from the start of the arena
 };
 
-// A persistent buffer belongs to the arena, any other to the program.
+// `buffer` is an index in Arena::persistent if `persistent` is set, otherwise in Program::buffers.
 struct Operand {
   int buffer = -1;  // -1: absent
   bool persistent = false;
@@ -53,13 +53,14 @@ struct Instruction {
   Operand workspace;
   int64_t samples = 0, rows = 0;
   int64_t first_row = 0;  // position of the first row in its sample
-  // Part of the parameter that this works on; 0 elements: all of it.
+  // The part of a parameter that the instruction works on. 0 elements: the whole parameter.
   int64_t first_element = 0, elements = 0;
   int stage = 0;
 };
 
-// The k-th op of an instruction as if it ran alone, and the cost of all of them. Tensors between fused ops
-// are not moved. Exception: the output of the first of fused forward ops is counted as stored.
+// op_alone: the k-th op of an instruction as an instruction of its own. cost_of: the cost of all ops of an
+// instruction. It does not count traffic of tensors between fused ops, except that the output of the first of
+// several fused forward ops counts as stored.
 Instruction op_alone(const Graph& graph, const Instruction& instruction, int k);
 Extent extent_of(const Graph& graph, const Instruction& instruction, int threads);
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
@@ -67,7 +68,7 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 struct Program {
   std::string name;
   int64_t samples = 0;
-  int threads = 1;  // the number that scratch memory was counted for
+  int threads = 1;  // of the CPU; scratch memory is counted for this number
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Buffer> buffers;
@@ -97,7 +98,7 @@ struct Arena {
 Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload = {},
                  int64_t micro_batch = 1);
 
-// Decisions that change a program and none of the trained bits.
+// The planner's decisions. They change the program, but none of the trained bits.
 struct Decisions {
   int64_t micro_batch = 1;
   int64_t loss_chunks = 1;
@@ -110,17 +111,17 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-// The unit of a loss chunk's rows. If the head trains a matrix it is kernels::chain_terms, so that no chunk
-// cuts a chain of the matrix's gradient. Otherwise it is `frozen_chunk_unit`, because no sum over rows is
-// cut.
+// The rows of a loss chunk are a multiple of this unit. It is kernels::chain_terms if the head trains a
+// matrix: so no chunk cuts a chain of the sum for the matrix's gradient. Otherwise there is no sum over rows,
+// and the unit is `frozen_chunk_unit`.
 int64_t chunk_unit(const Graph& graph);
 inline constexpr int64_t frozen_chunk_unit = 16;
-// The most rows of a loss chunk: a multiple of the unit, or all rows.
+// The rows of the largest loss chunk: a multiple of the unit, or all rows.
 int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit);
-// The fewest chunks with at most that many rows. Each chunk begins at a multiple of the unit in its sample.
-// `rows`: whole samples.
+// Cuts `rows` (whole samples) into as few chunks as possible of at most chunk_rows() rows. Each chunk begins
+// at a multiple of the unit in its sample.
 std::vector<Tile> loss_chunks(int64_t rows, int64_t rows_per_sample, int64_t chunks, int64_t unit);
-// The rows that the head has.
+// The same for the rows of the graph's head.
 std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunks);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
@@ -128,25 +129,25 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
                     int threads, bool accumulate);
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
-// Runs of the update's ops that are one instruction each. An op that is `alone` has a run of its own. Updates
-// inside the backward pass are left out.
+// Groups the update's ops into runs, each of which is one instruction. An op for which `alone` is true has a
+// run of its own. Leaves out updates inside the backward pass.
 struct UpdateRun {
   int op, ops;
 };  // as in Instruction
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone = {});
 
-// Whether copies run while ops compute. Otherwise each copy stands next to the op that needs it, and the
+// Whether copies run while ops compute. Otherwise each copy comes next to the op that needs it, and the
 // program is one stage.
 inline bool in_stages(const Program& program) {
   return !program.instructions.empty() && program.instructions.back().stage > 0;
 }
-// Instructions [first, ops) are copies. They run at the same time as each other and as [ops, end).
+// Instructions [first, ops) are copies. They run concurrently with each other and with the ops [ops, end).
 struct Stage {
   size_t first = 0, ops = 0, end = 0;
 };
 std::vector<Stage> stages_of(const Program& program);
 
-// Bytes alive at the busiest instruction. No layout is smaller.
+// The largest sum of bytes alive at one instruction. No layout is smaller.
 uint64_t live_bound(const Program& program, uint64_t alignment);
 
 }  // namespace stw

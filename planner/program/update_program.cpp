@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-constexpr int64_t most_slices = 4096;  // most slices of a tensor, whatever its size
+constexpr int64_t most_slices = 4096;  // of one tensor; large tensors get larger slices
 
 struct Piece {
   UpdateRun run;
@@ -50,7 +50,8 @@ struct Window {
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  std::vector<bool> is_elsewhere(graph.update_ops.size());  // inside the backward pass, or before the update
+  // Whether an op runs inside the backward pass, or sums gradients before the update.
+  std::vector<bool> is_elsewhere(graph.update_ops.size());
   auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
@@ -85,7 +86,7 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     return windows;
   };
   const bool overlap = arena.offload.overlap;
-  // The piece that was computed last, and the windows of host memory that it changed.
+  // The last piece that was computed, and the windows of host tensors that it changed.
   struct Changed {
     Piece piece;
     std::vector<Window> windows;

@@ -18,7 +18,7 @@ std::string name_of(const Graph& graph, const Buffer& b) {
   return b.tensor < 0 ? "scratch memory" : graph.at(b.tensor).name;
 }
 
-// Sweeps over time. The live buffers are kept by offset, so a new one is compared with its neighbours only.
+// Sweeps over time. Live buffers are sorted by offset, so a new buffer is compared only with its neighbours.
 Status check_overlap(const Graph& graph, const Program& program) {
   std::vector<int> by_start(program.buffers.size());
   for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = static_cast<int>(i);
@@ -53,7 +53,7 @@ class HostReplay {
   HostReplay(const Graph& graph, const Arena& arena, const Program& program)
       : graph_(graph), arena_(arena), program_(program), holds_(program.buffers.size()) {}
 
-  Status step(const Instruction& i) {  // one op
+  Status step(const Instruction& i) {  // an instruction with one op
     const Op& op = graph_.op(i.op);
     const bool copies = is_transfer(i.kind);
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
@@ -107,8 +107,8 @@ class HostReplay {
   std::set<int> stored_;
 };
 
-// The copies of a stage run at the same time as its ops, and fetches at the same time as stores. None of them
-// may touch memory that another instruction of the stage changes.
+// In a stage, fetches, stores and ops run concurrently. A copy must not touch memory that another instruction
+// of the stage changes.
 Status check_stages(const Graph& graph, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   auto operand = [&](const Instruction& i, int k) -> const Operand& {
@@ -117,7 +117,8 @@ Status check_stages(const Graph& graph, const Program& program) {
   auto copied = [&](const Instruction& i) {
     return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0];
   };
-  auto together = [](const Instruction& a, const Instruction& b) {  // for parts of one tensor
+  // Whether both work on overlapping parts of a tensor.
+  auto together = [](const Instruction& a, const Instruction& b) {
     return a.elements == 0 || b.elements == 0 ||
            (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
   };
@@ -149,7 +150,7 @@ Status check_stages(const Graph& graph, const Program& program) {
         if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
-    // Such a copy's time is counted as if it ran at the same time as the ops.
+    // The planner's time assumes that copies run concurrently with ops, so no copy may come among the ops.
     for (size_t k = ops; k < end && in_stages(program); ++k)
       if (is_transfer(list[k].kind))
         return wrong(program, graph.at(copied(list[k])).name + " is copied among the ops of a stage");
@@ -262,8 +263,8 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 
 }  // namespace
 
-// Checks that every use of a parameter has a gradient, and that all of these, each once and in op order, are
-// part of the parameter's norm and update.
+// Checks that every use of a parameter has a gradient, and that the parameter's norm and update read each of
+// these gradients exactly once, in op order.
 static Status verify_gradients(const Graph& graph) {
   // gradients_of: by parameter. held_by: by gradient, the gradients whose sum its buffer holds, in op order.
   // parameter_of: by gradient.
@@ -275,7 +276,7 @@ static Status verify_gradients(const Graph& graph) {
     held_by[static_cast<size_t>(g.gradient)] = {g.gradient};
     parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
   }
-  constexpr size_t most_added = 2;  // by the kernels of norm and update
+  constexpr size_t most_added = 2;  // gradients that the kernels of norm and update can add up
   for (const Op& op : graph.update_ops) {
     const bool is_sum = op.kind == OpKind::gradient_sum, squares = op.kind == OpKind::square_sum;
     if (!is_sum && !squares && !is_update(op.kind)) continue;

@@ -1,5 +1,5 @@
-// The judge of a plan. It does not know how offsets were found: it replays a program and checks every claim
-// about bytes.
+// An independent check of a plan, the judge. It uses nothing of the code that made the program: it replays
+// the program and checks every claim about bytes.
 #pragma once
 #include "planner/base/result.h"
 #include "planner/program/program.h"
@@ -8,7 +8,7 @@ namespace stw {
 
 // Checks a program:
 // - Every buffer is aligned and lies inside the arena.
-// - No two buffers that are alive at once overlap, persistent ones included.
+// - No two buffers that are alive at the same time overlap, including persistent ones.
 // - Every operand and all scratch memory stay inside their buffer's life and bytes.
 // - Nothing is read before it is written.
 // - No parameter is read after the program has updated it.

@@ -116,7 +116,7 @@ TEST(Adapters, LieOverMatricesInFewBits) {
   EXPECT_EQ(none, nullptr);
 }
 
-// The base from its own path, adapters from their folder, merged into a third folder; all through the C API.
+// Reads the base model from its own path and adapters from their folder, and merges them into a third folder.
 TEST(Adapters, GoThroughFolders) {
   const TemporaryDirectory folder;
   const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged";

@@ -199,7 +199,8 @@ TEST(Allocation, MayFailInEveryEntry) {
   const State created = state_of(w);
   std::string profile(STW_PROFILE_BYTES, 0);
   size_t profile_size = 0;
-  // It restores what it overwrites: the trainer continues as if it had not been called.
+  // A calibration restores what it overwrites, also after a failure: the trainer continues as if it had not
+  // been called.
   const auto as_created = [&](bool) {
     ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
     stw_error e = sized<stw_error>();

@@ -55,7 +55,7 @@ class HostMode {
   int rounding_;
 };
 
-void (*mode_of_threads)();  // in the host's executor
+void (*mode_of_threads)();  // sets the mode of the threads of the host's executor
 
 // Makes gradients so small that their squares, the second moments, are denormal. Leaves the thread in another
 // mode.

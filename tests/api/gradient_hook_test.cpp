@@ -36,8 +36,8 @@ struct Rank {
   }
 };
 
-// With a tiny epsilon, Adam turns any gradient near zero into a full step of either sign. With 1e-3 the
-// update is as smooth in the gradient as the comparison needs.
+// With a tiny epsilon, Adam turns any gradient near zero into a full step of either sign. With 1e-3,
+// gradients that differ little give updates that differ little.
 constexpr float smooth = 1e-3f;
 
 void compare(const std::string& config, int steps) {

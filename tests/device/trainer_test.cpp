@@ -734,7 +734,8 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   EXPECT_NE(restored.error().message.find("attention"), std::string::npos) << restored.error().message;
 }
 
-// Chunks of the loss begin inside samples whose tensor core steps are not all full.
+// Chunks of the loss begin inside samples. The samples have 33 or 40 tokens, which do not fill whole tiles of
+// the tensor cores.
 TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
   std::vector<Kernels> ways{Kernels::tensor};
   if (has_wgmma()) ways.push_back(Kernels::wgmma);
@@ -929,7 +930,7 @@ TEST_F(CudaDeviceTest, ACancelledStepLeavesNoTrace) {
     const auto result = trainer->step(cancelling, device_batch, 3e-3);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::cancelled);
-    // A device that is still busy with the micro-step before has not let this one be counted.
+    // While the device is still busy with the micro-step before this one, this one is not counted yet.
     EXPECT_GE(trainer->progress().micro_steps_done, at / 2);
     EXPECT_LE(trainer->progress().micro_steps_done, at / 2 + 1);
     EXPECT_EQ(trainer->progress().micro_steps, 3u);

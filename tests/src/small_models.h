@@ -31,7 +31,8 @@ inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence
   return batch;
 }
 
-// The same for any model. An encoder's samples hold texts of 1 to 20 tokens end to end, each with a label.
+// A random batch for any model. The samples of an encoder hold texts of 1 to 20 tokens end to end, each with
+// a label.
 inline GlobalBatch batch_for(const Model& model, uint64_t seed, int64_t samples, int64_t sequence) {
   GlobalBatch b = random_batch(seed, samples, sequence);
   if (!architecture_of(model.config()).is_encoder) return b;

@@ -77,7 +77,7 @@ TEST(ControlGroup, MemoryOfAServiceOrAJobIsInAGroupBelow) {
   tree.memory("system.slice/job.service", std::to_string(4 * gib), 1 * gib);
   expect(tree.memory_of("0::/system.slice/job.service\n"), 4 * gib, 3 * gib);
   expect(tree.memory_of("0::/system.slice/other.service\n"), machine.total, machine.available);
-  // Among the groups around it, the one with the least memory left decides, whatever its limit.
+  // The group around it has a larger limit, but less memory left, and so decides.
   tree.memory("system.slice", std::to_string(16 * gib), 15 * gib);
   expect(tree.memory_of("0::/system.slice/job.service\n"), 4 * gib, 1 * gib);
 }

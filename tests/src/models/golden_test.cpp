@@ -23,7 +23,8 @@ struct Golden {
   std::map<std::string, double> bf16_error;  // of transformers, by kind of tensor
 };
 
-// The name without layer numbers. One run's error of one tensor is chance; the worst of its kind varies less.
+// The name without layer numbers. The error of a single tensor in one run is partly chance. The largest error
+// of all tensors of a kind varies less.
 std::string kind_of(std::string name) {
   std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
   return name;

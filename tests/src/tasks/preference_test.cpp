@@ -174,7 +174,7 @@ TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
       weighted.weights = want.weights;
       ASSERT_TRUE(trainer_for(model, planned_plain, plain_options)->step(weighted.source(), 5, 1e-3));
       ASSERT_EQ(found.size(), wanted.size());
-      double most = 0;  // over all tensors: gradients of some cancel out
+      double most = 0;  // over all tensors, as the gradients of some cancel out
       for (const auto& [name, values] : wanted)
         for (const double value : values) most = std::max(most, std::abs(value));
       EXPECT_GT(most, 1e-3);
@@ -282,7 +282,8 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
 TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
   const auto model = model_of(small_llama());
   GlobalBatch batch = pair_batch(11, 3), fewer = batch;
-  for (int64_t s : {0, 2}) {  // the chosen documents of the last sample, and all of the first
+  for (int64_t s :
+       {0, 2}) {  // without targets: the chosen documents of the last sample, and all of the first
     bool is_chosen = false;
     for (int64_t i = 0; i < sequence; ++i) {
       const auto at = static_cast<size_t>(s * sequence + i);

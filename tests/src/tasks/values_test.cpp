@@ -12,7 +12,7 @@ using namespace testing_tools;
 constexpr int64_t sequence = 24;
 constexpr auto none = std::numeric_limits<float>::quiet_NaN();
 
-// ---- against what transformers computes ------------------------------------------------------------------
+// ---- against transformers --------------------------------------------------------------------------------
 
 class GoldenValues : public testing::TestWithParam<const char*> {};
 

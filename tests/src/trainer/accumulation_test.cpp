@@ -1,6 +1,6 @@
-// Known mistakes in gradient accumulation, and proof that the trainer does not make them: other results for
-// samples one by one than for all at once, a mean of means, frozen layers that change, clipping before
-// unscaling, updates in the middle of a step.
+// The trainer must not make the known mistakes of gradient accumulation: results that depend on the
+// micro-batch, a mean of means, frozen layers that change, clipping before unscaling, updates in the middle
+// of a step.
 #include <cmath>
 #include <cstdio>
 

@@ -107,7 +107,7 @@ TEST_P(AdapterFolder, Merges) {
   const std::vector<float> expected = logits_of(*model);
   EXPECT_LE(most_apart(logits_of(*merged), expected), 1e-5);
   EXPECT_GT(most_apart(logits_of(*base), expected), 1e-3);
-  // In the types of the model's own files.
+  // A merged model has the types of the base model's files.
   const auto half = model_of(small_llama());
   OpenTrainer trainer(half, plan_of(*half, Precision::bf16));
   ASSERT_TRUE(trainer->export_model(folder_ / "half"));

@@ -196,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
                     Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8},
                     Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
-                    // Here sums are kept in addition to the values.
+                    // This case needs scratch memory for sums in addition to the values.
                     Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
-                    // A sum over the head's features in three pieces.
+                    // The head's features are summed in three pieces.
                     Case{"qwen3_600_tokens", with_vocabulary(small_qwen3(), 600), Precision::bf16,
                          Quantize::none, Quantize::int8},
                     Case{"bert_nf4", classifier_of(small_bert()), Precision::fp32, Quantize::nf4},

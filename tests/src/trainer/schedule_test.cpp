@@ -57,7 +57,7 @@ TEST(Schedule, InverseRootHalvesWithFourTimesTheSteps) {
   EXPECT_DOUBLE_EQ(s.at(399), 5e-4);
   EXPECT_DOUBLE_EQ(s.at(1599), 2.5e-4);
   EXPECT_DOUBLE_EQ(s.at(100000000), 1e-5);
-  // Without warm-up from the first step on.
+  // Without warm-up the rate falls from the first step on.
   EXPECT_DOUBLE_EQ((Schedule{ScheduleKind::inverse_root, 1e-3, 0, 0, 1, 0}.at(3)), 5e-4);
 }
 

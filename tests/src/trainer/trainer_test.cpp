@@ -21,7 +21,7 @@ using namespace testing_tools;
 
 // More rows than a chain of sums has terms (256), so that loss chunks cut samples.
 constexpr int64_t batch_size = 9, sequence = 33;
-#ifdef STW_SANITIZED  // a quarter of the variants, with every kind of save-sets
+#ifdef STW_SANITIZED  // a quarter of the variants; all, no and random activations are still kept
 constexpr int disturbed_rounds = 3, variant_step = 4;
 #else
 constexpr int disturbed_rounds = 20, variant_step = 1;
@@ -353,7 +353,7 @@ TEST_F(Step, NonFiniteWeightsSkip) {
   }
 }
 
-// The coefficient is min(1, clip / (norm + 1e-6)): a norm of 4 with a clip of 1 becomes 1.
+// Clipping multiplies gradients by min(1, clip / (norm + 1e-6)): a norm of 4 with a clip of 1 becomes 1.
 TEST_F(Step, Clip) {
   const struct {
     double clip, norm, scale;
@@ -384,7 +384,7 @@ TEST_F(Step, Clip) {
     EXPECT_NEAR(m[3], -0.1 * g / 0.6 * 0.8, 1e-6 * g);
     EXPECT_NEAR(v[0], 0.05 * g * g, 1e-6 * g * g);
     EXPECT_EQ(m[1], 0.0f);
-    // The first step of AdamW is the sign of the gradient.
+    // The first step of AdamW is the rate times the sign of the gradient.
     const float* p = static_cast<const float*>(trainer->view(parameter, TensorView::parameter)->data);
     EXPECT_NEAR(p[0], -1e-2, 1e-7);
     EXPECT_NEAR(p[3], 1e-2, 1e-7);

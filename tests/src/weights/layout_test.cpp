@@ -159,7 +159,7 @@ TEST(Layout, OfFilesWithoutThePrefixAndInHalves) {
   }
 }
 
-// 4-bit codes form blocks with scales.
+// 4-bit codes share a scale in blocks. Reordering rows would tear these blocks apart.
 TEST(Layout, CodesOfSuchAMatrixAreRefused) {
   TemporaryDirectory folder;
   auto reader = SafetensorsReader::open(folder_of("bloom"));

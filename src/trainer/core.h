@@ -42,7 +42,8 @@ class TrainerCore {
 
   // Allocates the memory and fills it. Call once. Errors: out_of_memory, those of reading the model.
   Status create();
-  // Takes and fills the arena again after it was lost. The condition is then `broken`.
+  // Takes and fills the arena again after it was lost. The condition is then `broken`, as the trained values
+  // are gone.
   Status take_again();
   // Switches to this plan, whose arena is the current one.
   void use(std::shared_ptr<const Planned> planned);

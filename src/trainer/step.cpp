@@ -10,7 +10,8 @@ namespace stw {
 
 namespace {
 
-constexpr double worth_a_cancel = 0.1;  // seconds
+// Seconds. A micro-step that takes longer must be cancellable until it ends.
+constexpr double worth_a_cancel = 0.1;
 
 // Whole messages: putting one together could run out of memory after the step is done.
 constexpr const char* skip_lines[] = {
@@ -135,8 +136,8 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
   }
-  // Where a micro-step takes long, a cancel must end it before the update is launched. The device is idle for
-  // some microseconds then.
+  // A cancel must be able to end a long micro-step. The step therefore waits for it before it launches the
+  // update, which leaves the device idle for some microseconds.
   const double micro_step_seconds = core.step_seconds / static_cast<double>(core.plan().accumulation_steps);
   if (!fused && (core.step_seconds == 0 || micro_step_seconds > worth_a_cancel))
     STW_TRY(core.stream->finish_programs());

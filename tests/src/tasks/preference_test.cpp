@@ -282,8 +282,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
 TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
   const auto model = model_of(small_llama());
   GlobalBatch batch = pair_batch(11, 3), fewer = batch;
-  for (int64_t s :
-       {0, 2}) {  // without targets: the chosen documents of the last sample, and all of the first
+  for (int64_t s : {0, 2}) {  // no targets in the first sample, nor in chosen documents of the last
     bool is_chosen = false;
     for (int64_t i = 0; i < sequence; ++i) {
       const auto at = static_cast<size_t>(s * sequence + i);

@@ -13,7 +13,8 @@ uint64_t whole_number(double x, uint64_t largest) {
   return x >= static_cast<double>(largest) ? largest : static_cast<uint64_t>(x + 0.5);
 }
 
-// `ideal`: seconds at the full peaks, without a launch. The permille divides it.
+// `ideal`: seconds by the cost model at the full peaks, without a launch. Modelled time = launch + ideal /
+// (permille / 1000).
 struct Point {
   double ideal, seconds;
 };
@@ -30,7 +31,8 @@ struct Group {
     points.push_back({ideal_each, seconds_each});
   }
   bool is_timed() const { return ideal > 0; }
-  // Times of one extent alone do not determine the launch: it may be all of such a time, or none.
+  // Whether the times determine the launch time. They do if there are two different extents: within the time
+  // of a single extent, the launch could take any share.
   bool shows_launch() const {
     return std::any_of(points.begin(), points.end(),
                        [this](const Point& p) { return p.ideal != points[0].ideal; });
@@ -101,14 +103,14 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   for (size_t k = 0; k < op_kind_count; ++k) {
     const Group& g = kinds[k];
     if (!g.is_timed()) continue;
-    // If this group does not determine the launch, it takes that of the others.
+    // A group that does not determine its launch time gets the mean of the other groups.
     const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;
     p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(own), largest_permille)),
                             whole_number(own * 1e9, longest_launch_nanoseconds),
                             whole_number(g.seconds * 1e9, longest_nanoseconds)};
   }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
-  // Ops that were not timed are priced at the full peaks at most: a share above them comes from caches.
+  // The shares for ops that were not timed are at most 1000: a larger share comes from caches.
   if (products.is_timed())
     p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
   if (attention.is_timed())

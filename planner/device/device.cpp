@@ -9,20 +9,19 @@ namespace {
 
 constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Sources of the figures. Memory, bandwidth, and dense peaks with fp32 accumulation are the vendor's. If a
-// driver reports less total memory, the driver's figure is used. The bus to the host is the vendor's too:
-// PCIe with 16 GB/s for eight lanes of the fourth generation; Orin and the CPU read and write their own
-// memory.
+// driver reports less total memory, the driver's figure is used. So is the bandwidth to the host: PCIe has 16
+// GB/s for eight lanes of the fourth generation; Orin and the CPU copy within their own memory.
 //
 // The share of Hopper's peak that mma.sync reaches: Luo et al., Benchmarking and Dissecting the Nvidia Hopper
-// GPU Architecture (arXiv 2402.13499). That of the B200's peak is an estimate. The share of Hopper's peak
-// that our wgmma kernels and attention reach is computed, not measured: from counts of instructions, tiles
+// GPU Architecture (arXiv 2402.13499). The share for the B200 is an estimate. The shares of Hopper's peak
+// that our wgmma kernels and attention reach are computed, not measured: from counts of instructions, tiles
 // and bytes of GPT-2 124M at 1024 tokens. An H100 takes some 2050 ns a token with wgmma, 287 of them for
 // attention.
 //
-// Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated. The
-// reserve: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti, 256 on an RTX 3090, 426
-// on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604, invoke-ai/InvokeAI #9413,
-// unslothai/unsloth-zoo #1053). Our kernels, graphs, and NVIDIA's libraries come on top.
+// Shares of the peaks, the reserve and the launch time are estimates until a device has been calibrated.
+// About the reserve: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti, 256 on an RTX
+// 3090, 426 on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604, invoke-ai/InvokeAI #9413,
+// unslothai/unsloth-zoo #1053). Our kernels, CUDA graphs, and NVIDIA's libraries take more.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere =
     STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");

@@ -15,7 +15,7 @@ constexpr const char* measured_with_reserve =
 
 Error no_profile(const std::string& what) { return {Code::corrupt, what}; }
 
-// Names come from files; their line breaks are escaped.
+// Names come from files, so line breaks in them are escaped.
 std::string quoted(const std::string& name) { return to_string(Json(name), 0); }
 
 // A whole number from 1 to `largest`.
@@ -28,7 +28,7 @@ Result<uint64_t> figure(const Json& object, std::string_view key, uint64_t large
                     ", found " + std::to_string(*n));
 }
 
-// There are few names of ops, so a linear search is enough.
+// The kind of op with this name, or -1.
 int kind_of(std::string_view name) {
   for (int k = 0; k < op_kind_count; ++k)
     if (name == op_row(static_cast<OpKind>(k)).name) return k;
@@ -86,8 +86,8 @@ Result<DeviceProfile> read(const Json& body) {
   p.product_permille = static_cast<uint32_t>(product);
   STW_ASSIGN(stream, figure(body, "stream_permille", largest_permille));
   p.stream_permille = static_cast<uint32_t>(stream);
-  // Older profiles have neither. Attention had the share of products, and shares of wgmma kernels were of the
-  // whole peak.
+  // Older profiles lack both shares. Then attention had the share of products (0 here), and wgmma kernels
+  // were assumed to reach the whole peak.
   p.attention_permille = 0, p.wgmma_permille = 1000;
   for (const auto& [key, share] :
        {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {

@@ -1,6 +1,6 @@
-// Calibrated profiles as JSON: the file that `stowage calibrate` writes. Every plan made with such a profile
-// contains it. The remaining figures are those of the device's embedded profile. A profile that is read back
-// prices exactly as before.
+// Calibrated profiles as JSON: the file that `stowage calibrate` writes. A plan that was made with a
+// calibrated profile contains it. Figures that the file lacks are those of the device's embedded profile. A
+// profile that is written and read back gives exactly the same times.
 #pragma once
 #include <string>
 #include <string_view>

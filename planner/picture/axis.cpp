@@ -20,7 +20,7 @@ Box place(const Mark& m, const Timeline& timeline, const Box& box, uint64_t byte
 std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count) {
   uint64_t step = 1;
   while ((top - low) / step > static_cast<uint64_t>(count)) step *= 2;
-  // The largest unit in which the step is an eighth or more.
+  // Chooses the largest unit in which the step is at least 1/8.
   constexpr const char* units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
   size_t unit = 0;
   while (unit < 4 && step >= uint64_t{128} << (unit * 10)) ++unit;
@@ -39,7 +39,7 @@ std::vector<Tick> byte_ticks(uint64_t low, uint64_t top, int count) {
 std::vector<Tick> decimal_ticks(double high, int count) {
   std::vector<Tick> ticks;
   if (!(high > 0)) return ticks;
-  // Uses products alone: a logarithm may differ from machine to machine.
+  // Uses only multiplication and division: a logarithm may differ between machines.
   const double raw = high / count;
   double power = 1;
   int decimals = 0;

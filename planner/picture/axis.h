@@ -28,16 +28,17 @@ struct Span {
   std::string text;
 };
 std::vector<Span> groups(const Timeline& timeline);  // forward, head, backward, update
-// Numbers of blocks, for as many blocks as leave `room` for each number.
+// The numbers of blocks: of every block, or of every k-th if there is less than `room` for each number.
 std::vector<Span> block_numbers(const Timeline& timeline, double room);
-// Instructions of the recompute, in as few spans as possible.
+// Spans of recompute; spans that nearly touch are merged.
 std::vector<Span> recomputed(const Timeline& timeline);
 
 // The box of the rectangles: x to x + width from left to right; y + height for offset 0, up to y for `bytes`.
 struct Box {
   double x, y, width, height;
 };
-// One rect for each mark, in order. Each has a class c0…c6, and `o`, for an outline, if it is large enough.
+// One SVG rect for each mark, in order. Each has a CSS class c0 to c6, and the class `o` (an outline) if it
+// is large enough.
 std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
                        bool titles);
 // Names that fit into their marks, largest marks first.

@@ -9,7 +9,7 @@ namespace stw::picture {
 namespace {
 
 constexpr Box unit{0, 0, 1000, 1000};
-// Share of the width, for a number of three digits.
+// The room that a block number of three digits needs, as a share of the width.
 constexpr double room_on_desktop = 0.028, room_on_phone = 0.07;
 
 // `zoomed`: the height that is visible in the zoom.
@@ -120,7 +120,7 @@ std::string peak_note(const Timeline& timeline, const std::string& text) {
 std::string stack(const std::vector<Column>& columns, const Timeline& timeline, uint64_t bytes,
                   size_t level) {
   std::string top, bottom;
-  std::vector<std::pair<std::string, std::string>> corners;  // of the lower side, from left to right
+  std::vector<std::pair<std::string, std::string>> corners;  // corners of the lower side, from left to right
   std::string last_top, last_bottom;
   for (const Column& c : columns) {
     uint64_t below = 0;
@@ -217,7 +217,7 @@ std::string frontier_chart(const Frontier& f, const Plan& plan) {
                ";top:" + percent(1 - y) + "\">" + text + "</span>";
   };
   std::string here = "this plan";
-  double best = 0;  // more memory never makes it slower: between two points the slower one holds
+  double best = 0;  // a step curve: between two points, the speed of the left one holds
   for (const PlacedPoint& p : f.points) {
     best = std::max(best, p.y);
     curve += (curve.empty() ? "M" : "H") + number(p.x * 1000) + (curve.empty() ? " " : "V") +

@@ -9,15 +9,15 @@
 
 namespace stw::picture {
 
-// The bytes of a chart. Both charts of the arena can zoom to the part above `base`, where the persistent
-// tensors end.
+// The vertical range of a chart in bytes. Both charts of the arena can zoom to the part above `base`, where
+// the persistent tensors end.
 struct Range {
   uint64_t base, bytes;
 };
 std::string arena_chart(const Marks& marks, const Timeline& timeline, const Range& range);
 std::string live_chart(const std::vector<Column>& columns, const Timeline& timeline, const Range& range);
 
-// Points by peak, with their places in the chart.
+// A point of the frontier with its place in the chart.
 struct PlacedPoint {
   const FrontierPoint* point;
   double x, y;

@@ -1,5 +1,5 @@
-// The data that the page's script shows, as JSON. Lists are flat, so that large plans stay small. The script
-// reads them in the same order.
+// The data that the page's script shows, as JSON. Lists are flat, so that the page of a large plan stays
+// small. The script (script.cpp) reads them in the same order.
 #include "planner/base/figures.h"
 #include "planner/picture/charts.h"
 

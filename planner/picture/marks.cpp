@@ -8,7 +8,7 @@ namespace stw::picture {
 
 namespace {
 
-constexpr int band_rows = 400;  // persistent neighbours that are thinner than a row share a mark
+constexpr int band_rows = 400;  // neighbouring persistent buffers that are thinner than a row share a mark
 
 const char* persistent_reason(Kind kind) {
   switch (kind) {
@@ -160,8 +160,8 @@ class Marker {
     return "transient: its place is free again after its last use";
   }
 
-  // Merges marks that have the same class and the same cell of the grid. The merged mark covers the sides of
-  // all of them, so it is off by less than a cell.
+  // Merges marks that have the same class and the same cell of the grid. The merged mark covers all of them,
+  // so each of its sides is off by less than a cell.
   std::vector<Mark> on_grid(const std::vector<Mark>& single, int columns, int rows) {
     std::map<std::tuple<Class, int, int, int, int>, size_t> cells;
     std::vector<Mark> drawn;
@@ -185,7 +185,7 @@ class Marker {
       d.bytes = size_add(d.bytes, m.bytes);
       ++d.count;
       if (m.bytes <= largest[cell->second]) continue;
-      largest[cell->second] = m.bytes;  // named after the largest
+      largest[cell->second] = m.bytes;  // a merged mark has the name of its largest part
       std::tie(d.name, d.place, d.reason) = std::tie(m.name, m.place, m.reason);
     }
     return drawn;

@@ -1,5 +1,5 @@
-// The rectangles of the arena's picture. Small plans have one for every buffer. Buffers that would be too
-// many or too thin to see are drawn together, with their bytes added up.
+// The rectangles of the arena's picture. Small plans have one rectangle for every buffer. In larger plans,
+// buffers that would be too thin to see are drawn together as one mark, which has the sum of their bytes.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace stw::picture {
 
 struct Mark {
   Class owner;
-  int first, last;       // instructions, both included
+  int first, last;       // instructions, both inclusive
   uint64_t offset, end;  // in the arena
   uint64_t bytes;        // of all its buffers
   int count;
@@ -20,10 +20,10 @@ struct Mark {
 };
 
 struct Marks {
-  std::vector<Mark> all;  // persistent ones first
+  std::vector<Mark> all;  // marks of persistent buffers come first
   Strings strings;
-  int buffers = 0;  // buffers in all marks
-  // The grid on which program buffers were drawn together. 0: each has its own mark.
+  int buffers = 0;  // number of buffers in all marks
+  // The grid on which buffers of programs were merged into marks. 0: each buffer has its own mark.
   int columns = 0, rows = 0;
 };
 

@@ -1,5 +1,6 @@
-// Pictures of a plan: the place and the purpose of every buffer through a training step. They are pure
-// functions that return text: the same plan gives the same bytes. Names come from files and are escaped.
+// Pictures of a plan: the offset and the purpose of every buffer during a training step. Pure functions
+// return the pictures as text: the same plan gives the same bytes. Names in a plan come from files, so they
+// are escaped.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,14 +15,14 @@ struct FrontierPoint {
   uint64_t peak_bytes;
   double tokens_per_second;
   std::string label;  // its decisions, in words
-  bool knee;          // gets a label in the picture
+  bool knee;          // ParetoPoint::is_knee: gets a label in the picture
 };
 
-// A page: the arena and the live bytes over time, speed against memory (if there are points), and the
-// decisions.
+// An HTML page: the arena and the live bytes over time, speed against memory (if `frontier` has points), and
+// the decisions.
 std::string picture_html(const Graph& graph, const Plan& plan, const Programs& programs,
                          const std::vector<FrontierPoint>& frontier);
-// The arena over time alone. The rectangles' titles describe them.
+// Only the arena over time, as SVG. The title of each rectangle describes its buffer.
 std::string picture_svg(const Graph& graph, const Plan& plan, const Programs& programs);
 // The buffers of the program that reaches the peak, in the format of offset-packing tools:
 // id,lower,upper,size and offset,name,class. Lifetimes are half-open. Persistent buffers live from 0 to the

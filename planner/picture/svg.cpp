@@ -1,4 +1,4 @@
-// The arena as a picture of its own.
+// The arena as an SVG file.
 #include <algorithm>
 
 #include "planner/base/figures.h"

@@ -8,18 +8,18 @@
 
 namespace stw::picture {
 
-// For XML text and quoted attributes. Bytes that XML cannot represent become U+FFFD.
+// Text for XML content and quoted attributes. Bytes that XML cannot represent become U+FFFD.
 std::string escaped(std::string_view text);
 // A JSON string, with quotes, that may stand inside a script element.
 std::string quoted(std::string_view text);
 // With at most `decimals` decimals, and no zeros at the end.
 std::string number(double value, int decimals = 3);
-// Rounded and grouped. 0 for a value that is negative, too large or not a number.
+// Rounded to an integer, with digits in groups. "0" for a value that is negative, too large or not a number.
 std::string whole(double value);
 // A share of 1 as a percentage.
 inline std::string percent(double share) { return number(share * 100) + "%"; }
 
-// Keeps each text once, and numbers it.
+// Stores each text once, and gives it an index.
 class Strings {
  public:
   int id(const std::string& text) {

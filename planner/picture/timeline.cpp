@@ -57,8 +57,8 @@ void Timeline::add(const Program& program, std::string title, double width) {
     const Instruction& i = program.instructions[static_cast<size_t>(n)];
     const int segment = graph_.op(i.op).segment;
     const Run::Group group = group_of(graph_, i, segment);
-    // Copies to and from host memory, and updates inside the backward pass, stand between the ops of
-    // segments.
+    // Copies to and from host memory, and updates inside the backward pass, belong to no segment; they
+    // continue the current run.
     const bool stands_between = is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
     if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment)))
       ++runs_.back().end;
@@ -98,7 +98,8 @@ Timeline::Words Timeline::words(int instruction) const {
   const Instruction& i = at(instruction);
   const Op& op = graph_.op(i.op);
   const std::string name = op_row(i.kind).name;
-  // All sums of squares have the same output, and all stores go to host memory. So their inputs name them.
+  // All sums of squares have the same output, and stores have none. Therefore they are named after their
+  // inputs.
   const bool is_sum = i.kind == OpKind::square_sum || i.kind == OpKind::store;
   const std::string others =
       i.ops == 1 ? "" : " and " + std::to_string(i.ops - 1) + (i.ops == 2 ? " other" : " others");

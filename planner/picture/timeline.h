@@ -9,7 +9,8 @@
 
 namespace stw::picture {
 
-// One program. Each has a scale of its own, because the update has many instructions and little to show.
+// A program of the step. Each section has its own scale, because the update has many instructions and little
+// to show.
 struct Section {
   const Program* program;
   std::string title;
@@ -26,7 +27,8 @@ struct Run {
   int first, end;  // instructions, half-open
 };
 
-// Live bytes by class, for one or a few consecutive instructions: those of the busiest one.
+// Live bytes by class, for one or a few consecutive instructions: those of the instruction with the most live
+// bytes.
 struct Column {
   int first, end, instruction;
   std::array<uint64_t, class_count> live;
@@ -43,20 +45,20 @@ class Timeline {
   int instructions() const { return sections_.back().first + sections_.back().instructions(); }
   const Section& section_of(int instruction) const;
   const Instruction& at(int instruction) const;
-  double x(int instruction) const;      // of its left side, as a share of the width
-  double right(int instruction) const;  // of its right side
+  double x(int instruction) const;      // its left side, as a share of the width
+  double right(int instruction) const;  // its right side
   // The busiest instruction of the program that reaches the top of the arena.
   int peak() const { return peak_; }
   bool holds_gradients(const Section& section) const { return section.program->base >= arena_.gradients_end; }
-  // The first instruction after the life of the gradients. Programs that run between two steps use their
-  // place.
+  // The first instruction after the life of the gradients. Programs that run between two steps reuse their
+  // memory.
   int gradients_end() const;
 
   struct Words {
     std::string op, tensor;
   };  // "norm → ", "attn_norm"
   Words words(int instruction) const;
-  std::string label(int instruction) const;   // both
+  std::string label(int instruction) const;   // both words
   std::string place(int instruction) const;   // "block 3"
   std::string moment(int instruction) const;  // "norm → attn_norm (block 3, forward)"
   static const char* phase_name(Phase phase);

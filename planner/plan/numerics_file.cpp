@@ -60,7 +60,7 @@ Status read_optimizer(const Json& object, Numerics& n) {
   return ok();
 }
 
-// After the optimizer.
+// Requires that the optimizer has been read.
 Status read_state_bits(const Json& object, Numerics& n) {
   STW_ASSIGN(bits, get_int(object, "state_bits"));
   if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
@@ -70,7 +70,7 @@ Status read_state_bits(const Json& object, Numerics& n) {
   return ok();
 }
 
-// After the precision, on which the names depend.
+// Requires that the precision has been read, because the names depend on it.
 Status read_master(const Json& object, Numerics& n) {
   STW_ASSIGN(name, get_string(object, "master"));
   int kind = 0;
@@ -122,7 +122,8 @@ Json groups_json(const std::vector<ParameterGroup>& groups) {
   return list;
 }
 
-// One row for each field of Numerics. Plans, checkpoints, and the comparison of the two follow from it.
+// The table of the fields of Numerics. The code that writes, reads and compares them in plans and checkpoints
+// uses it.
 struct NumericsField {
   const char* name;
   Json (*write)(const Numerics&);

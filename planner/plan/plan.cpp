@@ -24,12 +24,12 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   p.micro_first = build_micro(graph, p.arena, decisions, m, threads, false);
   lay_out(p.micro_first, alignment);
   if (graph.fuses_updates()) {
-    // Fused updates take the whole batch as one micro-step, so there are no later ones.
+    // With fused updates, the whole batch is one micro-step, so there are no later ones.
   } else if (decisions.offload[Offloaded::gradients] > 0) {
     p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
     lay_out(p.micro_next, alignment);
   } else {
-    // The later micro-steps differ from the first one in a flag: they add to the gradients.
+    // The later micro-steps differ from the first one only in a flag: they add to the gradients.
     p.micro_next = p.micro_first;
     p.micro_next.name = "micro_next";
     for (Instruction& i : p.micro_next.instructions) i.accumulate |= i.phase == Phase::backward;

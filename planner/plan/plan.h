@@ -1,4 +1,5 @@
-// A plan: the request, the decisions, and their costs. The programs follow from it and are never stored.
+// A plan: the request, the planner's decisions, and their costs. Programs are made from a plan; plan files do
+// not contain them.
 #pragma once
 #include <array>
 #include <functional>
@@ -18,11 +19,12 @@ struct Bytes {
 
 struct Relaxation {
   std::string change;
-  // The decrease of the smallest peak. For host memory: of the peak of the plan within the budget, with as
-  // much host memory as that needs.
+  // How much the relaxation lowers the smallest peak. For host memory: the peak minus that of the plan within
+  // the budget, with as much host memory as this plan needs.
   uint64_t saves_bytes = 0;
-  // The increase of the step time at the smallest peak, as a fraction; negative: faster. The relaxed plan is
-  // the one within the budget if the relaxation makes one fit, otherwise the one with its own smallest peak.
+  // The increase of the step time, as a fraction; negative: faster. Compares the plan with the smallest peak
+  // before the relaxation with the plan after it: the one within the budget if one fits, otherwise the one
+  // with the smallest peak.
   double costs_fraction = 0;
   bool changes_numerics = false;
   bool fits = false;  // this relaxation alone makes a plan fit
@@ -46,7 +48,7 @@ struct Plan {
   uint64_t unlimited_picoseconds = 0;  // no plan within any budget is faster
   uint64_t next_gib_picoseconds = 0;   // time of a step with one GiB more and the same state format
   uint64_t copied_bytes = 0;           // in a step, between host memory and the device, in both directions
-  uint64_t layout_bound = 0;           // bytes of the arena; no layout of these programs is smaller
+  uint64_t layout_bound = 0;  // lower bound of the arena's bytes: no layout of these programs is smaller
   uint64_t model_hash = 0;
   std::string states_reason;
 };
@@ -60,12 +62,12 @@ struct Programs {
   std::vector<const Program*> all() const;
 };
 
-// Builds a differentiated graph with its update, for given numerics. Implemented by the models (src/models).
+// Builds a differentiated graph with its update, for given numerics. src/models implements it.
 using GraphSource = std::function<Graph(const Numerics&)>;
 
 Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
                        uint64_t alignment);
-// The program that reaches the top of the arena, and its busiest instruction.
+// The program that reaches the top of the arena, and its instruction with the most live bytes.
 struct PeakMoment {
   const Program* program;
   int instruction;
@@ -74,7 +76,7 @@ PeakMoment peak_moment(const Programs& programs);
 // Bytes by class at the moment of the peak.
 Bytes account(const Programs& programs);
 
-// Blocks [first, last] that compute the same tensors again.
+// Blocks [first, last] that recompute the same tensors.
 struct RecomputedBlocks {
   int first, last;
   std::vector<std::string> tensors;
@@ -88,8 +90,8 @@ struct TiledBlocks {
 };
 std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decisions);
 
-// The tensors of one kind that a plan keeps in host memory: those of blocks 0 to `last` (< 0: none), and if
-// `others`, those that belong to parameters outside of blocks.
+// The tensors of one kind that a plan keeps in host memory: those of blocks 0 to `last` (none if it is
+// negative), and with `others` also those of parameters outside of blocks.
 struct OffloadedTensors {
   Offloaded what;
   int last;
@@ -101,7 +103,7 @@ std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisi
 // The fastest plan that fits. If none fits, the smallest plan, with relaxations of the request
 // (Plan::relaxations).
 Result<Plan> search(const GraphSource& source, const Request& request);
-// The programs of a plan, checked by the judge and against the plan's own figures.
+// The programs of a plan. Checks them with verify.h, and compares them with the figures of the plan.
 Result<Programs> realize(const Graph& graph, const Plan& plan);
 
 }  // namespace stw

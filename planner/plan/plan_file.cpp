@@ -88,8 +88,8 @@ std::string describe(const Graph& graph) {
   }
   std::vector<bool> is_used(graph.tensors.size());
   for (const Op& op : graph.ops) {
-    // Names every attribute. A new attribute does not compile here until you decide whether it changes the
-    // model.
+    // This binding names every attribute. So a new attribute does not compile here until you decide whether
+    // it changes the model.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
                                   query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
                                   dropout, columns, stream] = op.attributes;
@@ -112,7 +112,7 @@ std::string describe(const Graph& graph) {
       if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
       is_used[static_cast<size_t>(t)] = true;
     }
-    // Written as in the days when it was an op of its own.
+    // The residual is written as an op of its own, which it was in older versions.
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
   }
   for (const RotaryTables& tables : graph.rotary) {
@@ -295,7 +295,7 @@ Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int
   return list;
 }
 
-// Plans from before there were tiles have none.
+// Plans of older versions have no tiles.
 Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   if (!body.find("tiles")) return ok();
   STW_ASSIGN(list, get_array(body, "tiles"));
@@ -470,7 +470,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.quantize = numerics.quantize;
   plan.request.quantize_embeddings = numerics.quantize_embeddings;
   plan.request.fast = !numerics.exact;
-  // A plan may only contain what a request may ask for.
+  // The request of a plan must be valid, too.
   if (const Status status = check(plan.request); !status) return not_a_plan(status.error().message);
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;

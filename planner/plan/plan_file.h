@@ -7,19 +7,20 @@
 
 namespace stw {
 
-using Hash = uint64_t (*)(const void* data, size_t bytes);  // XXH3-64; the planner links no library
+// XXH3-64. Callers pass it, because the planner links no library.
+using Hash = uint64_t (*)(const void* data, size_t bytes);
 
 std::string hexadecimal(uint64_t x);  // 16 digits, as hashes are written
 
-// The parts of the model that plans and checkpoints depend on: ops, attributes, names and shapes, but not
-// storage formats.
+// Describes the parts of a model that plans and checkpoints depend on: ops, attributes, names and shapes, but
+// not storage formats.
 std::string describe(const Graph& graph);
 
 std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash);
-std::string plan_fingerprint(const std::string& json);  // the value of the field
+std::string plan_fingerprint(const std::string& json);  // the value of the field "fingerprint"
 
 // Errors: corrupt if the text is not a plan, has another version, was edited (fingerprint), or belongs to
-// another model. The header names the graph to build before the plan can be checked against it.
+// another model. The header has the settings for building the graph that the plan is then checked against.
 struct PlanHeader {
   int64_t sequence;
   Numerics numerics;

@@ -1,4 +1,4 @@
-// A request for a plan, and its checks. The device's profile supplies the settings that it leaves open.
+// A request for a plan, and its checks. Settings that a request leaves open come from the device's profile.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,18 +15,18 @@ enum class Recompute : uint8_t { choose, none, full };
 
 struct Request : RequestedNumerics {
   std::string device = "cpu";
-  std::optional<DeviceProfile> calibrated;  // of that device; empty: its embedded profile
+  std::optional<DeviceProfile> calibrated;  // profile of the device; empty: the embedded one
   bool device_probed = false;               // memory_bytes was measured, not taken from the profile
   uint64_t device_memory = 0;               // free bytes on the device
   uint64_t memory_bytes = 0;                // budget; 0: device_memory
-  std::optional<uint64_t> reserve_bytes;    // empty: the profile's
-  uint64_t host_bytes = 0;                  // of host memory for offloaded tensors; 0: no offloading
+  std::optional<uint64_t> reserve_bytes;    // empty: that of the profile
+  uint64_t host_bytes = 0;  // most bytes of host memory for offloaded tensors; 0: no offloading
   int64_t global_batch = 0, sequence = 0;
   int threads = 1;          // of the CPU; 0 in a plan for a GPU
   int64_t micro_batch = 0;  // 0: the planner chooses
   Recompute recompute = Recompute::choose;
   int state_bits = 0;  // 0: the planner chooses
-  // Empty: tensor if device and precision have it, cublaslt if `fast` is set.
+  // Empty: cublaslt if `fast` is set, otherwise tensor, where device and precision allow it.
   std::optional<Kernels> kernels;
   bool fast = false;  // gives up contract E3 if kernels are faster without it
 };

@@ -50,7 +50,7 @@ struct Window {
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  // Whether an op runs inside the backward pass, or sums gradients before the update.
+  // Whether the micro-step runs the op: updates inside the backward pass, and begin_update before them.
   std::vector<bool> is_elsewhere(graph.update_ops.size());
   auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)

@@ -9,8 +9,8 @@ namespace stw {
 namespace {
 
 // Marks the knees on the upper concave hull of speed against bytes. A point is a knee where the slope falls
-// to less than half. The memory before the knee must have been worth it: one percent more memory brought at
-// least a fiftieth of a percent more speed.
+// to less than half. The slope before the knee must not be too small: one percent more memory must bring at
+// least 0.02 percent more speed.
 void mark_knees(std::vector<ParetoPoint>& points) {
   auto speed = [&](size_t i) { return 1 / static_cast<double>(points[i].step_picoseconds); };
   auto slope = [&](size_t a, size_t b) {
@@ -24,7 +24,7 @@ void mark_knees(std::vector<ParetoPoint>& points) {
   }
   uint64_t knee = 0;  // bytes of the last knee
   for (size_t i = 1; i + 1 < hull.size(); ++i) {
-    // Keeps one of several knees that lie close together.
+    // Skips a point that is close to the last knee.
     if (knee > 0 && points[hull[i]].peak_bytes < knee + knee / 20) continue;
     points[hull[i]].is_knee =
         slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&

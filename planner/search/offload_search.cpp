@@ -8,11 +8,11 @@
 
 namespace stw {
 
-// Share of the time that a search may miss if something is offloaded. The parts to offload are tried in
-// coarse steps anyway.
+// If something is offloaded, a search may miss plans that are faster by at most this share. The search over
+// offload choices is coarse anyway.
 static constexpr double tolerance = 0.002;
-// If a layout has gaps, very many Pareto points lie within the gap. This many are tried, evenly spread. Then
-// follow the halvings.
+// An arena with gaps is larger than the live bytes, and very many Pareto points lie between the two. This
+// many are tried, evenly spread. Then the search bisects.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
@@ -31,7 +31,7 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
       arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
-  // A part of a fused update runs inside the micro-step.
+  // Pricing::update() includes the updates inside the backward pass; the update program does not.
   update_ = context_.graph.fuses_updates() ? context_.pricing.update()
                                            : context_.pricing.program(update, offload.overlap);
   const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
@@ -102,10 +102,9 @@ uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
   return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes));
 }
 
-// More samples need more bytes, whatever is chosen: with equal rows in a tile, every tensor takes as many
-// bytes or more. Tiles that only some micro-batches can have do not change that. If a micro-batch has too few
-// rows for such tiles, it has no more rows than one of them; if it is too large for them, it would have too
-// many tiles.
+// Uses that more samples need more bytes: with the same choices, no tensor gets smaller. Tiles that are
+// possible only for some micro-batches do not change this. A micro-batch with too few rows for tiles of a
+// size has no more rows than one such tile; a micro-batch that is too large would have too many tiles.
 std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
   if (floor_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
@@ -118,7 +117,7 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   const std::vector<int64_t> list = fitting(arena_bytes);
   for (size_t i = list.size(); i-- > 0;)
     if (const uint64_t own = ops(list[i]); own < least) {
-      // UINT64_MAX if none of the best variants fit, but others do
+      // UINT64_MAX if none of the best variants fit; other variants may fit
       const uint64_t best = relaxed(list[i], arena_bytes);
       least = std::min(least, best == UINT64_MAX ? own : best);
     }
@@ -133,8 +132,8 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
   };
   std::vector<Found> best;  // all take the same time
   uint64_t bound = UINT64_MAX;
-  // The most promising micro-batch comes first. The priority is a lower bound of the time: first that of the
-  // ops, then that of the linear relaxation.
+  // The micro-batch with the smallest lower bound of the time comes first. At first the bound is the time of
+  // the ops, later that of the linear relaxation.
   struct Node {
     uint64_t picoseconds;
     int64_t micro_batch;  // of equal times the largest comes first
@@ -151,7 +150,7 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
     const Node node = *open.begin();
     open.erase(open.begin());
     const int64_t m = node.micro_batch;
-    // Equally fast choices are wanted too.
+    // Equally fast choices are collected, too.
     const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;
     if (node.picoseconds >= below) break;
     if (!node.is_relaxed) {
@@ -185,13 +184,13 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;  // of the first Pareto point; no plan that fits is faster
-  uint64_t first = 0, ahead = 0;  // looks ahead as far again as the search has come
+  uint64_t first = 0, ahead = 0;  // `ahead`: how far the search has come from the first point
   while (auto point = fastest_with_live_bytes(limit, to_beat, ahead)) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
-      // A tighter budget gets the plan with the fewest live bytes. That plan need not be a Pareto point of
-      // this search, and may be faster.
+      // A tighter budget gets the plan with the fewest live bytes. That plan may use variants that no Pareto
+      // point uses, and may be faster.
       if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds &&
           sizes_.within(with_fewest_live_bytes().decisions, arena_bytes))
         point = with_fewest_live_bytes();
@@ -201,10 +200,10 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
   }
-  // No Pareto point fits. Besides the plan with the fewest live bytes, smallest() returns Pareto points, and
-  // the loop has tried these. Exceptions are plans that need fewer bytes than are counted as alive (see
-  // SearchSpace::fastest). If something is offloaded and layouts have gaps, smallest() takes long, so it is
-  // not called.
+  // No Pareto point fits. What remains is the plan with the fewest live bytes. smallest() might only return
+  // another plan if that plan needs fewer bytes than its live bytes as counted (see
+  // SearchSpace::fastest_without_full_recompute). If something is offloaded, smallest() can take long, so it
+  // is not called.
   Candidate last = offload_.any() ? with_fewest_live_bytes() : *smallest();
   if (last.picoseconds >= to_beat || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
@@ -260,8 +259,8 @@ const std::optional<Candidate>& OffloadSearch::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   smallest_ = with_fewest_live_bytes();
-  // If this plan's layout has a gap, a Pareto point with more live bytes may have the smaller arena. Mostly
-  // that is the first point whose layout has no gap.
+  // If this plan's layout has gaps, a Pareto point with more live bytes may have a smaller arena. Usually
+  // that is the first point whose layout has no gaps.
   uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
   if (low > high) return smallest_;
   auto improves = [&](uint64_t limit) {

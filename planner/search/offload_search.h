@@ -1,14 +1,15 @@
 // Finds plans for one numerics and one choice of what lies in host memory: the fastest plan for a number of
 // bytes, and the plan that needs the fewest bytes.
 //
-// "Live bytes" are the bytes that are alive at the busiest instruction. No layout needs fewer. A plan is a
-// Pareto point if no other plan of this search beats it in both time and live bytes. The Pareto points are
-// the same for every budget. The answer to a budget is the fastest Pareto point whose arena, once laid out,
-// fits. So a tighter budget never raises the peak, and a looser budget never slows the plan. If something is
-// offloaded and blocks differ from their neighbours, this holds up to the tolerance of stack.h.
+// The live bytes of a plan are the most bytes that are alive at one instruction. No layout needs fewer. A
+// plan is a Pareto point if no other plan of this search beats it in both time and live bytes. The Pareto
+// points are the same for every budget. The answer to a budget is the fastest Pareto point whose arena, once
+// laid out, fits. So a tighter budget never raises the peak, and a looser budget never slows the plan. If
+// something is offloaded and blocks differ from their neighbours, both hold only up to the tolerance of
+// stack.h.
 //
-// If a segment has many variants, and copies run while it computes, Pareto points are made of its best
-// variants alone (best_of_kind). The plan with the fewest live bytes is made of all variants.
+// If a segment has many variants, and copies run while it computes, Pareto points use only its best variants
+// (best_of_kind). The plan with the fewest live bytes may use all variants.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -30,9 +31,9 @@ struct Candidate {
 };
 
 // How thorough a search is. `rough` is for plans that are reported and never run, such as relaxations. It
-// offloads inputs, gradients and weights of all blocks or of none, because each step in between needs
-// save-sets of its own. If a Pareto point does not fit, it goes on by halving instead of trying the next
-// point.
+// differs in two ways. It offloads the inputs, gradients and weights of all blocks or of none, because each
+// number in between needs save-sets of its own. If a Pareto point does not fit, it bisects instead of trying
+// the next point.
 enum class Effort { full, rough };
 
 // All searches of a request share this.
@@ -56,14 +57,14 @@ class OffloadSearch {
   // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if no plan fits.
   uint64_t bound(uint64_t arena_bytes);
   // A Pareto point: the fastest plan with at most this many live bytes; of equally fast plans the one with
-  // the fewest. `ahead`: the caller will ask next for Pareto points that take up to this much more time.
+  // the fewest. `ahead`: the caller will then ask for Pareto points that take up to this much more time.
   std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX,
                                                    uint64_t ahead = 0);
   // The plan with the smallest arena of those that the search tries. Empty if no micro-batch fits into the
   // host memory.
   const std::optional<Candidate>& smallest();
-  // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it costs less,
-  // and mostly decides.
+  // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it is found
+  // faster, and if it fits, so does smallest().
   bool smallest_fits(uint64_t arena_bytes) {
     return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ||
            sizes_.within(smallest()->decisions, arena_bytes);
@@ -105,8 +106,8 @@ class OffloadSearch {
                                const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t fewest_live_bytes(int64_t micro_batch);
-  // The fastest Pareto point with at most `high` live bytes whose arena fits, of the points that halving
-  // tries.
+  // Bisects between the fewest live bytes and `high`. Returns the fastest of the tried Pareto points whose
+  // arena fits.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,
                                              uint64_t to_beat);
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
@@ -115,8 +116,8 @@ class OffloadSearch {
   Offload offload_;
   std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;  // picoseconds
-  uint64_t floor_ = 0;   // most live bytes of the programs that no decision changes
-  // Kinds of segments, without the head, and how many follow each other.
+  uint64_t floor_ = 0;   // the most live bytes of the programs that do not depend on decisions
+  // Runs of segments of the same kind, without the head: the kind, and the number of segments.
   std::vector<std::pair<size_t, int64_t>> runs_;
   std::vector<int64_t> micro_batches_;  // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;

@@ -108,7 +108,8 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
     if (tiling.short_count == 0) return sum;
     return size_add(sum, size_mul(price(tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
   };
-  // The additional time of tiles over one pass over all rows, for each run of fused ops from `first` on.
+  // The time of tiles minus the time of one pass over all rows, summed over the runs of fused ops in [first,
+  // first + count).
   auto beyond = [&](int first, int count) {
     uint64_t sum = 0;
     for (int at = first, length; at < first + count; at += length) {
@@ -183,7 +184,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
-    // The losses come before the gradients, and the logits of several chunks are computed again.
+    // The losses are computed before the gradients, and with several chunks the logits are recomputed.
     if (graph_.preference != Preference::none) {
       t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
       if (list.size() > 1) t = size_add(t, logits);
@@ -204,7 +205,7 @@ uint64_t Pricing::micro(int64_t samples, int64_t chunks) const {
   return size_add(body(samples), head(samples, chunks));
 }
 
-// Time of the head's recompute: a preference computes logits again.
+// Time of the head's recompute: a preference loss recomputes logits.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
   const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   uint64_t sum = 0;
@@ -237,8 +238,8 @@ uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {
   return size_add(fixed(decisions.micro_batch, decisions.loss_chunks, global_batch), chosen);
 }
 
-// The time of a micro-step is a sum of a constant and maxima of linear functions. So fewer, larger
-// micro-steps are never slower.
+// The time of a micro-step is a constant plus maxima of linear functions. Therefore fewer, larger micro-steps
+// are never slower.
 uint64_t Pricing::fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute) const {
   Decisions largest{micro_batch > 0 ? micro_batch : global_batch, 1, {}, {}, {}};
   for (const Segment& s : graph_.segments)

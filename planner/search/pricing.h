@@ -1,5 +1,5 @@
-// Prices of decisions in closed form. They equal the sums over a program's instructions, but no program is
-// built.
+// The time of plans by the cost model, in closed form: it equals the sum over a program's instructions, but
+// no program is built.
 #pragma once
 #include <map>
 #include <tuple>
@@ -13,9 +13,10 @@ namespace stw {
 
 // Picoseconds of a segment's feed-forward part in tiles.
 struct TilePrices {
-  // Time in addition to that of the same ops over all rows, without recompute.
+  // Time in addition to the time of the same ops over all rows. Does not include recompute.
   uint64_t forward = 0, backward = 0;
-  // Each of the part's forward ops: alone, and after the op that it is fused with.
+  // Time of each forward op of the part: alone (`ops`), and in addition to the op that it is fused with
+  // (`fused`).
   std::vector<uint64_t> ops, fused;
 };
 
@@ -26,9 +27,9 @@ class Pricing {
 
   // Time of a step: all micro-steps and the update. Equals the sum over the programs' instructions.
   uint64_t step(const Decisions& decisions, int64_t global_batch) const;
-  // The part that runs ops again.
+  // The part of this time that is recompute.
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;
-  // The part of a step's time that no save-set and no tiles change.
+  // The part of a step's time that does not depend on save-sets and tiles.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   // `fixed` without the update
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
@@ -37,12 +38,12 @@ class Pricing {
   uint64_t fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute = Recompute::choose) const;
   // The time of a program: the sum over its instructions. With `overlap`, the time by overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
-  uint64_t update() const { return update_; }  // if it copies nothing; inside the backward pass or after it
+  uint64_t update() const { return update_; }  // all updates, if nothing is offloaded
   uint64_t instruction(const Instruction& instruction) const;
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
   uint64_t op(const Op& op, int64_t samples, int64_t rows = 0, int64_t elements = 0) const;  // 0 rows: all
-  // Time of the ops [first, first + count) (see Graph::op) one after the other. And the time that a fused op
-  // adds to that of the op before it.
+  // `ops`: time of the ops [first, first + count) (see Graph::op) one after the other. `fused`: the time that
+  // a fused op adds to the op before it.
   uint64_t ops(int first, int count, int64_t samples) const;
   uint64_t fused(int op, int64_t samples, int64_t rows = 0) const;
   // The additional time of weight gradients that, with this save-set, do not share a kernel launch (fuse.h).
@@ -61,7 +62,8 @@ class Pricing {
   uint64_t body(int64_t samples) const;  // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;
   uint64_t logits_again(int64_t samples, int64_t chunks) const;
-  // The costs of a segment's choice. `tiles` includes that of launches that are not shared.
+  // The additional time of a segment's save-set and tiles. `tiles` includes the time of launches that are not
+  // shared.
   struct Choice {
     uint64_t recompute = 0, tiles = 0;
   };
@@ -74,7 +76,7 @@ class Pricing {
   int threads_;
   uint64_t update_ = 0;  // picoseconds
   std::vector<int> classes_;
-  // A segment of each class, without the head, and the number of segments.
+  // For each class of segments without the head: one segment, and their number.
   std::vector<std::pair<size_t, uint64_t>> distinct_;
   // Sums that many candidates share.
   mutable std::map<int64_t, uint64_t> body_;

@@ -53,7 +53,7 @@ std::vector<Offer> offers(const Request& request, const Numerics& numerics, bool
     bf16.numerics.kernels = numerics_of(in_bf16, numerics.state_bits).kernels;
   }
   if (!request.fused_update && request.host_bytes == 0 && numerics.precision != Precision::fp16) {
-    // Fused updates exclude some settings. The offer gives these up as well.
+    // Fused updates exclude some settings. The offer changes these as well.
     std::string change = "fused_update";
     if (numerics.gradients != Gradients::fp32) change += ", gradients fp32";
     if (request.micro_batch > 0 && request.micro_batch != request.global_batch)
@@ -78,7 +78,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   const uint64_t bytes = space.arena(space.smallest().decisions);
   // The savings and costs of an offer. Empty if it saves no bytes.
   auto price = [&](const Offer& offer) -> std::optional<Relaxation> {
-    // Any amount of host memory: the result says how much is enough.
+    // An offer of host memory sets no limit; its result says how much is enough.
     const bool to_host = offer.request.host_bytes != request.host_bytes;
     SearchSpace other(source, offer.numerics, offer.request, device,
                       to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);

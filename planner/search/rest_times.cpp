@@ -40,8 +40,8 @@ RestTimes::Row RestTimes::row(size_t run, size_t variant, int64_t placed) const 
   return row;
 }
 
-// Takes the lesser of two times: no more segments take this variant, or one more does, if its peak fits.
-// Bytes past the last step count as the last step.
+// Takes the lesser of two times: either no more segments take this variant, or one more does, if its peak
+// fits. Numbers of bytes beyond the last step count as the last step.
 void RestTimes::fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed) {
   const Row without = row(run, variant + 1, placed), next = row(run, variant, placed + 1);
   uint64_t* const times = &times_[at(run, variant, placed)];

@@ -1,10 +1,10 @@
-// A lower bound of the time of all segments of a stack (stack.h) that are not placed yet, as a function of
+// A lower bound of the time of the segments of a stack (stack.h) that are not placed yet, as a function of
 // the bytes that the placed segments keep.
 //
-// The linear relaxation knows one constraint, on the sum of the bytes kept. Where blocks differ, the peaks of
-// late segments bind too, and the relaxation stays some percent below the best choice. The bound here counts
-// the peak of every segment. It rounds the bytes kept down to one of a few thousand steps. Fewer bytes kept
-// never take more time, so it remains a lower bound, and it is a close one.
+// The linear relaxation has one constraint, on the sum of the bytes kept. Where blocks differ, the peaks of
+// late segments are constraints too, and the relaxation is some percent below the best choice. The bound here
+// respects the peak of every segment. It is computed for a few thousand values of the bytes kept, and rounds
+// down to one of these. With fewer bytes kept the rest never takes more time, so it is still a lower bound.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ class RestTimes {
  public:
   static constexpr uint64_t never = size_limit;  // picoseconds of segments that do not fit
 
-  // Empty if the stack has so many segments and variants that the steps would be coarse, or if a variant
+  // Empty if the stack has so many segments and variants that the rounding would be coarse, or if a variant
   // keeps a negative number of bytes.
   static std::optional<RestTimes> make(const std::vector<SegmentRun>& runs, int64_t limit);
 

@@ -11,7 +11,7 @@ namespace stw {
 
 namespace {
 
-// Picoseconds; keeps sums of times below the value at which they saturate.
+// Picoseconds. Longer steps are refused, so that sums of times do not saturate.
 constexpr uint64_t longest_step = size_limit / 4;
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {

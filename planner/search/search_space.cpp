@@ -9,11 +9,12 @@ namespace {
 
 // Sums of bytes up to this many stay far from the limits of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
-// Every micro-batch up to this one is tried. Of larger ones only those are tried that some number of
-// micro-steps cuts the batch into.
+// Every micro-batch up to this one is tried. Larger ones are tried for 1, 2, 3, … micro-steps, and in growing
+// strides from 16 micro-steps on.
 constexpr int64_t dense_micro_batches = 1024;
-// Steps from no part to all parts. States have more steps, because the copies of the update always cost time.
-// Copies of a micro-step mostly cost nothing or too much.
+// How many steps lead from no part to all parts. States have more steps, because copies of the update always
+// cost time. Copies of a micro-step are mostly free (they run while ops compute) or far too slow, so two
+// steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {
@@ -28,8 +29,8 @@ std::vector<int64_t> micro_batches(const Request& request) {
   return list;
 }
 
-// Whether bytes at this micro-batch can be added up. No choice keeps more than all tensors of a micro-step
-// together.
+// Whether sums of bytes at this micro-batch stay in range. No plan keeps more than all tensors of a
+// micro-step together.
 bool is_countable(const Graph& graph, int64_t m) {
   uint64_t sum = 0;
   for (const Tensor& t : graph.tensors) sum = size_add(sum, t.bytes(m));
@@ -70,7 +71,7 @@ void SearchSpace::list_choices() {
     return;
   }
   const int blocks = graph_.blocks();
-  // States come first, then master weights: a byte of either costs the same.
+  // States come first, then master weights. A byte of either costs the same time.
   std::vector<std::pair<int, int>> states;
   for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
   if (numerics_.precision == Precision::bf16)
@@ -91,8 +92,8 @@ void SearchSpace::list_choices() {
     for (int weights : part)
       for (int inputs : part)
         if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
-  // A cell holds every number of parts between two offload choices: from one number of states up to the next,
-  // with any number of block parts.
+  // A cell contains all plans between two offload choices: from one number of states up to the next, with any
+  // numbers of the other parts.
   for (size_t s = 0; s + 1 < states.size(); ++s) {
     OffloadChoice upper;
     upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
@@ -125,7 +126,7 @@ uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
 }
 
 uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
-  // The update reads gradients and does not write them. Everything else goes both ways.
+  // The update only reads gradients. It reads and writes everything else.
   const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes),
                  ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
@@ -170,8 +171,8 @@ const Candidate& SearchSpace::smallest() {
 
 std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). No budget below
-  // smallest() gets it, so that the reported minimum is never undercut.
+  // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). It is not used for
+  // budgets below smallest(), so that the reported minimum stays true.
   if (choices_.size() == 1)
     return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
@@ -195,16 +196,16 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     if (from == BoundFrom::first_search)
       open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
-    // If answers are equally fast, that of the first offload choice counts.
+    // Of equally fast answers, the one of the first offload choice wins.
     std::optional<Candidate> found =
         search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
     best_choice = c;
   }
-  // Live bytes are counted as if every micro-step fetched gradients, but the first micro-step does not. In a
-  // step of only one, the smallest plan may need fewer bytes than counted, and may be faster than the plans
-  // of the searches.
+  // Live bytes are counted as if every micro-step fetched gradients, but the first micro-step does not. If a
+  // step has only one micro-step, the smallest plan may need fewer bytes than counted, and may be faster than
+  // the plans of the searches.
   const Candidate& least = smallest_without_full_recompute();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;

@@ -2,19 +2,19 @@
 // bytes.
 //
 // An offload choice says what lies in host memory. The list of offload choices is the same for every budget.
-// It begins with optimizer states in steps, then master weights, each with none, half or all of the block
-// inputs. Gradients and weights come last. Every offload choice has a search of its own (OffloadSearch). It
-// is made only if it might win. The fastest answer of these searches counts; of equally fast answers that of
-// the first offload choice, which offloads less.
+// It begins with growing numbers of optimizer states, then of master weights, each combined with none, half
+// or all of the block inputs. Gradients and weights come last. Every offload choice has a search of its own
+// (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins. Of equally
+// fast answers, the one of the first offload choice wins, because it offloads less.
 //
-// The bound also holds for plans between two offload choices, with numbers of parts that the list leaves out.
-// Such a plan lies in a cell. It has at least as many states in host memory as the cell's lower offload
-// choice, and fewer than the next choice of states. So it copies at least as much as the lower choice. It
-// saves at most the states of the next choice and everything else that can be offloaded.
+// The bound on the time also holds for plans that the list leaves out, whose numbers of parts lie between two
+// offload choices. Such a plan lies in a cell. It has at least as many states in host memory as the cell's
+// lower choice, and fewer than the next choice of states. Therefore it copies at least as much as the lower
+// choice. And it saves at most the states of the next choice plus everything else that can be offloaded.
 //
-// In a model with adapters, blocks keep the adapters' narrow tensors whatever else they recompute
-// (tie_choices). Plans whose blocks keep nothing at all are then in a search space of their own
-// (full_recompute_). They need fewer bytes, and every answer considers them.
+// In a model with adapters, blocks always keep the adapters' narrow tensors (tie_choices). Plans whose blocks
+// keep nothing at all are then in a search space of their own (full_recompute_). They need fewer bytes, and
+// every answer considers them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -41,7 +41,7 @@ class SearchSpace {
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
-  // Number of searches that were made. Each costs programs and save-sets of its own.
+  // Number of searches that were made, as a measure of the work.
   int64_t searches_made() const {
     return std::count_if(choices_.begin(), choices_.end(),
                          [](const OffloadChoice& c) { return c.search != nullptr; });
@@ -52,13 +52,13 @@ class SearchSpace {
   const Numerics& numerics() const { return numerics_; }
 
  private:
-  // A choice of what lies in host memory, and its search once it is needed.
+  // An offload choice, and its search, which is made when it is needed.
   struct OffloadChoice {
     Offload offload;
     uint64_t resident_bytes = 0;  // resident bytes of the arena, without any program
     uint64_t host_bytes = 0;      // without block inputs
-    uint64_t update_bytes = 0;    // part of host_bytes that the update copies
-    uint64_t gradient_bytes = 0;  // part of update_bytes that the update reads and does not write
+    uint64_t update_bytes = 0;    // the part of host_bytes that the update copies
+    uint64_t gradient_bytes = 0;  // the part of update_bytes that the update only reads
     std::unique_ptr<OffloadSearch> search;
   };
   void list_choices();
@@ -70,8 +70,8 @@ class SearchSpace {
   // An open node of the best-first search over offload choices. Its priority is a lower bound of the time, or
   // of the bytes, of this choice's plans. The node with the least bound is refined first, so that no search
   // is made that cannot win. If bounds are equal, the first offload choice comes first. BoundFrom says how
-  // the bound was computed: by sums, by relaxation in the search that offloads nothing, or by the choice's
-  // own search.
+  // the bound was computed. sums: from sums of times or bytes. first_search: by the relaxation in the search
+  // that offloads nothing. own_search: by the choice's own search.
   enum class BoundFrom { sums, first_search, own_search };
   struct Node {
     uint64_t least;
@@ -101,7 +101,7 @@ class SearchSpace {
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   std::optional<Request> full_recompute_request_;
-  // Plans whose blocks keep nothing; null if this space has them itself.
+  // Plans whose blocks keep nothing; null if this space contains them.
   std::unique_ptr<SearchSpace> full_recompute_;
 };
 

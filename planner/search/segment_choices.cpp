@@ -4,7 +4,7 @@
 
 namespace stw {
 
-// Beyond this many variants a kind with copies is thinned.
+// A kind with copies and more variants than this is thinned.
 static constexpr size_t most_variants_with_copies = 32;
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
@@ -44,7 +44,7 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const auto [entry, is_new] = p.at.try_emplace(m);
   SegmentRun& run = entry->second;
   if (!is_new) return run;
-  // The first micro-step, the whole ones after it, and a shorter last one.
+  // A step has a first micro-step, further full ones, and possibly a shorter last one.
   const int64_t batch = request_.global_batch, rest = batch % m;
   const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
   run.variants = p.profile->at(m, pricing_, p.copies, !p.offloads);

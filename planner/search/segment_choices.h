@@ -1,5 +1,4 @@
-// The choices of a graph's segments at each micro-batch. They are computed once for all searches that ask for
-// them.
+// Computes the variants of a graph's segments at each micro-batch, once for all searches of a request.
 #pragma once
 #include <array>
 #include <map>
@@ -15,16 +14,16 @@ class SegmentChoices {
   SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)
       : graph_(graph), request_(request), pricing_(pricing) {}
 
-  // The number of a segment's kind. Segments of one kind are equal, have the same tensors in host memory, and
+  // The index of a segment's kind. Segments of one kind are equal, have the same tensors in host memory, and
   // have neighbours with the same tensors in host memory.
   size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
   // The variants of one segment of this kind, normalised. `picoseconds` is the time in a whole step.
   const SegmentRun& of_kind(size_t kind, int64_t micro_batch);
-  // The same. If the kind has many variants, and copies run while its segments compute, only the best
-  // variants (see `thin`). The parts to offload are tried in coarse steps anyway, and mixtures of all
-  // variants for each step would take minutes in deep models.
+  // Only the best variants (see `thin`), if the kind has many and copies run while its segments compute;
+  // otherwise all. A search with all variants for each offload choice would take minutes for deep models, and
+  // offload choices are coarse anyway.
   const SegmentRun& best_of_kind(size_t kind, int64_t micro_batch);
-  // The head's variants: numbers of loss chunks. `picoseconds` is the time of all micro-steps of a step
+  // The head's variants: numbers of loss chunks. `picoseconds` is the time of all micro-steps of a step,
   // without recompute.
   const SegmentRun& of_head(const Arena& arena, int64_t micro_batch);
 
@@ -32,7 +31,7 @@ class SegmentChoices {
   struct Place {
     int segment_class = -1;
     unsigned on_host = 0;  // bits: whether its gradients, weights, input and output lie in host memory
-    // Copies run while ops compute, so that the segment's own copies are emitted in another order.
+    // Whether copies run while ops compute: then the segment's own copies are emitted in another order.
     bool overlaps = false;
     auto operator<=>(const Place&) const = default;
   };
@@ -50,7 +49,7 @@ class SegmentChoices {
     std::map<int64_t, SegmentRun> at, best;  // by micro-batch
   };
   std::vector<Profile> profiles_;
-  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;  // by place alone, without the neighbours
+  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;  // by place; neighbours do not matter
   std::vector<std::shared_ptr<const Arena>> arenas_;  // kept alive because profiles refer to them
   std::map<int64_t, SegmentRun> head_;
 };

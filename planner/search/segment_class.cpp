@@ -20,7 +20,7 @@ class Signature {
     for (int op : segment.saveable) add(static_cast<int64_t>(op - segment.first_op));
     add(segment.input);
     add(segment.output);
-    // Whether its output is kept.
+    // Whether the output is kept for the next segment's backward pass.
     add(int64_t{&segment != &graph.segments.back() && (&segment + 1)->gradient_op_count > 0});
   }
   std::vector<int64_t> take() { return std::move(numbers_); }
@@ -40,14 +40,14 @@ class Signature {
                       static_cast<int64_t>(t.shape.rank), static_cast<int64_t>(t.per_sample),
                       static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
-    // This segment never sends it to host memory.
+    // A shared parameter never lies in host memory.
     if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});
     for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
   }
 
   void add(const Op& op) {
-    // Names every attribute, so that a new one that is forgotten here does not compile. Streams of random
-    // numbers take neither memory nor time.
+    // This binding names every attribute, so a new attribute that is forgotten here does not compile.
+    // `stream` is left out: it changes neither memory nor time.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
                                   query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
                                   dropout, columns, stream] = op.attributes;

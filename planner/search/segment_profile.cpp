@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t expected_ops = 128;
 
-// Gradients that later segments compute and the backward ops of this segment read.
+// Gradients that later segments compute and that the backward ops of this segment read.
 std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
   std::vector<int> list;
   std::set<int> made;
@@ -60,7 +60,7 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
   }
   const uint32_t all = (1u << s.saveable.size()) - 1;
   for (uint32_t saved = all;; --saved) {
-    // Recompute::none is a choice too, even if some tensors cannot be chosen one by one.
+    // Keeping everything is a choice too, even if `kept_with` forbids some of its tensors.
     const bool is_choice = saved == s.choice_of(saved) || saved == all;
     const bool allowed =
         recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
@@ -110,8 +110,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   t.saved = saved;
   t.tiles = tiles;
   t.forward_ops = e.instruction_count();
-  // Arbitrary numbers of rows that only tell the tiles apart in the emitted program. `at` knows the real
-  // ones.
+  // Arbitrary numbers of rows, which only serve to distinguish the tiles in the emitted program. `at` uses
+  // the real numbers.
   const int64_t all = rows_in_tiles(graph_, s), tile_rows = 3 * all, last_rows = 2 * all;
   std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
   if (tiles > 2) cut.push_back({tile_rows, tile_rows});
@@ -148,8 +148,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
     if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
     const bool is_output = b == e.watched()[1];
-    // No earlier segment keeps an input that goes to host memory or that no backward pass needs. Its place is
-    // then free for later buffers.
+    // The input is not counted here if an earlier segment keeps it. No earlier segment keeps an input that
+    // goes to host memory, or that no backward pass needs; then its memory is free for later buffers.
     if (b == e.watched()[0] && !arena_.on_host(input) && (s.gradient_op_count > 0 || s.input < 0)) {
       t.input_last = buffer.last;
       continue;
@@ -306,8 +306,8 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     v.peak = INT64_MIN;
     for (int i = 0; i < t.instructions; ++i) {
       live += change[static_cast<size_t>(i)];
-      // A tensor that is fetched and that this save-set does not read is free before the neighbours' copies
-      // begin.
+      // Copies of neighbours run while this segment's ops run. Its own fetches, which come before the ops of
+      // a pass, run earlier. A fetched tensor that this save-set does not read is free by then.
       const int64_t copied = i >= t.backward_ops                    ? copied_backward
                              : i >= t.forward_ops && i < t.backward ? copied_forward
                                                                     : 0;
@@ -330,8 +330,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.input(t);
     e.watch(t);
   }
-  // No chunk between the first and the last needs more than the longest of them. So three chunks stand for
-  // all.
+  // No chunk between the first and the last needs more than the longest of them. Therefore three chunks
+  // represent all.
   std::vector<Tile> list = loss_chunks(graph, samples, chunks);
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
@@ -343,7 +343,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
-    // Alive all the time.
+    // Inputs that are always alive are not counted.
     if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end())
       continue;
     if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;

@@ -1,13 +1,13 @@
 // The memory and time of a segment for each of its variants, without building a whole program.
 //
-// Every save-set is emitted once, for this segment alone, by the code that emits programs (MicroBuilder). The
-// lifetimes of its buffers are kept as a trace. Their bytes follow from the number of samples. So another
-// micro-batch needs new sums, but no new trace.
+// For every save-set, the code that emits programs (MicroBuilder) emits the segment once, alone. A trace
+// records the lifetimes of the buffers. Their bytes depend on the number of samples, so another micro-batch
+// needs new sums, but no new trace.
 //
 // A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three
-// tiles stand for any larger number: of the tiles between the first and the last, the second needs most. (The
-// last tile of a sample may be shorter. It then needs less, scratch memory included, because no op's scratch
-// memory shrinks with more rows.)
+// tiles represent any larger number, because no tile between the first and the last needs more than the
+// second. (The last tile of a sample may have fewer rows. It then needs no more memory, because no op's
+// scratch memory shrinks with more rows.)
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -19,20 +19,20 @@
 
 namespace stw {
 
-// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. Neither `kept` nor `peak`
-// counts the bytes that earlier segments keep, which include this segment's input, or the micro-batch's
-// tokens and targets.
+// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. `kept` and `peak` do not
+// count the bytes that earlier segments keep (among them this segment's input), and not the inputs of the
+// micro-batch.
 struct Variant {
   uint32_t saved = ~0u;  // save-set; for the head the number of loss chunks
-  int64_t kept = 0;      // bytes alive until the backward pass has passed this segment
+  int64_t kept = 0;      // bytes that are alive until the backward pass has finished this segment
   int64_t peak = 0;      // most bytes alive while an instruction of this segment runs, including `kept`
-  // Time in a step of recompute and tiles. For the head: time of the loss, and of everything that no choice
-  // changes.
+  // Time in a step that recompute, tiles and copies add. For the head: the time of the loss and of everything
+  // that does not depend on variants.
   uint64_t picoseconds = 0;
   int64_t tile_rows = 0;  // of the feed-forward part; 0: all
 };
 
-// If copies run while ops compute: the tensors of the neighbouring segments that are copied while this
+// If copies run while ops compute: the tensors for or from neighbouring segments that are copied while this
 // segment computes. The segment's traces do not depend on these copies.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
@@ -42,19 +42,18 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 class SegmentProfile {
  public:
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
-  // The variants at a micro-batch. `picoseconds` is the time of one micro-step: of recompute, and the time
-  // that tiles and copies add to that of the ops. `accumulate`: not the first micro-step of its step. All
-  // micro-steps need the same bytes.
+  // The variants at a micro-batch. `picoseconds` is the time that recompute, tiles and copies add to one
+  // micro-step. `accumulate`: not the first micro-step of its step. It does not change the bytes.
   std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {},
                           bool accumulate = true) const;
-  // The picoseconds alone, for a micro-step of `samples`. The variants are those of `micro_batch`, in the
-  // same order.
+  // Only the times, for a micro-step of `samples`. The variants are those of `micro_batch`, in the same
+  // order.
   std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing,
                               const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
-  // Determines a buffer's bytes: a tensor, or an op whose scratch memory it is, with all rows or with those
-  // of a tile.
+  // What determines a buffer's bytes: a tensor, or an op whose scratch memory it is; and whether it has all
+  // rows or those of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
@@ -76,11 +75,11 @@ class SegmentProfile {
       int op;
       bool is_fused;
     };
-    std::vector<RecomputedOp> recomputed;        // ops that run again over all rows
-    std::vector<RecomputedOp> recomputed_tiles;  // ops that run again tile by tile
+    std::vector<RecomputedOp> recomputed;        // ops that are recomputed over all rows
+    std::vector<RecomputedOp> recomputed_tiles;  // ops that are recomputed tile by tile
     std::vector<int> transfers;                  // the segment's own fetches and stores, as ops
     int instructions = 0, backward = 0;          // `backward`: the first instruction of the backward pass
-    // First instructions after the fetches of each pass; these fetches run while neighbours compute.
+    // For each pass, the first instruction after its fetches. These fetches run while a neighbour computes.
     int forward_ops = 0, backward_ops = 0;
     int input_last = 0;  // the last instruction that needs the input's buffer
   };
@@ -91,10 +90,10 @@ class SegmentProfile {
     int64_t tile_rows;
   };
   std::vector<Option> options(int64_t micro_batch) const;
-  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run at the same time.
+  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run concurrently.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
-    // The time of the stage in addition to its ops, if it also recomputes for this long.
+    // The time of the stage beyond that of its ops, if it also recomputes for `recompute` picoseconds.
     uint64_t excess(uint64_t recompute) const {
       return std::max({size_add(ops, recompute), fetches, stores}) - ops;
     }

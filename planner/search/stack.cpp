@@ -11,10 +11,10 @@ namespace {
 
 using Wide = __int128;
 
-// The variants of the last run, the most promising first, as (bound, variant). They are bounded one by one,
-// because a variant decides how much all others together may keep. The bound is that of the linear
-// relaxation: all others begin with the fewest bytes kept, and the remaining bytes go where a byte saves most
-// time, the last ones to a part of a segment. UINT64_MAX if not even the fewest bytes fit.
+// The variants of the last run as (bound, variant), smallest bound first. Each has a bound of its own,
+// because it decides how many bytes all other segments together may keep. The bound is the linear relaxation,
+// a fractional knapsack: all other segments begin with the variant that keeps the fewest bytes, and the
+// remaining bytes go where a byte saves the most time. UINT64_MAX if not even the fewest bytes fit.
 std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
   struct Step {
     Wide bytes, gain;
@@ -117,8 +117,8 @@ StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t 
 }
 
 int64_t least_peak(const std::vector<SegmentRun>& runs) {
-  // Bisects, and every answer moves an end by more than its limit. If a choice is found, its own peak is
-  // enough. If not, the next peak above the limit is needed.
+  // Bisects. If a choice is found, its peak becomes the upper end. If not, the smallest peak above the limit
+  // becomes the lower end.
   int64_t low = INT64_MIN / 4, high = least_kept(runs, INT64_MAX / 4).choice->peak;
   while (low < high) {
     const LeastKept least = least_kept(runs, low + (high - low) / 2);

@@ -13,26 +13,26 @@ namespace {
 
 using Wide = __int128;
 
-// Slopes on either side of the one at which the relaxation meets the capacity.
+// Number of multipliers on either side of the critical one (set_multipliers).
 constexpr size_t neighbours = 2;
-// Numbers of labels that survive each step: first only the most promising ones, to find a good choice to
-// compare with, then all.
+// Beam widths of the passes. The first passes keep only the most promising labels, to find a good choice
+// early. The last pass keeps all labels.
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
-// From this many runs on, where neighbours differ, the relaxation is too far below the best choice to drop
-// many labels. Then the solver makes use of a tolerance.
+// With this many runs or more, the relaxation is too far below the best choice to drop many labels. Then the
+// solver uses the tolerance.
 constexpr size_t many_runs = 16;
 
 struct Label {
-  size_t run;      // in which it was made
+  size_t run;      // the run in which it was made
   int64_t placed;  // segments of that run
   int64_t kept;    // bytes that all segments so far keep
   uint64_t picoseconds;
-  int parent, variant;  // `parent` and `count` segments on `variant` give this label
+  int parent, variant;  // the label is `parent`, extended by `count` segments on `variant`
   int64_t count;
 };
 
-// Lagrange's multiplier for the bytes kept. The cost is picoseconds + (time / bytes) · kept, times `bytes` to
-// stay an integer.
+// A Lagrange multiplier, time / bytes, for the constraint on the bytes kept. The cost of a choice is
+// picoseconds + (time / bytes) · kept; it is multiplied by `bytes` to be an integer.
 struct Multiplier {
   Wide bytes = 1, time = 0;
   // [run][variant]: least cost of a segment on this variant or a later one
@@ -43,8 +43,8 @@ struct Multiplier {
   }
 };
 
-// Bytes that all segments together may keep. The last block of every run needs its peak on top of the bytes
-// kept up to it, and later runs keep at most their maximum.
+// An upper bound of the bytes that all segments together can keep. The last segment of every run needs at
+// least least_on_top bytes in addition to the bytes kept up to it, and later runs keep at most their maximum.
 int64_t capacity_of(const std::vector<SegmentRun>& runs, int64_t limit) {
   int64_t capacity = INT64_MAX, later = 0;
   for (size_t i = runs.size(); i-- > 0;) {
@@ -77,7 +77,8 @@ LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const SegmentRun& run = runs[i];
     const size_t n = static_cast<size_t>(run.count);
-    // The fewest bytes kept with `placed` segments, and how many segments at the end take each variant.
+    // For each number of placed segments: the fewest bytes kept, and how many of the last segments take each
+    // variant.
     std::vector<int64_t> least(n + 1, INT64_MAX);
     least[0] = before;
     std::vector<std::vector<int64_t>> taken(run.variants.size(), std::vector<int64_t>(n + 1));
@@ -177,9 +178,9 @@ class Solver {
 
   int64_t placed(const Label& l) const { return l.run == current_ ? l.placed : 0; }
 
-  // Takes slopes around the one at which the relaxation meets the capacity. That slope bounds choices that
-  // keep about as much as there is room for. Steeper slopes bound choices that would keep more, flatter ones
-  // those that leave room.
+  // Chooses multipliers. The critical one is the exchange rate at which the linear relaxation uses up the
+  // capacity. It gives good bounds for choices that use about all of the capacity. Larger multipliers are
+  // better for choices that would keep more, smaller ones for choices that leave room.
   void set_multipliers() {
     struct Step {
       Wide time, bytes;
@@ -263,17 +264,17 @@ class Solver {
     return least > slack_ ? least - slack_ : 0;
   }
 
-  // The difference between a label's least cost, by one multiplier, and the cost of the best known choice.
-  // The label's remaining segments of the current run take variants after `v`. The difference is linear in
-  // the label's time and bytes, so that all labels with equally many segments share the rest of the sum. A
-  // label whose excess is not negative cannot win.
+  // The least cost of any completion of a label, by one multiplier, minus the cost of the best known choice.
+  // Only completions count whose remaining segments in the current run take variants after `v`. A label whose
+  // excess is not negative cannot win. The excess is linear in the label's time and bytes; the other terms
+  // are the same for all labels with equally many placed segments.
   struct Excess {
     Wide bytes, time;  // of the multiplier
-    // `rest`: cost of all runs after this one, less that of the best known choice; `least`: least cost of a
-    // segment of this run that is not placed yet
+    // `rest`: least cost of all runs after this one, minus the cost of the best known choice. `least`: least
+    // cost of a segment of this run that is not placed yet.
     Wide rest, least;
-    Wide gain;      // decrease of the excess by one more segment on `v`
-    Wide base = 0;  // rest, and the segments of this run that are left
+    Wide gain;      // how much one more segment on `v` lowers the excess
+    Wide base = 0;  // `rest` plus the least cost of the remaining segments of this run
     void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
     Wide of(int64_t kept, uint64_t picoseconds) const {
       return bytes * static_cast<Wide>(picoseconds) + time * kept + base;
@@ -325,13 +326,14 @@ class Solver {
     uint64_t picoseconds;
     int parent;            // the label of the front
     int64_t count;         // segments on the variant
-    int64_t may_win_from;  // with fewer segments placed it cannot beat the best known choice (see `wait`)
+    int64_t may_win_from;  // the number of placed segments from which on it may beat the best known choice
+                           // (`wait`)
   };
 
   // Extends each label by zero, one, two, ... segments on variant `v`, as long as they fit and may win. The
-  // result is sorted by segments placed, then by bytes kept. Of labels with equally many segments placed only
-  // those remain that keep less or take less time. A label that is dropped here stays worse, whatever is
-  // placed on top.
+  // result is sorted by segments placed, then by bytes kept. A label is dropped if another with equally many
+  // segments placed keeps no more bytes and takes no more time: the other one remains better, however both
+  // are extended.
   std::vector<Label> extended(std::vector<int> front, size_t v) {
     const Variant& variant = runs_[current_].variants[v];
     const std::vector<int64_t>& room = room_[current_][v];
@@ -341,7 +343,7 @@ class Solver {
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
-    // Mostly sorted already.
+    // Usually the labels are sorted already.
     if (!std::is_sorted(front.begin(), front.end(), in_order))
       std::sort(front.begin(), front.end(), in_order);
     const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
@@ -352,7 +354,7 @@ class Solver {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
-    // All segments that are left must take it.
+    // With the last variant, all remaining segments must take it.
     const bool is_last = v + 1 == runs_[current_].variants.size();
     std::vector<Excess> excess = excesses(v);
     const uint64_t below = time_to_beat();
@@ -377,11 +379,11 @@ class Solver {
       const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(),
                            without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
-        // A longer chain would not beat it either.
+        // A longer chain cannot win either.
         if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;
         if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + without(chain.kept) < below)) {
-          // Without a segment of this variant the label is unchanged. So is its bound, if later variants have
-          // the same least cost.
+          // With no segment on this variant, the label is unchanged. Its bound is unchanged too, if later
+          // variants have the same least cost.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
           const int64_t more = is_as_before          ? 0
                                : is_last && left > 0 ? left
@@ -398,7 +400,7 @@ class Solver {
             ++made_;
           }
         }
-        // One more segment, on top of all before it.
+        // Extends the chain by one more segment, if it fits.
         if (n == segments || chain.kept > limit_ - variant.peak ||
             chain.kept + variant.kept > room[static_cast<size_t>(n) + 1])
           continue;
@@ -409,7 +411,7 @@ class Solver {
     return next;
   }
 
-  // Keeps the best labels, as many as the beam allows.
+  // Keeps at most as many labels as the beam width, those with the least bounds.
   std::vector<int> keep_best(std::vector<Label> best, size_t variant) {
     if (best.size() > beam_) {
       narrowed_ = true;
@@ -465,7 +467,7 @@ class Solver {
           if (slow > fast) std::swap(p[0], p[1]);
           std::erase_if(p, [](const StackChoice::Part& part) { return part.count == 0; });
         };
-        // As few as fit: the more of them, the fewer bytes are kept.
+        // Takes as few as fit. More segments on the slow variant keep fewer bytes.
         int64_t low = 0, high = run.count;
         while (low < high) {
           const int64_t middle = (low + high) / 2;
@@ -480,7 +482,7 @@ class Solver {
 
   uint64_t least_by_rest() const { return rest_ ? rest_->row(0, 0, 0)(0) : 0; }
 
-  // Makes a good choice, segment by segment and variant by variant, by the bounds of the rest.
+  // Makes a good choice greedily, segment by segment and variant by variant, guided by the bounds in rest_.
   void follow_rest() {
     std::vector<Parts> parts(runs_.size());
     int64_t kept = 0;
@@ -492,7 +494,7 @@ class Solver {
         const int64_t before = placed;
         while (placed < run.count && kept <= limit_ - own.peak &&
                kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
-          // Later variants would no longer fit.
+          // Whether this variant must be taken, because later variants would no longer fit.
           const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
           if (!must && rest_->row(i, v + 1, placed)(kept) <
                            size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept)))
@@ -519,12 +521,12 @@ class Solver {
   size_t most_labels_;
   uint64_t to_beat_;
   double tolerance_;
-  uint64_t slack_ = 0;  // picoseconds; choices that are faster by no more than this may be missed
+  uint64_t slack_ = 0;  // picoseconds; choices that are faster by at most this may be missed
   std::optional<RestTimes> rest_;
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
-  // Chains with as many segments placed as the loop is at, and with one more.
+  // Chains with the loop's current number of placed segments, and with one more.
   std::vector<Chain> here_, longer_;
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;

@@ -14,9 +14,8 @@ using Parts = std::vector<StackChoice::Part>;
 // Computes the time and the peak of a choice.
 StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> parts);
 
-// The choice that keeps the fewest bytes within a limit. Each run's segments are placed one variant after the
-// other. If there is no choice, next_peak is the least peak that was above the limit: no smaller limit
-// changes the answer.
+// The choice that keeps the fewest bytes within a limit. If there is none, next_peak is the smallest peak
+// that exceeded the limit: with any smaller limit there is no choice either.
 struct LeastKept {
   std::optional<StackChoice> choice;
   int64_t next_peak = INT64_MAX;

@@ -136,8 +136,7 @@ TEST(TokenLabels, LogitsAreThoseOfEveryToken) {
   float logits[3];
   EXPECT_EQ(stw_trainer_logits(together.trainer.get(), samples.tokens.data(), 3, logits, 3, &error),
             STW_UNSUPPORTED);
-  EXPECT_STREQ(error.message,
-               "logits: the model gives each token a label; classify has the logits of all of them");
+  EXPECT_STREQ(error.message, "logits: the model labels each token; classify gives the logits of all tokens");
 }
 
 TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {

@@ -455,7 +455,7 @@ TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
       EXPECT_EQ(simt::faults.fail_allocations, 0);
       ASSERT_FALSE(lost);
       EXPECT_EQ(lost.error().code, Code::out_of_memory);
-      EXPECT_NE(lost.error().message.find("a restore takes it again"), std::string::npos)
+      EXPECT_NE(lost.error().message.find("a restore allocates it again"), std::string::npos)
           << lost.error().message;
       EXPECT_EQ(simt::device_bytes_in_use(), before);
       GlobalBatch batch = random_batch(1, batch_size, sequence);

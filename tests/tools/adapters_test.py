@@ -453,7 +453,7 @@ class AdaptersTest(CommandTest):
             "--out",
             self.path("other"),
             expect=USAGE,
-            says=["adapter_config.json lies there"],
+            says=["adapter_config.json: this file exists"],
         )
         self.assertEqual(os.listdir(self.path("other")), ["adapter_config.json"])
 
@@ -523,7 +523,7 @@ class AdaptersTest(CommandTest):
             self.path("run"),
             "--out",
             self.path("run"),
-            says=["adapter_config.json lies there"],
+            says=["adapter_config.json: this file exists"],
             expect=USAGE,
         )
         self.refused(

@@ -133,8 +133,8 @@ class WeightsTest(CommandTest):
         self.text(4000)
         for number, (name, says) in enumerate(
             [
-                ("model.safetensors.incomplete", "has not come to its end"),
-                ("model-00001-of-00002.safetensors.incomplete", "has not come to its end"),
+                ("model.safetensors.incomplete", "an incomplete download"),
+                ("model-00001-of-00002.safetensors.incomplete", "an incomplete download"),
                 ("model.gguf", "weights of this format are not read"),
                 ("consolidated.00.pth", "not read"),
                 ("pytorch_model.bin", "not read"),

@@ -573,10 +573,10 @@ TEST(Marks, ThatDoNotFitAreRefused) {
             (folder / "marks") + ": expected that the first token begins a document");
   auto options = marked(folder, good);
   options.document_end = 3;
-  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  EXPECT_NE(refusal(options).find("leave out the document end"), std::string::npos);
   options = marked(folder, good);
   options.evaluation_path = options.path;
-  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  EXPECT_NE(refusal(options).find("leave out the document end"), std::string::npos);
   options = marked(folder, good);
   options.marks_path = folder / "none";
   EXPECT_NE(refusal(options).find("No such file"), std::string::npos);

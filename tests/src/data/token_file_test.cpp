@@ -181,7 +181,7 @@ TEST_F(TokenFiles, NumPyArrays) {
   refused(array("<u2", "(50, 100,)", data), "(50, 100,)");
   refused(array("<u2", "()", data), "()");
   refused(array("<u2", "(5001,)", data), "5001 ids of 16 bits, and 10000 bytes");
-  refused(array("<u2", "(0,)", ""), "an array of none");
+  refused(array("<u2", "(0,)", ""), "an empty array");
   refused(array("<u2", "(5000,)", data), "its header says that its ids are uint16, and token_type uint32",
           TokenFormat::uint32);
   refused(array("<u2", "(5000,)", data, 9), "version 9");

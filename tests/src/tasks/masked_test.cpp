@@ -277,7 +277,7 @@ TEST(Masking, RefusesWhatMakesNoSense) {
             }),
             "token kinds: all tokens are special, so that none may be hidden");
   EXPECT_EQ(refused([](DatasetOptions& o) { o.pairs = true; }),
-            "a mask rate is for masked language models, whose data has neither labels nor pairs");
+            "a mask rate is for masked language models: their data has neither labels nor pairs");
 }
 
 // ---- runs ------------------------------------------------------------------------------------------------

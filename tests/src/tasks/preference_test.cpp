@@ -418,7 +418,7 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
   o = files.options();
   o.pairs = false, o.reference_path = files.folder / "reference";
-  EXPECT_NE(refusal(o).find("a reference is of pairs"), std::string::npos);
+  EXPECT_NE(refusal(o).find("a reference needs a dataset of pairs"), std::string::npos);
   o.pairs = true;
   put_file(files.folder / "reference", std::string(640, 'x'));
   EXPECT_NE(refusal(o).find("as stw_trainer_write_reference writes them"), std::string::npos);

@@ -522,7 +522,7 @@ TEST(Labels, ThatDoNotFitAreRefused) {
   EXPECT_NE(refusal(o).find("label count"), std::string::npos);
   o.label_count = 5;
   o.marks_path.clear();
-  EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
+  EXPECT_NE(refusal(o).find("give marks"), std::string::npos);
 }
 
 Examples of_lengths(const std::vector<size_t>& lengths) {

@@ -415,7 +415,7 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   const PairFiles files(20);
   DatasetOptions o = files.options();
   o.marks_path.clear();
-  EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
+  EXPECT_NE(refusal(o).find("give marks"), std::string::npos);
   o = files.options();
   o.pairs = false, o.reference_path = files.folder / "reference";
   EXPECT_NE(refusal(o).find("a reference needs a dataset of pairs"), std::string::npos);

@@ -73,7 +73,8 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
                        Error{Code::bad_argument,
                              "dataset: token_type is " + std::to_string(o.token_type) + ", expected 0 to 4"});
     if (!ids && o.token_type != STW_TOKEN_TYPE_AUTO)
-      return api::fail(error, Code::bad_argument, "dataset: a token_type is for ids, and the file is text");
+      return api::fail(error, Code::bad_argument,
+                       "dataset: token_type is for files of ids, but the file is text");
     d.format = !ids ? TokenFormat::bytes : formats[o.token_type];
     uint64_t bytes = 0;  // bytes to read; missing files are refused below
     for (const std::string* file : {&d.path, &d.marks_path, &d.labels_path, &d.reference_path})

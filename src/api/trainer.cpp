@@ -530,7 +530,7 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index,
                        "trainer: expected compact fp32 values of the parameter's shape in host memory");
     const auto* values = reinterpret_cast<const float*>(static_cast<const char*>(d.data) + d.byte_offset);
     if (reinterpret_cast<uintptr_t>(values) % alignof(float) != 0)
-      return api::fail(error, Code::bad_argument, "trainer: expected values at a multiple of 4 bytes");
+      return api::fail(error, Code::bad_argument, "trainer: expected values aligned to 4 bytes");
     t.write_parameter(index, 0, values, p.shape.elements());
     return STW_OK;
   });

@@ -51,7 +51,7 @@ Result<HostMatrix<T>> view(const std::string& name, const DLManagedTensorVersion
   if (!t.data) return wrong(name, "the data is NULL");
   m.data = reinterpret_cast<const T*>(static_cast<const char*>(t.data) + t.byte_offset);
   if (reinterpret_cast<uintptr_t>(m.data) % alignof(T) != 0)
-    return wrong(name, "expected data at a multiple of 4 bytes");
+    return wrong(name, "expected data aligned to 4 bytes");
   m.sample_stride = t.strides ? t.strides[0] : m.tokens;
   m.token_stride = t.strides && dimensions == 2 ? t.strides[1] : 1;
   return m;
@@ -208,7 +208,7 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
       return wrong(name, std::string("the model's task is ") + task_row(limits.task).name +
                              ": expected labels (samples, labels) of float32");
     if (has_values && name == "labels") {
-      if (batch.values_.data) return wrong(name, "it is there twice");
+      if (batch.values_.data) return wrong(name, "the name appears twice");
       STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2, limits.labels));
       batch.values_ = matrix;
       continue;
@@ -217,14 +217,14 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
          {std::pair{"weights", &batch.weights_}, {"reference", &batch.reference_}}) {
       if (name != known_name) continue;
       found = true;
-      if (to->data) return wrong(name, "it is there twice");
+      if (to->data) return wrong(name, "the name appears twice");
       STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2));
       *to = matrix;
     }
     for (const auto& k : known) {
       if (name != k.name) continue;
       found = true;
-      if (k.matrix->data) return wrong(name, "it is there twice");
+      if (k.matrix->data) return wrong(name, "the name appears twice");
       STW_ASSIGN(matrix, view<int32_t>(name, tensors[i], limits, k.dimensions));
       *k.matrix = matrix;
     }

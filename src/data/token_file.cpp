@@ -203,7 +203,7 @@ Status TokenFile::find_array(TokenFormat asked) {
   if (!format)
     return corrupt(path(), "a NumPy array of type \"" + std::string(descr.substr(0, 40)) + "\"" +
                                (descr.starts_with('>') ? ", which is big-endian" : "") +
-                               "; expected <u2, <u4, <i4 or <i8: write array.astype('<u4') in its place");
+                               "; expected <u2, <u4, <i4 or <i8: save array.astype('<u4') instead");
   shape = shape.substr(0, shape.find(')') == std::string_view::npos ? 0 : shape.find(')') + 1);
   uint64_t count = 0;
   const char* const end = shape.data() + shape.size();
@@ -214,7 +214,7 @@ Status TokenFile::find_array(TokenFormat asked) {
       problem == std::errc() ? std::string_view(stop, static_cast<size_t>(end - stop)) : "";
   if (rest != ",)" && rest != ", )")
     return corrupt(path(), "a NumPy array of the shape " + std::string(shape.substr(0, 60)) +
-                               "; expected one dimension: write array.ravel() in its place");
+                               "; expected one dimension: save array.ravel() instead");
   if (asked != TokenFormat::ids && asked != TokenFormat::automatic && asked != *format)
     return Error{Code::bad_argument, path() + ": its header says that its ids are " + type_name(*format) +
                                          ", and token_type " + type_name(asked)};

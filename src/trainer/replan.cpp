@@ -81,8 +81,7 @@ void shrink(TrainerCore& core, uint64_t bytes, uint64_t kept) {
 Status check_replan(const TrainerCore& core) {
   STW_TRY(core.check_ready());
   if (core.progress.read().phase == TrainerPhase::idle) return ok();
-  return Error{Code::bad_state,
-               "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
+  return Error{Code::bad_state, "trainer: it cannot be re-planned during a call or from a callback"};
 }
 
 uint64_t memory_of_device(const TrainerCore& core) {

@@ -22,8 +22,7 @@ std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t av
 }
 
 Error not_aligned() {
-  return {Code::bad_argument,
-          "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
+  return {Code::bad_argument, "trainer: the host's allocator gave memory that is not aligned to 256 bytes"};
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ Status TrainerMemory::take(uint64_t arena_bytes, uint64_t host_bytes, void* brou
     arena_bytes_ = brought_bytes;
     STW_TRY(check_size(arena_bytes));
     if (!is_aligned(brought))
-      return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
+      return Error{Code::bad_argument, "trainer: the host's arena must be aligned to 256 bytes"};
     arena_ = static_cast<std::byte*>(brought);
   }
   // On a CPU both are the same memory.

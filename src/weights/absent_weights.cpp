@@ -80,7 +80,7 @@ Status check_absent_weights(const std::string& folder) {
       if (weights.ends_with(".safetensors") ? weights != "adapter_model.safetensors"
                                             : sign_of(weights) != nullptr)
         return Error{Code::corrupt, folder + ": has no weights of its own, and " + inner + "/" + weights +
-                                        " may be them; name them by --weights" + way_out};
+                                        " may be the weights; give them by --weights" + way_out};
   }
   return ok();
 }

@@ -98,9 +98,8 @@ Result<WithBase> with_base(ModelSource source) {
                       (source.labels.empty() || found.labels.empty() || source.labels == found.labels);
     if (source.label_count > 0 && !same)
       return Error{Code::bad_argument, source.adapter + ": has a head for " +
-                                           std::to_string(found.label_count) +
-                                           " labels of its own, which are not the " +
-                                           std::to_string(source.label_count) + " that were given"};
+                                           std::to_string(found.label_count) + " labels, but " +
+                                           std::to_string(source.label_count) + " were given"};
     if (source.task && found.task && *source.task != *found.task)
       return Error{Code::bad_argument, source.adapter + ": has a head for the task " +
                                            task_row(*found.task).name + ", which is not " +

@@ -55,150 +55,217 @@ STW_DEVICE void apply_softmax(float (&s)[fragments][4], float factor, RunningSof
   }
 }
 
+// Hides the keys that a row does not see: from `last` on, and those that its document's rule excludes. `key`
+// is the first key of the scores.
+template <int fragments>
+STW_DEVICE void mask_keys(float (&s)[fragments][4], const DocumentRule<int>& rule, int warp_row, int key,
+                          int last) {
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int end = end_key(rule, warp_row + accumulator_row(2 * half)),
+              seen = (end < last ? end : last) - key;
+    STW_UNROLL
+    for (int n = 0; n < fragments; ++n) STW_UNROLL
+    for (int e = 2 * half; e < 2 * half + 2; ++e)
+      if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
+  }
+}
+
+// Keeps or drops each probability of a block of keys. `row`: the first row of the warp among the rows of all
+// heads of the sample.
+template <int fragments>
+STW_DEVICE void drop_probabilities(float (&s)[fragments][4], const AttentionArgs& args, int sample,
+                                   int64_t row, int key) {
+  const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+  const uint32_t kept = kept_of_queries(dropout, fragments, args.rows_per_sample, row, key);
+  STW_UNROLL
+  for (int n = 0; n < fragments; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
+}
+
+// The queries of a block. Numbers of heads and rows have 32 bits, to save registers: a grid has no more
+// blocks.
+struct QueryBlock {
+  int sample, head, kv_head, first, count;  // `count`: the rows of the sample.
+  int out_width, width;                     // Elements of a row of `out`, and of `qkv`.
+  const uint16_t *queries, *keys;           // Row 0 of the sample.
+};
+template <class T>
+STW_DEVICE QueryBlock query_block(const AttentionArgs& args) {
+  QueryBlock b;
+  const int block_index = static_cast<int>(blockIdx.x),
+            heads = static_cast<int>(args.samples) * args.query_heads;
+  b.count = static_cast<int>(args.rows_per_sample);
+  b.sample = block_index % heads / args.query_heads;
+  b.head = block_index % args.query_heads;
+  b.kv_head = b.head / (args.query_heads / args.kv_heads);
+  b.out_width = args.query_heads * T::depth;
+  b.width = b.out_width + 2 * args.kv_heads * T::depth;
+  // In causal attention, the last queries have the most work; they go first.
+  b.first = ((b.count + T::rows - 1) / T::rows - 1 - block_index / heads) * T::rows;
+  const uint16_t* const top =
+      static_cast<const uint16_t*>(args.qkv.data) + b.sample * args.rows_per_sample * b.width;
+  b.queries = top + b.head * T::depth;
+  b.keys = top + b.out_width + b.kv_head * T::depth;
+  return b;
+}
+
+// Divides the output by the sums of probabilities, and stores it with the sums' logarithms.
+template <class T, DType dtype>
+STW_DEVICE void store_rows(const AttentionArgs& args, const QueryBlock& block, const Segment& segment,
+                           int warp_row, const RunningSoftmax& running, float (&out)[T::depth / 8][4]) {
+  const int64_t rows = args.rows_per_sample;
+  float inverse[2];
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float sum = running.sum[half];
+    STW_UNROLL
+    for (int lanes = 1; lanes <= 2; lanes *= 2) sum += __shfl_xor_sync(all_lanes, sum, lanes);
+    inverse[half] = 1.0f / sum;
+    const int row = warp_row + accumulator_row(2 * half);
+    if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
+      args.lse[static_cast<int64_t>(block.sample * args.query_heads + block.head) * rows + row] =
+          fma1(running.largest[half], log_of_2, log(splat(sum)).f[0]);
+  }
+  store_accumulators<dtype, T::depth>(
+      out, inverse, args.out.data, block.sample * rows * block.out_width + block.head * T::depth,
+      block.out_width, forgotten(warp_row), segment.begin, segment.end, T::depth);
+}
+
+// The keys that the queries of a document see, and what a warp needs to score them.
+struct SeenKeys {
+  DocumentRule<int> rule;
+  int begin, last, blocks;
+  int warp_row;
+  // Every row sees the blocks before its warp's diagonal and before the end of the document. These need no
+  // mask, only a bias.
+  int seen_end;
+  float factor, slope;
+};
+template <class T>
+STW_DEVICE SeenKeys seen_keys(const AttentionArgs& args, const QueryBlock& place, const Segment& segment) {
+  SeenKeys k;
+  k.rule = segment.rule;
+  k.begin = k.rule.begin, k.last = end_key(k.rule, segment.end - 1);
+  k.blocks = (k.last - k.begin + T::keys - 1) / T::keys;
+  k.warp_row = place.first + static_cast<int>(threadIdx.x) / 32 * 16;
+  k.factor = args.scale * log2_of_e;  // Scores are powers of 2.
+  k.slope = unscaled_slope(args, place.head);
+  k.seen_end = k.slope != 0 ? 0 : end_key(k.rule, k.warp_row > segment.begin ? k.warp_row : segment.begin);
+  return k;
+}
+
+// Turns the scores of a block of keys into probabilities, with their bias, mask and dropout.
+template <class T>
+STW_DEVICE void apply_block(float (&s)[T::keys / 8][4], const AttentionArgs& args, const QueryBlock& place,
+                            const SeenKeys& seen, int block, RunningSoftmax& running, float (&rescale)[2]) {
+  const int key = seen.begin + block * T::keys;
+  if (key + T::keys > seen.seen_end) {
+    if (seen.slope != 0) add_bias<false>(s, seen.slope, seen.warp_row, key);
+    mask_keys(s, seen.rule, seen.warp_row, key, seen.last);
+  }
+  apply_softmax(s, seen.factor, running, rescale);
+  if constexpr (T::dropped)
+    drop_probabilities(s, args, place.sample, place.head * args.rows_per_sample + seen.warp_row, key);
+}
+
+// Copies the keys, or values, of a block to its tile: the blocks take turns in two tiles.
+template <class T>
+STW_DEVICE void copy_block(const uint16_t* rows, int width, const SeenKeys& seen, int block,
+                           uint16_t* tiles) {
+  copy_rows<T::threads, T::depth, T::keys>(rows, width, seen.begin + block * T::keys, seen.last,
+                                           tiles + block % 2 * T::keys_size);
+}
+template <class T>
+STW_DEVICE uint32_t tile_address(const uint16_t* tiles, int block) {
+  return shared_address(tiles) + static_cast<uint32_t>(block % 2) * (T::keys_size * sizeof(uint16_t));
+}
+
+// Attention of the queries of one document. `queries`: all queries of the block. `memory`: the tiles of keys
+// and values follow the queries there.
+template <class T, DType dtype>
+STW_DEVICE void attend_segment(const AttentionArgs& args, const QueryBlock& place, const Segment& segment,
+                               uint16_t* memory, uint16_t* queries) {
+  uint16_t* const keys = queries + T::queries_size;
+  uint16_t* const values = keys + 2 * T::keys_size;
+  const SeenKeys seen = seen_keys<T>(args, place, segment);
+  const uint32_t own_queries =
+      shared_address(queries) +
+      static_cast<uint32_t>(threadIdx.x / warpgroup_threads) * warpgroup_rows * line_bytes;
+  float s[T::keys / 8][4], out[T::depth / 8][4] = {};
+  uint32_t p[T::keys / product_step][4];
+  RunningSoftmax running = {{-infinity, -infinity}, {0, 0}};
+  float rescale[2];
+  const auto copy_keys = [&](int block) {
+    if (block < seen.blocks) copy_block<T>(place.keys, place.width, seen, block, keys);
+  };
+  const auto copy_values = [&](int block) {
+    copy_block<T>(place.keys + args.kv_heads * T::depth, place.width, seen, block, values);
+  };
+  const auto multiply_scores = [&](int block) {
+    begin_products();
+    multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, tile_address<T>(keys, block));
+    commit_products();
+  };
+  const auto multiply_values = [&](int block) {
+    begin_products();
+    multiply_columns_async<dtype, T::depth, T::keys>(out, p, tile_address<T>(values, block));
+    commit_products();
+  };
+  copy_keys(0);
+  commit_copies();
+  copy_keys(1);
+  copy_values(0);
+  commit_copies();
+  wait_copies<1>();
+  meet_for_products();
+  multiply_scores(0);
+  wait_products<0>();
+  products_are_done(s);
+  apply_block<T>(s, args, place, seen, 0, running, rescale);  // Nothing comes before it to rescale.
+  as_own_rows<dtype>(p, s);
+  STW_ROLLED
+  for (int block = 1; block < seen.blocks; ++block) {
+    wait_copies<0>();  // These keys, and the values of the block before.
+    meet_for_products();
+    multiply_scores(block);
+    multiply_values(block - 1);
+    copy_keys(block + 1);
+    copy_values(block);
+    commit_copies();
+    wait_products<1>();  // The scores.
+    products_are_done(s);
+    apply_block<T>(s, args, place, seen, block, running, rescale);
+    computed_by_now(memory, running.sum);  // While the other product runs.
+    wait_products<0>();
+    products_are_done(out);
+    STW_UNROLL
+    for (int n = 0; n < T::depth / 8; ++n) STW_UNROLL
+    for (int e = 0; e < 4; ++e) out[n][e] *= rescale[e / 2];
+    as_own_rows<dtype>(p, s);
+  }
+  wait_copies<0>();
+  meet_for_products();
+  multiply_values(seen.blocks - 1);
+  wait_products<0>();
+  products_are_done(out);
+  store_rows<T, dtype>(args, place, segment, seen.warp_row, running, out);
+  __syncthreads();  // All threads have finished with the tiles.
+}
+
 template <class T, DType dtype>
 static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
-  constexpr int fragments = T::keys / 8;
-  constexpr uint32_t tile_bytes_of_keys = T::keys_size * sizeof(uint16_t);
   uint16_t* const queries = aligned_tile(memory);
-  uint16_t* const keys = queries + T::queries_size;  // Of two blocks of keys: block i is at i mod 2.
-  uint16_t* const values = keys + 2 * T::keys_size;
-  // Numbers of heads and rows in 32 bits, to save registers: a grid has no more blocks.
-  const int block_index = static_cast<int>(blockIdx.x), count = static_cast<int>(args.rows_per_sample),
-            heads = static_cast<int>(args.samples) * args.query_heads;
-  const int sample = block_index % heads / args.query_heads, head = block_index % args.query_heads,
-            kv_head = head / (args.query_heads / args.kv_heads);
-  const int out_width = args.query_heads * T::depth, width = out_width + 2 * args.kv_heads * T::depth;
-  const int64_t rows = args.rows_per_sample, top = sample * rows * width;
-  // In causal attention, the last queries have the most work; they go first.
-  const int first = ((count + T::rows - 1) / T::rows - 1 - block_index / heads) * T::rows;
-  const uint16_t* const all_keys =
-      static_cast<const uint16_t*>(args.qkv.data) + top + out_width + kv_head * T::depth;
-  const Documents documents = documents_of(args, sample);
-  const int tile_end = first + T::rows < count ? first + T::rows : count;
-  const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
-  const float factor = args.scale * log2_of_e;  // Scores are powers of 2.
-  const float slope = unscaled_slope(args, head);
+  const QueryBlock place = query_block<T>(args);
+  const int count = place.count, tile_end = place.first + T::rows < count ? place.first + T::rows : count;
+  const Documents documents = documents_of(args, place.sample);
   // All queries at once, of whatever document: the rows of a product are independent.
-  copy_rows<T::threads, T::depth, T::rows>(
-      static_cast<const uint16_t*>(args.qkv.data) + top + head * T::depth, width, first, count, queries);
+  copy_rows<T::threads, T::depth, T::rows>(place.queries, place.width, place.first, count, queries);
   Segment segment;
-  for (int next = first; next < tile_end; next = segment.end) {
+  for (int next = place.first; next < tile_end; next = segment.end) {
     segment = segment_at(args, documents, next, tile_end, count, 0);
-    const DocumentRule<int> rule = segment.rule;
-    const int begin = rule.begin, last = end_key(rule, segment.end - 1);
-    const int blocks = (last - begin + T::keys - 1) / T::keys;
-    const auto copy_keys = [&](int block) {
-      if (block < blocks)
-        copy_rows<T::threads, T::depth, T::keys>(all_keys, width, begin + block * T::keys, last,
-                                                 keys + block % 2 * T::keys_size);
-    };
-    const auto copy_values = [&](int block) {
-      copy_rows<T::threads, T::depth, T::keys>(all_keys + args.kv_heads * T::depth, width,
-                                               begin + block * T::keys, last,
-                                               values + block % 2 * T::keys_size);
-    };
-    const uint32_t own_queries = shared_address(queries) + static_cast<uint32_t>(thread / warpgroup_threads) *
-                                                               warpgroup_rows * line_bytes;
-    const auto keys_of = [&](int block) {
-      return shared_address(keys) + static_cast<uint32_t>(block % 2) * tile_bytes_of_keys;
-    };
-    const auto values_of = [&](int block) {
-      return shared_address(values) + static_cast<uint32_t>(block % 2) * tile_bytes_of_keys;
-    };
-
-    float s[fragments][4], out[T::depth / 8][4] = {};
-    uint32_t p[T::keys / product_step][4];
-    // Every row sees the blocks before its warp's diagonal and before the end of the document. These need no
-    // mask, only a bias.
-    const int seen_end = slope != 0 ? 0 : end_key(rule, warp_row > segment.begin ? warp_row : segment.begin);
-    RunningSoftmax running = {{-infinity, -infinity}, {0, 0}};
-    const auto attend = [&](int block, float(&rescale)[2]) {
-      const int key = begin + block * T::keys;
-      if (key + T::keys > seen_end) {
-        if (slope != 0) add_bias<false>(s, slope, warp_row, key);
-        STW_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int end = end_key(rule, warp_row + accumulator_row(2 * half)),
-                    seen = (end < last ? end : last) - key;
-          STW_UNROLL
-          for (int n = 0; n < fragments; ++n) STW_UNROLL
-          for (int e = 2 * half; e < 2 * half + 2; ++e)
-            if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
-        }
-      }
-      apply_softmax(s, factor, running, rescale);
-      if constexpr (T::dropped) {
-        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-        const uint32_t kept = kept_of_queries(dropout, fragments, rows, head * rows + warp_row, key);
-        STW_UNROLL
-        for (int n = 0; n < fragments; ++n) STW_UNROLL
-        for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
-      }
-    };
-    copy_keys(0);
-    commit_copies();
-    copy_keys(1);
-    copy_values(0);
-    commit_copies();
-    wait_copies<1>();
-    meet_for_products();
-    begin_products();
-    multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, keys_of(0));
-    commit_products();
-    wait_products<0>();
-    products_are_done(s);
-    float rescale[2];  // For the first block: nothing comes before it.
-    attend(0, rescale);
-    as_own_rows<dtype>(p, s);
-    STW_ROLLED
-    for (int block = 1; block < blocks; ++block) {
-      wait_copies<0>();  // These keys, and the values of the block before.
-      meet_for_products();
-      begin_products();
-      multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, keys_of(block));
-      commit_products();
-      begin_products();
-      multiply_columns_async<dtype, T::depth, T::keys>(out, p, values_of(block - 1));
-      commit_products();
-      copy_keys(block + 1);
-      copy_values(block);
-      commit_copies();
-      wait_products<1>();  // The scores.
-      products_are_done(s);
-      attend(block, rescale);
-      computed_by_now(memory, running.sum);  // While the other product runs.
-      wait_products<0>();
-      products_are_done(out);
-      STW_UNROLL
-      for (int n = 0; n < T::depth / 8; ++n) STW_UNROLL
-      for (int e = 0; e < 4; ++e) out[n][e] *= rescale[e / 2];
-      as_own_rows<dtype>(p, s);
-    }
-    wait_copies<0>();
-    meet_for_products();
-    begin_products();
-    multiply_columns_async<dtype, T::depth, T::keys>(out, p, values_of(blocks - 1));
-    commit_products();
-    wait_products<0>();
-    products_are_done(out);
-
-    float inverse[2];
-    STW_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      float sum = running.sum[half];
-      STW_UNROLL
-      for (int lanes = 1; lanes <= 2; lanes *= 2) sum += __shfl_xor_sync(all_lanes, sum, lanes);
-      inverse[half] = 1.0f / sum;
-      const int row = warp_row + accumulator_row(2 * half);
-      if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
-        args.lse[static_cast<int64_t>(sample * args.query_heads + head) * rows + row] =
-            fma1(running.largest[half], log_of_2, log(splat(sum)).f[0]);
-    }
-    store_accumulators<dtype, T::depth>(out, inverse, args.out.data,
-                                        sample * rows * out_width + head * T::depth, out_width,
-                                        forgotten(warp_row), segment.begin, segment.end, T::depth);
-    __syncthreads();  // All threads have finished with the tiles.
+    attend_segment<T, dtype>(args, place, segment, memory, queries);
   }
 }
 

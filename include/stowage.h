@@ -20,17 +20,17 @@
  *
  * Rules that hold for every entry
  *  - Status: 0 is success. Every other value is one of the STW_* codes; its category is code / 1000 * 1000.
- *    Details go to a stw_error that the caller owns and that may be NULL. The library leaves it alone if its
- *    struct_size is 0 or leaves no room for a message. The message is one line without control characters.
+ *    Details go to a stw_error that the caller owns and that may be NULL. The library does not write to it if
+ *    its struct_size is 0 or too small for a message. The message is one line without control characters.
  *    After a failure outputs are NULL or untouched, nothing leaks, and every object is in the state it had
  *    before the call.
  *  - Options: the caller sets `struct_size` to sizeof the struct. STW_INIT does that, and sets all other
  *    fields to zero, which means defaults. Where zero is also a useful value, the field has a bit in
- *    `set_mask`: with the bit, the field's zero is meant; without it, a zero means "unset". Fields named
- *    `reserved` are 0. A struct that is longer than the library knows is accepted if the unknown tail is
- *    zero. A shorter struct must end where a field ends. The library borrows all pointers in options during
- *    the call only, unless the field's comment says otherwise. Where an entry allows NULL options, NULL means
- *    all defaults.
+ *    `set_mask`: if the bit is set, a zero in the field is a value; if not, a zero means "unset". Fields
+ *    named `reserved` are 0. A struct that is longer than the library knows is accepted if the unknown tail
+ *    is zero. A shorter struct must end where a field ends. The library uses the pointers in options only
+ *    during the call, unless the field's comment says otherwise. Where an entry allows NULL options, NULL
+ *    means all defaults.
  *  - Results: the caller sets `struct_size` here, too. A struct that is shorter than the library knows
  *    receives the fields that it has room for. The unknown tail of a longer struct becomes zero.
  *  - Threads: several threads may use a `const T *` at once. One thread at a time may use a `T *`. There are
@@ -48,11 +48,11 @@
  *  - Stack: a call needs at most 256 KiB of its thread's stack, in addition to what callbacks use. The
  *    library's own threads have stacks of the system's default size (ulimit -s) and need at most 128 KiB of
  *    it.
- *  - Cancellation of threads: while an entry runs, including its callbacks and the host's executor, it holds
- *    back a pthread_cancel of its thread until it returns. The library's own threads cannot be cancelled. A
- *    callback may end its thread (pthread_exit; Python's interpreter does that to daemon threads when it
- *    shuts down). If the caller is written in C, the entry is then unwound like a failed one. C++ ends the
- *    process there, because the entries are noexcept in C++.
+ *  - Cancellation of threads: while an entry runs, including its callbacks, it holds back a pthread_cancel of
+ *    its thread until it returns. The library's own threads cannot be cancelled. A callback may end its
+ *    thread (pthread_exit; Python's interpreter does that to daemon threads when it shuts down). If the
+ *    caller is written in C, the entry is then unwound like a failed one. C++ ends the process there, because
+ *    the entries are noexcept in C++.
  *  - Unloading: dlclose is safe when all objects are destroyed and no call is in progress. A view
  *    (stw_trainer_export_tensor) counts as an object until its deleter is called. Libraries that CUDA's
  *    driver and NVIDIA's libraries loaded stay loaded.
@@ -195,8 +195,8 @@ typedef struct stw_watch_info {
   uint64_t done;  /* finished work, counted in `unit`. When no call is in progress: that of the
                      last call */
   uint64_t total; /* all work of the call, counted in `unit`; 0: unknown */
-  double share;   /* share of the work that is done, 0 to 1. Within a micro-step it follows the ops
-                     (CPU). 0 if the total is unknown */
+  double share; /* share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if
+                   the total is unknown */
 } stw_watch_info;
 
 /* Reports progress. The library calls it on the thread that made the long call, between two pieces of the
@@ -224,7 +224,7 @@ typedef struct stw_watch_options {
  * state that it had. On a CPU a cancel takes effect within one task of an op, that is, within some
  * milliseconds. On a CUDA device the call returns as fast, and the device completes the micro-steps that
  * were already launched, at most two, before it begins other work; a step with a fused update is launched as
- * a whole. Before it returns, the call waits until the file system has stored the data that it already has. A
+ * a whole. A call that writes a file returns after the file system has stored what was already written. A
  * step that has begun to update parameters ends as if there had been no cancel, and so does a step whose
  * gradient hook has returned; the cancel then stops the next call. When no call is in progress, a cancel
  * stops the next call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a
@@ -324,8 +324,7 @@ STW_API stw_status stw_device_query(const stw_device* device, stw_device_info* o
 typedef struct stw_memory_holder {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t process; /* process number as the system knows it; inside a container it may be another
-                       one */
+  uint64_t process; /* process id in the host system. A container may show another id */
   uint64_t bytes;   /* device memory that the process holds */
   char name[64];    /* name of the program, cut to fit; "" if it is unknown */
 } stw_memory_holder;
@@ -391,9 +390,8 @@ typedef struct stw_model_options {
   uint32_t reserved;
   /* Low-rank adapters (LoRA). A matrix W below the head gets two narrow matrices A and B, and computes
    * W·x + scale·B·(A·x). Only A and B are trained. `source` may also be a folder of adapters as PEFT writes
-   * it (adapter_config.json, adapter_model.safetensors), which names its base model. That base must then be a
-   * folder with its own weights, because the adapters' folder can name no other weights; `weights` is
-   * refused. */
+   * it (adapter_config.json, adapter_model.safetensors), which names its base model. The base model must then
+   * be a folder that contains its weights, and `weights` must be NULL. */
   const char* adapter;         /* a folder of adapters to continue, for the model in `source`; NULL: none */
   const char* adapter_targets; /* new adapters: the matrices that get one, by the last parts of their modules'
                                 names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear */
@@ -403,9 +401,9 @@ typedef struct stw_model_options {
   float adapter_alpha;    /* scale = alpha / rank; 0: alpha is twice the rank */
   float adapter_dropout;  /* dropout rate of the input of A during training */
   /* Classifiers of whole samples (transformers' ...ForSequenceClassification). In a language model, a matrix
-   * "score.weight" of shape (labels, width) without bias replaces the head; its logits after a sample's last
-   * token are those of the labels. An encoder gets a matrix, an activation and a matrix over a sample's first
-   * token, with the family's own names.
+   * "score.weight" of shape (labels, width) without bias replaces the head; the logits after a sample's last
+   * token are the logits of the labels. An encoder gets a matrix, an activation and a matrix over a sample's
+   * first token, with the family's own names.
    *
    * Classifiers of tokens (STW_TASK_TOKEN_LABEL, transformers' ...ForTokenClassification). The head is a
    * dropout and a matrix with a bias, "score" or "classifier", over every token. A language model stays
@@ -445,8 +443,8 @@ typedef struct stw_model_info {
   uint32_t width;
   char architecture[32]; /* the config's model_type: "gpt2", "llama", "gemma3_text", … */
   uint32_t adapter_rank; /* 0: there are no adapters */
-  uint32_t has_codes;    /* 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also
-                            with nested scales) */
+  uint32_t has_codes;    /* 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with
+                            double quantization) */
   uint64_t labels;       /* number of a classifier's labels; 0: the model is not a classifier */
   int64_t padding_token; /* from the config; -1: none. transformers takes tokens of this id at the end of
                             a text for padding, and classifies the text by the last token before them */
@@ -493,7 +491,7 @@ STW_API stw_status stw_model_tensor_find(const stw_model* model, const char* nam
 /* The name of the index-th label, which lives as long as the model. NULL past the last label, and for a model
  * without labels. Thread: any. Since: 0.1 */
 STW_API const char* stw_model_label_at(const stw_model* model, size_t index) STW_NOEXCEPT;
-/* Writes config.json and model.safetensors into a folder, with the adapters added to the matrices that they
+/* Writes config.json and model.safetensors into a folder. Adapters are merged into the matrices that they
  * belong to. Types are those of the model's own files (F32 if there are none). config.json is written last.
  * After an error, neither file exists unless it existed before.
  * Errors: STW_IO_ERROR; STW_CORRUPT; STW_BAD_ARGUMENT if the model's own files would be replaced, or if the
@@ -525,8 +523,8 @@ enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
 /* How bf16 keeps the fp32 value (the master weight) of a trained parameter.
  *   exact       all 32 bits: 4 bytes a parameter, the bf16 value included
  *   split8      24 bits of it: 3 bytes a parameter
- *   stochastic  the bf16 value alone: 2 bytes a parameter. Updates are rounded up or down at random, so that
- *               on average also updates that are too small for bf16 take effect */
+ *   stochastic  only the bf16 value: 2 bytes a parameter. Updates are rounded up or down at random, so that
+ *               on average updates that are too small for bf16 take effect, too */
 enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
 /* The type in which the gradients of the blocks' matrices are summed. All other gradients are fp32. bf16
  * takes 2 bytes a parameter instead of 4. It rounds up or down at random after every sample, so that the
@@ -556,20 +554,21 @@ enum {
  *   own    the kernels above
  *   cudnn  NVIDIA's cuDNN on a CUDA device, for 16-bit values, found at run time (stw_device_options.cudnn).
  *          The model must have no dropout in attention and no sliding window shorter than a sample, and a
- *          sample must be one document. The gradient takes two bytes of scratch memory for every score of
- *          some samples or heads; the plan counts them as workspace. The bits are those of cuDNN's version
- *          and of the card. */
+ *          sample must be one document. The backward pass needs scratch memory: two bytes for every attention
+ *          score of the samples and heads that it computes at once. The plan counts it as workspace. The bits
+ *          are those of cuDNN's version and of the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
 /* How the matrices of blocks are stored in models with adapters. All other matrices are stored in the
  * precision, except as quantize_embeddings says.
  *   auto  nf4 for models whose files are in 4 bits (stw_model_info.has_codes), else none
  *   none  numbers in the precision
  *   nf4   codes of 4 bits for the values of "QLoRA" (Dettmers et al., arXiv:2305.14314; bitsandbytes'
- *         bnb_4bit_quant_type "nf4"), times the largest magnitude of 64 neighbours: 4.5 bits an element
- *   int8  codes of 8 bits for 127ths of that magnitude: 8.5 bits an element
- * Magnitudes are fp32. Neighbours are consecutive elements of the matrix as it is stored, for GPT-2 too. The
- * codes are made from the model's weights when a trainer is created. If a model in 4 bits has some of its
- * blocks' matrices as numbers, these stay numbers. Products use the values of the codes, rounded to the
+ *         bnb_4bit_quant_type "nf4"). 64 neighbours share a scale, their largest magnitude: 4.5 bits an
+ *         element
+ *   int8  codes of 8 bits: multiples of 1/127 of the same scale: 8.5 bits an element
+ * Scales are fp32. Neighbours are consecutive elements of the matrix as it is stored, also for GPT-2. The
+ * codes are made from the model's weights when a trainer is created. If the files of a 4-bit model hold some
+ * matrices of blocks as numbers, these stay numbers. Matrix products use the decoded values, rounded to the
  * precision. */
 enum { STW_QUANTIZE_AUTO = 0, STW_QUANTIZE_NONE = 1, STW_QUANTIZE_NF4 = 2, STW_QUANTIZE_INT8 = 3 };
 /* The training objective. none: every target counts by itself. All others learn from pairs of documents. Both
@@ -620,8 +619,7 @@ enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4
  * keeps its bytes. */
 typedef struct stw_parameter_group {
   uint32_t struct_size;
-  uint32_t set_mask; /* STW_SET_GROUP_*: the fields whose zero is meant. Unset fields change
-                        nothing */
+  uint32_t set_mask; /* STW_SET_GROUP_*: fields whose zero is a value. Unset fields change nothing */
   const char* pattern;
   uint32_t frozen;      /* 1: frozen; 0: trained, even if an earlier group says otherwise */
   uint32_t state_bits;  /* 32 or 8, even if the plan's state_bits differ. Embeddings and tensors of less
@@ -633,9 +631,9 @@ typedef struct stw_parameter_group {
 typedef struct stw_plan_options {
   uint32_t struct_size;
   uint32_t set_mask;      /* STW_SET_RESERVE */
-  uint64_t memory_bytes;  /* largest peak that the plan may reach. 0: all memory of the device, which is
-                             device_memory, else the profile's memory, else (CPU) the memory that is
-                             available on this machine now */
+  uint64_t memory_bytes;  /* largest peak that the plan may reach. 0: all memory of the device. This is
+                             device_memory if it is set, else the profile's memory, else (CPU) the memory that
+                             is available on this machine now */
   uint64_t global_batch;  /* samples of one optimizer step; required */
   uint64_t sequence;      /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char* device;     /* "cpu", or the name of a profile such as "rtx4090"; NULL: "cpu" */
@@ -765,15 +763,14 @@ STW_API stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) STW_N
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be different */
-  uint64_t saves_bytes;      /* bytes by which the smallest peak falls. For host_memory: bytes by which the
-                                peak of the plan that uses this host memory lies below the smallest peak
-                                without it */
-  double costs_fraction;     /* change in step time, as a fraction of the step time at the smallest peak;
-                                negative: faster. The new step time is that of the plan within the budget if
-                                it fits, else that of the smallest plan */
-  char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
-                                stowage.h lists them */
-  uint32_t fits;             /* 1: this change alone is enough */
+  uint64_t saves_bytes;  /* bytes by which the smallest peak falls. For host_memory: bytes by which the peak
+                            with this host memory is below the smallest peak without it */
+  double costs_fraction; /* change in step time, as a fraction of the step time at the smallest peak;
+                            negative: faster. The new step time is that of the plan within the budget if
+                            it fits, else that of the smallest plan */
+  char change[64];       /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
+                            stowage.h lists them */
+  uint32_t fits;         /* 1: this change alone is enough */
   uint32_t reserved;
 } stw_relaxation_info;
 
@@ -857,8 +854,8 @@ STW_API stw_status stw_profile_read(const char* profile, size_t profile_size, st
 
 typedef struct stw_profile_op_info {
   uint32_t struct_size;
-  uint32_t permille;           /* share of the peak that limits the op, arithmetic or bandwidth; above 1000 in
-                                  caches */
+  uint32_t permille; /* share of the peak that limits the op, arithmetic or bandwidth; above 1000 if data is
+                        in caches */
   uint64_t launch_nanoseconds; /* fixed time of every op of this kind */
   uint64_t nanoseconds;        /* measured time of all ops of this kind in the timed step */
   const char* name;            /* name of the kind; lives for ever */
@@ -999,14 +996,13 @@ typedef struct stw_dataset_options {
   uint64_t document_end; /* the token that ends a document. Attention then stays inside a document, and
                             the token after an end is not a target. Needs a plan with STW_INPUT_POSITIONS.
                             Unset: the file is not divided into documents */
-  const char* marks;     /* a file with one byte for each token: STW_MARK_*. With it, answers can be
-                            learned and prompts not. Documents are kept apart as with document_end, but
-                            they begin at the marked tokens; the first token must be marked. A sample
-                            holds as many whole documents as fit. Longer documents are cut. All samples
-                            are trained on once before any is repeated, in a different order each time.
-                            Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes
-                            document_end. NULL: all tokens are targets, and a sample may begin at any
-                            token */
+  const char* marks; /* a file with one byte for each token: STW_MARK_*. With marks, a model can learn answers
+                        without learning prompts. Documents are kept apart as with document_end, but they
+                        begin at the marked tokens; the first token must be marked. A sample holds as many
+                        whole documents as fit. Longer documents are cut. All samples are trained on once
+                        before any is repeated, in a different order each time. Needs plans with the same
+                        `sequence` (else STW_BAD_STATE). Excludes document_end. NULL: all tokens are targets,
+                        and a sample may begin at any token */
   const char* labels;    /* for classifiers: a file with one little-endian uint32 for each document that
                             `marks` begin. It is the document's label, or UINT32_MAX for no label. It
                             becomes the target of the document's last token inside the sample; for an
@@ -1143,9 +1139,8 @@ typedef struct stw_gradients {
   uint32_t struct_size;
   uint32_t reserved;
   float* data;    /* gradients of all trainable parameters: sums over tokens (with a preference:
-                     over pairs), not divided by their number. Ignore the holes between
-                     parameters */
-  uint64_t count; /* number of floats in `data`, holes included */
+                     over pairs), not divided by their number. Ignore the gaps between parameters */
+  uint64_t count; /* number of floats in `data`, including gaps */
   double* loss_sum;
   uint64_t* target_count;
   void* stream;       /* a cudaStream_t; NULL on the CPU */
@@ -1202,8 +1197,8 @@ typedef struct stw_trainer_options {
                                deviation are exponential averages over about 128 steps. No step is skipped
                                before 64 steps were observed */
   double loss_scale;        /* fp16: scale of the first step, a power of two; 0: 65536 */
-  uint32_t growth_interval; /* fp16: number of updates after which the scale doubles; 0: 2000. A step that is
-                               not finite halves the scale. */
+  uint32_t growth_interval; /* fp16: number of updates after which the scale doubles; 0: 2000. A step whose
+                               loss or gradient is not finite halves the scale. */
   uint32_t non_finite;      /* STW_NON_FINITE_*. skip: a step whose loss or gradient is not finite updates
                                nothing, and is counted and logged. stop: it fails with STW_NON_FINITE. fp16
                                always skips, and fails with STW_NUMERIC if the scale would fall below 1. */
@@ -1250,7 +1245,7 @@ typedef struct stw_batch {
    *    in its document. A sample then holds several documents end to end, each counted 0, 1, 2, ..., and
    *    attention stays inside a document. With a preference they are required
    *  - "token_types", of tokens; for models with token types: each below stw_model_info.token_types. Without
-   *    it all are 0
+   *    this tensor all types are 0
    *  - "weights", of tokens, float32 and finite; with STW_INPUT_WEIGHTS: factors of the losses of the targets
    *    or labels at the same places (a language model's labels shift them along). The loss is still divided
    *    by the number of targets
@@ -1265,8 +1260,8 @@ typedef struct stw_batch {
 
 typedef struct stw_step_result {
   uint32_t struct_size;
-  uint32_t skipped;       /* 1: there was no update. Only the count of batches has changed, the running
-                             statistics of outlier_limit, and in fp16 the loss scale */
+  uint32_t skipped;       /* 1: there was no update. Only three things have changed: the count of batches, the
+                             running statistics of outlier_limit, and in fp16 the loss scale */
   uint64_t step;          /* successful updates so far, this one included */
   double loss, grad_norm; /* mean per target; norm before clipping */
   uint64_t targets;       /* number of targets with a loss; with a preference: of pairs */
@@ -1278,7 +1273,7 @@ typedef struct stw_step_result {
 } stw_step_result;
 
 /* The learning rate after the warm-up, which rises to the full rate.
- *   cosine, linear   falls to min_rate, which the step after the last one would have
+ *   cosine, linear   falls to min_rate, so that the step after the last one would have min_rate
  *   constant         stays at the full rate
  *   wsd              warm-up-stable-decay: stays at the full rate, and over the last decay_steps falls
  *                    linearly to min_rate in the same way
@@ -1354,8 +1349,8 @@ STW_API void stw_trainer_destroy(stw_trainer* trainer) STW_NOEXCEPT;
  * last completed step.
  * Errors: STW_BAD_ARGUMENT (names, shapes, a token outside the vocabulary, the learning rate);
  * STW_UNSUPPORTED (an input that the plan does not include); STW_CANCELLED; STW_CALLBACK_FAILED;
- * STW_NON_FINITE and STW_NUMERIC (see stw_trainer_options.non_finite); STW_BAD_STATE if an earlier failure
- * left the trainer to be restored. Since: 0.1 */
+ * STW_NON_FINITE and STW_NUMERIC (see stw_trainer_options.non_finite); STW_BAD_STATE if the trainer has to be
+ * restored after an earlier failure. Since: 0.1 */
 STW_API stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch,
                                     stw_error* error) STW_NOEXCEPT;
 /* Waits for the last step and gives its result. Errors: STW_BAD_STATE if no step was made since the trainer
@@ -1388,8 +1383,8 @@ STW_API stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate
                                         uint64_t* count, stw_error* error) STW_NOEXCEPT;
 /* Computes the model's logits after a text of `count` tokens, in the same arena. A language model gives one
  * logit for each token of the vocabulary that may follow. A classifier gives one for each label. `out`
- * receives that many fp32 values and has room for `capacity`. They are not probabilities: softmax makes
- * probabilities of them; for LABELS, the sigmoid of each one. For NUMBER they are the numbers.
+ * receives that many fp32 values and has room for `capacity`. They are not probabilities: softmax turns them
+ * into probabilities; for LABELS, the sigmoid of each one does. For NUMBER they are the numbers.
  * Errors: STW_BAD_ARGUMENT (tokens, capacity); STW_UNSUPPORTED_SHAPE (no token, or more than the plan's
  * sequence); STW_UNSUPPORTED for a masked language model (use stw_trainer_log_probabilities) and for
  * STW_TASK_TOKEN_LABEL (use stw_trainer_classify); STW_CANCELLED; STW_NON_FINITE if logits are not finite.
@@ -1402,8 +1397,9 @@ STW_API stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* token
  *   lengths      the number of tokens of each text, 1 to the plan's sequence
  *   out          receives fp32 values and has room for `capacity`. Shape: (texts, labels). For
  *                STW_TASK_TOKEN_LABEL: (tokens, labels), with the tokens of all texts in turn
- * Logits are not probabilities: softmax makes probabilities of them; for LABELS, the sigmoid of each one. For
- * NUMBER the values are the numbers. An encoder takes as many texts at once as fit the plan's sequence.
+ * Logits are not probabilities: softmax turns them into probabilities; for LABELS, the sigmoid of each one
+ * does. For NUMBER the values are the numbers. An encoder takes as many texts at once as fit the plan's
+ * sequence.
  * Guarantees: the answers are the same as for one text at a time.
  * Errors: STW_UNSUPPORTED (the model is not a classifier); STW_BAD_ARGUMENT (tokens, types, capacity);
  * STW_UNSUPPORTED_SHAPE (a length); STW_CANCELLED; STW_NON_FINITE if logits are not finite. After an error a
@@ -1432,9 +1428,9 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset
 /* Changes the budget of a trainer between two steps. Plans again for `memory_bytes`, with the same numerics,
  * batch, micro-batch and recompute policy (in fast mode: the same chosen micro-batch), and moves the trainer
  * to the new plan. memory_bytes = 0 means all memory of the device: the memory that is free there now plus
- * this trainer's arena, which it gives back. If the arena is the host's, it means that arena. `*plan`
- * receives the new plan, which the caller destroys; `plan` may be NULL. Views from stw_trainer_export_tensor
- * become invalid.
+ * this trainer's arena, which it gives back. If the host supplied the arena, it means the size of that arena.
+ * `*plan` receives the new plan, which the caller destroys; `plan` may be NULL. Views from
+ * stw_trainer_export_tensor become invalid.
  * Guarantees: training continues with the same bits. The memory in use never exceeds the larger of the two
  * arenas. Two exceptions: the host's allocator is asked for the new arena before the old one is released, and
  * an arena of the host must be large enough for the new plan.

@@ -248,7 +248,7 @@ internal static unsafe class Abi
         public ulong done;
         /// <summary>all work of the call, counted in `unit`; 0: unknown</summary>
         public ulong total;
-        /// <summary>share of the work that is done, 0 to 1. Within a micro-step it follows the ops (CPU). 0 if the total is unknown</summary>
+        /// <summary>share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the total is unknown</summary>
         public double share;
 
         /// <summary>Zero, but for its size.</summary>
@@ -353,7 +353,7 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint reserved;
-        /// <summary>process number as the system knows it; inside a container it may be another one</summary>
+        /// <summary>process id in the host system. A container may show another id</summary>
         public ulong process;
         /// <summary>device memory that the process holds</summary>
         public ulong bytes;
@@ -451,7 +451,7 @@ internal static unsafe class Abi
         public fixed byte architecture[32];
         /// <summary>0: there are no adapters</summary>
         public uint adapter_rank;
-        /// <summary>1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with nested scales)</summary>
+        /// <summary>1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with double quantization)</summary>
         public uint has_codes;
         /// <summary>number of a classifier's labels; 0: the model is not a classifier</summary>
         public ulong labels;
@@ -495,7 +495,7 @@ internal static unsafe class Abi
     public struct stw_parameter_group
     {
         public uint struct_size;
-        /// <summary>STW_SET_GROUP_*: the fields whose zero is meant. Unset fields change nothing</summary>
+        /// <summary>STW_SET_GROUP_*: fields whose zero is a value. Unset fields change nothing</summary>
         public uint set_mask;
         public byte* pattern;
         /// <summary>1: frozen; 0: trained, even if an earlier group says otherwise</summary>
@@ -520,7 +520,7 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_RESERVE</summary>
         public uint set_mask;
-        /// <summary>largest peak that the plan may reach. 0: all memory of the device, which is device_memory, else the profile's memory, else (CPU) the memory that is available on this machine now</summary>
+        /// <summary>largest peak that the plan may reach. 0: all memory of the device. This is device_memory if it is set, else the profile's memory, else (CPU) the memory that is available on this machine now</summary>
         public ulong memory_bytes;
         /// <summary>samples of one optimizer step; required</summary>
         public ulong global_batch;
@@ -678,7 +678,7 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>1: the trained bits would be different</summary>
         public uint changes_numerics;
-        /// <summary>bytes by which the smallest peak falls. For host_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it</summary>
+        /// <summary>bytes by which the smallest peak falls. For host_memory: bytes by which the peak with this host memory is below the smallest peak without it</summary>
         public ulong saves_bytes;
         /// <summary>change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan</summary>
         public double costs_fraction;
@@ -788,7 +788,7 @@ internal static unsafe class Abi
     public struct stw_profile_op_info
     {
         public uint struct_size;
-        /// <summary>share of the peak that limits the op, arithmetic or bandwidth; above 1000 in caches</summary>
+        /// <summary>share of the peak that limits the op, arithmetic or bandwidth; above 1000 if data is in caches</summary>
         public uint permille;
         /// <summary>fixed time of every op of this kind</summary>
         public ulong launch_nanoseconds;
@@ -900,7 +900,7 @@ internal static unsafe class Abi
         public uint pairs;
         /// <summary>the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW_INPUT_POSITIONS. Unset: the file is not divided into documents</summary>
         public ulong document_end;
-        /// <summary>a file with one byte for each token: STW_MARK_*. With it, answers can be learned and prompts not. Documents are kept apart as with document_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes document_end. NULL: all tokens are targets, and a sample may begin at any token</summary>
+        /// <summary>a file with one byte for each token: STW_MARK_*. With marks, a model can learn answers without learning prompts. Documents are kept apart as with document_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes document_end. NULL: all tokens are targets, and a sample may begin at any token</summary>
         public byte* marks;
         /// <summary>for classifiers: a file with one little-endian uint32 for each document that `marks` begin. It is the document's label, or UINT32_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW_MARK_TARGET is ignored. With STW_TASK_TOKEN_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens</summary>
         public byte* labels;
@@ -1019,9 +1019,9 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint reserved;
-        /// <summary>gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the holes between parameters</summary>
+        /// <summary>gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the gaps between parameters</summary>
         public float* data;
-        /// <summary>number of floats in `data`, holes included</summary>
+        /// <summary>number of floats in `data`, including gaps</summary>
         public ulong count;
         public double* loss_sum;
         public ulong* target_count;
@@ -1076,7 +1076,7 @@ internal static unsafe class Abi
         public float outlier_limit;
         /// <summary>fp16: scale of the first step, a power of two; 0: 65536</summary>
         public double loss_scale;
-        /// <summary>fp16: number of updates after which the scale doubles; 0: 2000. A step that is not finite halves the scale.</summary>
+        /// <summary>fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is not finite halves the scale.</summary>
         public uint growth_interval;
         /// <summary>STW_NON_FINITE_*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW_NON_FINITE. fp16 always skips, and fails with STW_NUMERIC if the scale would fall below 1.</summary>
         public uint non_finite;
@@ -1119,7 +1119,7 @@ internal static unsafe class Abi
     public struct stw_step_result
     {
         public uint struct_size;
-        /// <summary>1: there was no update. Only the count of batches has changed, the running statistics of outlier_limit, and in fp16 the loss scale</summary>
+        /// <summary>1: there was no update. Only three things have changed: the count of batches, the running statistics of outlier_limit, and in fp16 the loss scale</summary>
         public uint skipped;
         /// <summary>successful updates so far, this one included</summary>
         public ulong step;

@@ -255,7 +255,7 @@ pub struct stw_watch_info {
     pub done: u64,
     /// all work of the call, counted in \`unit\`; 0: unknown
     pub total: u64,
-    /// share of the work that is done, 0 to 1. Within a micro-step it follows the ops (CPU). 0 if the total is unknown
+    /// share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the total is unknown
     pub share: f64,
 }
 
@@ -372,7 +372,7 @@ impl Default for stw_device_info {
 pub struct stw_memory_holder {
     pub struct_size: u32,
     pub reserved: u32,
-    /// process number as the system knows it; inside a container it may be another one
+    /// process id in the host system. A container may show another id
     pub process: u64,
     /// device memory that the process holds
     pub bytes: u64,
@@ -479,7 +479,7 @@ pub struct stw_model_info {
     pub architecture: Text<32>,
     /// 0: there are no adapters
     pub adapter_rank: u32,
-    /// 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with nested scales)
+    /// 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with double quantization)
     pub has_codes: u32,
     /// number of a classifier's labels; 0: the model is not a classifier
     pub labels: u64,
@@ -529,7 +529,7 @@ impl Default for stw_tensor_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_parameter_group {
     pub struct_size: u32,
-    /// STW\_SET\_GROUP\_\*: the fields whose zero is meant. Unset fields change nothing
+    /// STW\_SET\_GROUP\_\*: fields whose zero is a value. Unset fields change nothing
     pub set_mask: u32,
     pub pattern: *const c_char,
     /// 1: frozen; 0: trained, even if an earlier group says otherwise
@@ -557,7 +557,7 @@ pub struct stw_plan_options {
     pub struct_size: u32,
     /// STW\_SET\_RESERVE
     pub set_mask: u32,
-    /// largest peak that the plan may reach. 0: all memory of the device, which is device\_memory, else the profile's memory, else (CPU) the memory that is available on this machine now
+    /// largest peak that the plan may reach. 0: all memory of the device. This is device\_memory if it is set, else the profile's memory, else (CPU) the memory that is available on this machine now
     pub memory_bytes: u64,
     /// samples of one optimizer step; required
     pub global_batch: u64,
@@ -724,7 +724,7 @@ pub struct stw_relaxation_info {
     pub struct_size: u32,
     /// 1: the trained bits would be different
     pub changes_numerics: u32,
-    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak of the plan that uses this host memory lies below the smallest peak without it
+    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak with this host memory is below the smallest peak without it
     pub saves_bytes: u64,
     /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan
     pub costs_fraction: f64,
@@ -846,7 +846,7 @@ impl Default for stw_profile_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_profile_op_info {
     pub struct_size: u32,
-    /// share of the peak that limits the op, arithmetic or bandwidth; above 1000 in caches
+    /// share of the peak that limits the op, arithmetic or bandwidth; above 1000 if data is in caches
     pub permille: u32,
     /// fixed time of every op of this kind
     pub launch_nanoseconds: u64,
@@ -991,7 +991,7 @@ pub struct stw_dataset_options {
     pub pairs: u32,
     /// the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: the file is not divided into documents
     pub document_end: u64,
-    /// a file with one byte for each token: STW\_MARK\_\*. With it, answers can be learned and prompts not. Documents are kept apart as with document\_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same \`sequence\` (else STW\_BAD\_STATE). Excludes document\_end. NULL: all tokens are targets, and a sample may begin at any token
+    /// a file with one byte for each token: STW\_MARK\_\*. With marks, a model can learn answers without learning prompts. Documents are kept apart as with document\_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same \`sequence\` (else STW\_BAD\_STATE). Excludes document\_end. NULL: all tokens are targets, and a sample may begin at any token
     pub marks: *const c_char,
     /// for classifiers: a file with one little-endian uint32 for each document that \`marks\` begin. It is the document's label, or UINT32\_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW\_MARK\_TARGET is ignored. With STW\_TASK\_TOKEN\_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens
     pub labels: *const c_char,
@@ -1119,9 +1119,9 @@ impl Default for stw_progress {
 pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
-    /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the holes between parameters
+    /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the gaps between parameters
     pub data: *mut f32,
-    /// number of floats in \`data\`, holes included
+    /// number of floats in \`data\`, including gaps
     pub count: u64,
     pub loss_sum: *mut f64,
     pub target_count: *mut u64,
@@ -1179,7 +1179,7 @@ pub struct stw_trainer_options {
     pub outlier_limit: f32,
     /// fp16: scale of the first step, a power of two; 0: 65536
     pub loss_scale: f64,
-    /// fp16: number of updates after which the scale doubles; 0: 2000. A step that is not finite halves the scale.
+    /// fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is not finite halves the scale.
     pub growth_interval: u32,
     /// STW\_NON\_FINITE\_\*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW\_NON\_FINITE. fp16 always skips, and fails with STW\_NUMERIC if the scale would fall below 1.
     pub non_finite: u32,
@@ -1228,7 +1228,7 @@ impl Default for stw_batch {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_step_result {
     pub struct_size: u32,
-    /// 1: there was no update. Only the count of batches has changed, the running statistics of outlier\_limit, and in fp16 the loss scale
+    /// 1: there was no update. Only three things have changed: the count of batches, the running statistics of outlier\_limit, and in fp16 the loss scale
     pub skipped: u32,
     /// successful updates so far, this one included
     pub step: u64,

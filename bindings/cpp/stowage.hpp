@@ -1,5 +1,5 @@
-// The C API of Stowage for C++20, in one header on top of stowage.h. Objects own, failures are exceptions,
-// and callbacks are functions.
+// The C API of Stowage for C++20, in one header on top of stowage.h. Objects own their handles, failures are
+// exceptions, and callbacks are std::function.
 //
 //   stowage::Model model("path/to/model");  // or a preset
 //   stowage::Device device;                 // a GPU if there is one, else the CPU
@@ -11,8 +11,8 @@
 //   stw_step_result done = trainer.step({.tokens = samples, .labels = samples}, 3e-4);
 //
 // stowage.h is the contract. Options and results are its structs. Methods that several threads may call at
-// once are `const`. Objects can be moved and not copied. A device is closed after the last trainer on it. An
-// exception of a callback ends the call that called it, and leaves that call.
+// once are `const`. Objects can be moved, but not copied. A device is closed after the last trainer on it is
+// destroyed. If a callback throws, the library call that ran it ends and throws the same exception.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,8 @@ namespace stowage {
 
 class Plan;
 
-/// A struct of the API: zero except for its size. A zero that is meant needs its bit in set_mask, as in C.
+/// A struct of the API: zero except for its size. As in C, a zero counts as a value only if its bit in
+/// set_mask is set.
 template <class Struct>
 Struct made() {
   Struct zero;
@@ -99,7 +100,8 @@ void check(Call&& call) {
   }
 }
 
-/// The result of an entry that has no error argument; none if the entry answers that there is no such object.
+/// The result of an entry that has no error argument. Empty if the entry answers that there is no such
+/// object.
 template <class Struct, class Ask>
 std::optional<Struct> told(Ask&& ask) {
   auto out = made<Struct>();
@@ -167,7 +169,7 @@ inline DLManagedTensorVersioned* as_dlpack(ManagedTensor* tensor) {
   return reinterpret_cast<DLManagedTensorVersioned*>(tensor);
 }
 
-/// Keeps an exception of a callback, for the call that called the callback.
+/// Keeps an exception of a callback until the library call that ran the callback throws it.
 class Thrown {
  public:
   template <class Call>
@@ -320,7 +322,7 @@ class Watch {
     detail::Thrown thrown;
   };
   std::unique_ptr<Calls> calls_;
-  detail::Owner<stw_watch, stw_watch_destroy> owned_;  // ends first
+  detail::Owner<stw_watch, stw_watch_destroy> owned_;  // destroyed first
 };
 
 /// A model to train. It may end before the objects made from it.
@@ -352,7 +354,7 @@ class Model {
   std::vector<std::string> labels() const {
     return detail::names([&](size_t index) { return stw_model_label_at(get(), index); });
   }
-  /// Writes config.json and model.safetensors, with the adapters added to their matrices.
+  /// Writes config.json and model.safetensors, with the adapters merged into their matrices.
   void export_to(const std::filesystem::path& folder, stw_watch* watch = nullptr) const {
     detail::check([&](stw_error* error) {
       return stw_model_export_watched(get(), folder.string().c_str(), watch, error);
@@ -652,8 +654,8 @@ class Trainer {
     return result;
   }
 
-  /// Makes steps over a dataset. True: it went to the end. False: `progress` or cancel() stopped it.
-  /// Exceptions of `progress` and of the hook leave this call.
+  /// Makes steps over a dataset. Returns true at the end of the run, false if `progress` or cancel() stopped
+  /// it. Throws the exceptions of `progress` and of the hook.
   bool run(Dataset& dataset, stw_run_options options, Progress progress = {}) {
     struct Told {
       Progress progress;
@@ -675,8 +677,8 @@ class Trainer {
     return false;
   }
 
-  /// The mean loss per target over so many global batches of the held-out part. Afterwards progress() has the
-  /// accuracy of a classifier or a preference.
+  /// The mean loss per target over `batches` global batches of the held-out part. Afterwards progress() has
+  /// the accuracy of a classifier or a preference.
   double evaluate(Dataset& dataset, uint64_t batches) {
     double loss = 0;
     call([&](stw_error* error) { return stw_trainer_evaluate(get(), dataset.get(), batches, &loss, error); });
@@ -822,8 +824,7 @@ class Trainer {
   void restore(const std::filesystem::path& path) {
     call([&](stw_error* error) { return stw_trainer_restore(get(), path.string().c_str(), error); });
   }
-  /// Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
-  /// PEFT.
+  /// Writes the model for transformers. For a model with adapters, writes only the adapters, for PEFT.
   void export_model(const std::filesystem::path& folder) {
     call([&](stw_error* error) { return stw_trainer_export_model(get(), folder.string().c_str(), error); });
   }

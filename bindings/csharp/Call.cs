@@ -6,8 +6,8 @@ using static Stowage.Abi;
 namespace Stowage
 {
     /// <summary>A call that computes with a trainer, for one thread at a time. A cancellation token stops
-    /// this call and no later one: if the call was over before, the cancel that waits for the next call is
-    /// taken back. Exceptions of callbacks leave this call.</summary>
+    /// this call and no later one: if it comes after the end of the call, TakeBack removes the pending
+    /// cancel. This call throws the exceptions of callbacks.</summary>
     internal sealed unsafe class Call : IDisposable
     {
         private readonly Trainer of;
@@ -62,8 +62,8 @@ namespace Stowage
             return status;
         }
 
-        /// <summary>Takes the cancel back with a call that would compute one token if there were no
-        /// cancel.</summary>
+        /// <summary>Removes the pending cancel: makes a call that the cancel stops. Without a cancel, it
+        /// would compute one token.</summary>
         private void TakeBack()
         {
             int token = 0;

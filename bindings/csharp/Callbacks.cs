@@ -7,8 +7,8 @@ using static Stowage.Abi;
 namespace Stowage
 {
     /// <summary>The target of a callback's user pointer. The object that may call the callback keeps this
-    /// target alive, and the target keeps no such object alive. So an object that was forgotten together with
-    /// its callbacks can end, and they can still be called while it ends.</summary>
+    /// target alive, but the target does not keep that object alive. Therefore the garbage collector can end
+    /// an object together with its callbacks, and these can still be called while it ends.</summary>
     internal abstract unsafe class Callee
     {
         private GCHandle handle;
@@ -43,8 +43,8 @@ namespace Stowage
         }
     }
 
-    /// <summary>A callee whose exceptions leave the call in which it was called, because no exception may
-    /// cross C's frames.</summary>
+    /// <summary>A callee that keeps its exceptions, because no exception may cross C's frames. The call in
+    /// which it ran throws them.</summary>
     internal abstract class Carrier : Callee
     {
         private ExceptionDispatchInfo failed;

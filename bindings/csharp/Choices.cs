@@ -184,7 +184,7 @@ namespace Stowage
         Fast = STW_MODE_FAST,
     }
 
-    /// <summary>Whether activations are computed again in the backward pass.</summary>
+    /// <summary>Whether activations are recomputed in the backward pass.</summary>
     public enum Recompute : uint
     {
         /// <summary>STW_RECOMPUTE_AUTO</summary>
@@ -356,7 +356,7 @@ namespace Stowage
     [Flags]
     public enum Marks : byte
     {
-        /// <summary>Neither.</summary>
+        /// <summary>No mark.</summary>
         None = 0,
         /// <summary>The model learns to predict it.</summary>
         Target = (byte)STW_MARK_TARGET,
@@ -370,7 +370,7 @@ namespace Stowage
     [Flags]
     public enum TokenKinds : byte
     {
-        /// <summary>Neither.</summary>
+        /// <summary>No kind.</summary>
         None = 0,
         /// <summary>The token is special, and never hidden.</summary>
         Special = (byte)STW_TOKEN_SPECIAL,

@@ -69,9 +69,9 @@ namespace Stowage
         public long TrainingTokens { get; }
         /// <summary>Tokens that are held out.</summary>
         public long EvaluationTokens { get; }
-        /// <summary>With marks: how many samples hold every document of the part once; else 0.</summary>
+        /// <summary>With marks: samples in which every document of the part occurs once; else 0.</summary>
         public long TrainingSamples { get; }
-        /// <summary>With marks: how many samples hold every document of the part once; else 0.</summary>
+        /// <summary>With marks: samples in which every document of the part occurs once; else 0.</summary>
         public long EvaluationSamples { get; }
         /// <summary>XXH3 of the files of tokens, marks and labels.</summary>
         public ulong ContentHash { get; }

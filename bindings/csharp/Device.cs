@@ -8,7 +8,7 @@ namespace Stowage
     /// OutOfMemory. An exception of Release is dropped.</summary>
     public interface IMemory
     {
-        /// <summary>Returns at least so many bytes at a multiple of the alignment, or zero. No other code
+        /// <summary>Returns at least `bytes` bytes at a multiple of the alignment, or zero. No other code
         /// uses them until they are released. On a CUDA device they are memory of the device, in the order of
         /// the stream, which is <see cref="DeviceOptions.Stream"/>.</summary>
         IntPtr Allocate(long bytes, long alignment, IntPtr stream);
@@ -35,7 +35,7 @@ namespace Stowage
         /// <summary>CPU: threads that compute; 0: one for each processor. CUDA: threads that draw weights or
         /// quantize.</summary>
         public int Threads { get; set; }
-        /// <summary>CPU: which instructions.</summary>
+        /// <summary>CPU: the instruction set.</summary>
         public Isa Isa { get; set; }
         /// <summary>The messages that are logged and kept.</summary>
         public LogLevel LogLevel { get; set; } = LogLevel.Warning;
@@ -78,8 +78,7 @@ namespace Stowage
         public long MemoryTotal { get; }
         /// <summary>Bytes that are available now; 0 for a CUDA device that is not open.</summary>
         public long MemoryFree { get; }
-        /// <summary>CUDA: bytes that the open device's context already takes out of a plan's
-        /// reserve.</summary>
+        /// <summary>CUDA: bytes of a plan's reserve that the open device's context already holds.</summary>
         public long MemoryReserved { get; }
         /// <summary>CUDA: compute capability.</summary>
         public int ComputeMajor { get; }
@@ -105,7 +104,7 @@ namespace Stowage
             Name = Texts.Read(told.name, 64);
         }
 
-        /// <summary>The process number.</summary>
+        /// <summary>The process id.</summary>
         public long Process { get; }
         /// <summary>The bytes that it holds.</summary>
         public long Bytes { get; }
@@ -138,7 +137,7 @@ namespace Stowage
     /// ended.</summary>
     public sealed unsafe class Device : NativeObject
     {
-        /// <summary>Opens one.</summary>
+        /// <summary>Opens a device.</summary>
         /// <exception cref="StowageException">Unsupported if this library or machine has no such backend or
         /// instruction set</exception>
         public Device(DeviceOptions options = null)

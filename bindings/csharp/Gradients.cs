@@ -26,7 +26,7 @@ namespace Stowage
 
         /// <summary>Whether the gradients are in host memory.</summary>
         public bool OnHost { get; }
-        /// <summary>The number of floats, including holes, which you ignore.</summary>
+        /// <summary>The number of floats, including gaps, which you ignore.</summary>
         public long Count { get { return Numbers.Of(told.count); } }
         /// <summary>The scale that the gradients contain: 1 unless the precision is fp16.</summary>
         public double Scale { get { return told.scale; } }

@@ -145,7 +145,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>The mean loss per target over so many global batches of the held-out part. Afterwards
+        /// <summary>The mean loss per target over `batches` global batches of the held-out part. Afterwards
         /// <see cref="Progress"/> has the accuracy of a classifier or a preference.</summary>
         public double Evaluate(Dataset dataset, long batches, CancellationToken cancellation = default(CancellationToken))
         {

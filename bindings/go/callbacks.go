@@ -91,7 +91,7 @@ func (c *calls) explain(err error) error {
 //export stowageGoLog
 func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.char) {
 	told := callsOf(user).log
-	new(calls).run(func() bool { // a panic here has no caller
+	new(calls).run(func() bool { // no caller could receive a panic
 		told(LogLevel(level), C.GoString(component), C.GoString(message))
 		return true
 	})
@@ -119,7 +119,7 @@ func stowageGoRelease(user, given unsafe.Pointer, bytes C.size_t, stream unsafe.
 //export stowageGoRun
 func stowageGoRun(user unsafe.Pointer, tasks C.uint32_t, task C.stowage_go_task, context unsafe.Pointer) {
 	executor, done, returned := callsOf(user).executor, make(chan struct{}), false
-	go func() { // its panic finds no recover of a caller above C's frames
+	go func() { // a panic must not unwind C's frames
 		defer close(done)
 		executor.Run(int(tasks), func(i int) { C.stowage_go_call(task, context, C.uint32_t(i)) })
 		returned = true
@@ -157,7 +157,7 @@ type Gradients struct {
 	onHost    bool
 }
 
-// Data are the gradients of all trainable parameters: sums over tokens. Ignore the holes. Data is nil if the
+// Data are the gradients of all trainable parameters: sums over tokens. Ignore the gaps. Data is nil if the
 // gradients are in a GPU's memory, and after the hook has returned.
 func (g *Gradients) Data() []float32 {
 	if g.gradients == nil || !g.onHost {

@@ -15,7 +15,7 @@ import (
 // Memory is the host's allocator for arenas. It returns memory of C, mapped memory or memory of a GPU, and
 // never memory of Go's heap. A panic of Allocate counts as nil; a panic of Release is dropped.
 type Memory interface {
-	// Allocate returns at least so many bytes at a multiple of the alignment, or nil. On a CUDA device it is
+	// Allocate returns at least `bytes` bytes at a multiple of the alignment, or nil. On a CUDA device it is
 	// memory of the device, in the order of stream, which is DeviceOptions.Stream.
 	Allocate(bytes, alignment int, stream unsafe.Pointer) unsafe.Pointer
 	// Release frees memory that Allocate returned.
@@ -53,7 +53,7 @@ type DeviceOptions struct {
 type DeviceInfo struct {
 	Backend                 Backend
 	MemoryTotal, MemoryFree uint64
-	MemoryReserved          uint64 // CUDA: bytes that the context already takes out of a plan's reserve
+	MemoryReserved          uint64 // CUDA: bytes of a plan's reserve that the context already holds
 	ComputeMajor            int    // CUDA
 	ComputeMinor            int
 	Threads                 int // CPU

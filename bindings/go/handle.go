@@ -2,8 +2,8 @@ package stowage
 
 import "sync"
 
-// handle is an object of the library, known by a pointer, that is destroyed once: by close, or at the end of
-// the last call that was in progress then.
+// handle is a pointer to an object of the library. The object is destroyed once: by close, or at the end of
+// the last call that was in progress when close was called.
 type handle[P comparable] struct {
 	mutex   sync.Mutex
 	pointer P

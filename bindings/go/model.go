@@ -178,7 +178,7 @@ func (m *Model) Labels() []string {
 	return names(func(index int) *C.char { return C.stw_model_label_at(pointer, C.size_t(index)) })
 }
 
-// Export writes config.json and model.safetensors, with the adapters added to their matrices.
+// Export writes config.json and model.safetensors, with the adapters merged into their matrices.
 func (m *Model) Export(folder string) error { return m.ExportWatched(folder, nil) }
 
 // ExportWatched is Export with a watch; nil: none.

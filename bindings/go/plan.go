@@ -123,7 +123,7 @@ type Profile struct {
 // ProfileOp is a kind of op of a calibrated profile.
 type ProfileOp struct {
 	Name              string
-	Permille          int // share of the peak that limits the op; above 1000 in caches
+	Permille          int // share of the peak that limits the op; above 1000 if data is in caches
 	LaunchNanoseconds uint64
 	Nanoseconds       uint64 // measured time of all ops of this kind in the timed step
 }

@@ -8,13 +8,14 @@
 //	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
 //
 // stowage.h is the contract. It says what every entry guarantees and what the fields of options and results
-// mean, which have the same names here. A zero value means the default; a field whose zero may be meant is a
-// pointer. Close closes an object, in any order. Closing again does nothing. A call in progress continues to
-// its end. A later use returns BadState, or nothing if it has no error. The runtime closes forgotten objects
-// some time, except objects that their own callbacks refer to. Several goroutines may use models and plans at
-// once. One at a time may use a dataset or a trainer, or create a trainer on a device. Any goroutine may call
-// Trainer.Cancel, Trainer.Progress and Close. Callbacks run on goroutines of their own, while the call that
-// they belong to waits. A panic in a callback, or runtime.Goexit, ends that call and continues from there.
+// mean, which have the same names here. A zero value means the default; a field in which 0 is also a useful
+// value is a pointer. Close closes an object, in any order. Closing again does nothing. A call in progress
+// continues to its end. A later use returns BadState, or nothing if it has no error. The garbage collector
+// closes forgotten objects at some time, except objects that their own callbacks refer to. Several goroutines
+// may use models and plans at once. One at a time may use a dataset or a trainer, or create a trainer on a
+// device. Any goroutine may call Trainer.Cancel, Trainer.Progress and Close. Callbacks run on goroutines of
+// their own, while the call that they belong to waits. A panic in a callback, or runtime.Goexit, ends that
+// call and then goes on in its caller.
 //
 // cgo finds the library with pkg-config; PKG_CONFIG_PATH names other folders for it. With the build tag
 // stowage_without_pkg_config, the compiler and linker search their usual folders, and those of CGO_CFLAGS=-I…
@@ -48,7 +49,7 @@ func BuildInfo() string {
 	return C.GoString(C.stw_build_info())
 }
 
-// Of returns a pointer to a value, for fields in which a zero may be meant.
+// Of returns a pointer to a value, for fields in which 0 is also a useful value.
 func Of[T any](value T) *T { return &value }
 
 // texts are C strings that are freed together.

@@ -356,7 +356,7 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	return err
 }
 
-// Evaluate returns the mean loss per target over so many global batches of the held-out part. Afterwards
+// Evaluate returns the mean loss per target over batches global batches of the held-out part. Afterwards
 // Progress has the accuracy of a classifier or a preference.
 func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 	from, err := dataset.use("Dataset")

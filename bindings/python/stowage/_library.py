@@ -12,7 +12,8 @@ import types
 from . import _abi
 
 _library = None
-# guards uses and ends; reentrant, because a signal handler or a destructor may run inside it
+# guards the counts of uses and the closing of objects; reentrant, because a signal handler or a destructor
+# may run inside it
 _lock = threading.RLock()
 _under_way = {}  # calls: the objects that each of them uses
 _ending_thread = None  # the thread that ends Python, once it does
@@ -181,9 +182,9 @@ def _stay_if_python_ends():
 
 @atexit.register
 def _end():
-    """Python ends a daemon thread when it next asks for the interpreter's lock. That may be inside a
-    callback, with frames of the library on the stack, and would abort the process. So calls in progress are
-    stopped and waited for before."""
+    """When Python ends, it ends a daemon thread as soon as the thread asks for the interpreter's lock. If
+    that happens inside a callback, with frames of the library on the stack, the process aborts. Therefore
+    calls in progress are cancelled and waited for first."""
     global _ending_thread
     _ending_thread = threading.get_ident()
     while True:

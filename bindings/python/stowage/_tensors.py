@@ -48,7 +48,7 @@ class DLManagedTensorVersioned(ctypes.Structure):
     ]
 
 
-# Capsules by their addresses: a reference to one that is about to go would end it once more.
+# Takes the address of a capsule: a reference to a capsule that is being destroyed would destroy it again.
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
@@ -196,7 +196,7 @@ def _of_capsule(values):
 
 
 def take_back(given):
-    """Ends memoryviews: a later use raises ValueError. Memoryviews that an array uses stay valid."""
+    """Releases memoryviews: a later use raises ValueError. Memoryviews that an array uses stay valid."""
     with _lock:
         views, given[:] = [one() for one in given], []
     for view in views:

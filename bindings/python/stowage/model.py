@@ -55,7 +55,7 @@ class Model(Handle):
         return index.value
 
     def export(self, folder, watch=None):
-        """Writes config.json and model.safetensors, with the adapters added to their matrices."""
+        """Writes config.json and model.safetensors, with the adapters merged into their matrices."""
         with used(watch):
             call("stw_model_export_watched", self, encoded(folder), watch)
 

@@ -175,7 +175,7 @@ def _hook_of(hook, raised, on_host, lease):
     def called(_, gradients):
         given = Gradients(copied(gradients), on_host, lease)
         try:
-            return raised.guard(lambda: hook(given) and None)  # whatever it returns
+            return raised.guard(lambda: hook(given) and None)  # its result does not matter
         finally:
             given._end()
 
@@ -301,7 +301,7 @@ class Trainer(Handle):
         )
 
     def evaluate(self, dataset, batches=20):
-        """The mean loss per target over so many global batches of the held-out part. Afterwards
+        """The mean loss per target over `batches` global batches of the held-out part. Afterwards
         `progress.evaluation_accuracy` has the accuracy of a classifier or a preference."""
         loss = ctypes.c_double()
         self._call("stw_trainer_evaluate", expect(dataset, Dataset, "dataset"), batches, ctypes.byref(loss))
@@ -433,7 +433,7 @@ class Trainer(Handle):
         self._call("stw_trainer_restore", encoded(path))
 
     def export_model(self, folder):
-        """Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
+        """Writes the model for transformers. For a model with adapters, writes only the adapters, for
         PEFT."""
         self._call("stw_trainer_export_model", encoded(folder))
 

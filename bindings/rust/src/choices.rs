@@ -10,7 +10,7 @@ macro_rules! choices {
         pub enum $kind { $($name = abi::$constant,)* }
 
         impl $kind {
-            /// The value for a number from the library; none for a number that only a newer library knows.
+            /// The value for a number from the library. None for a number that this crate does not know.
             pub fn from_number(number: u32) -> Option<$kind> {
                 match number {
                     $(abi::$constant => Some($kind::$name),)*
@@ -57,7 +57,7 @@ choices! {
     Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL, MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL, Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
-    /// Whether activations are computed again in the backward pass.
+    /// Whether activations are recomputed in the backward pass.
     Recompute { Auto = STW_RECOMPUTE_AUTO, None = STW_RECOMPUTE_NONE, Full = STW_RECOMPUTE_FULL, }
     /// The content of a dataset's file.
     Tokenizer { Auto = STW_TOKENIZER_AUTO, Byte = STW_TOKENIZER_BYTE, Ids = STW_TOKENIZER_IDS, }

@@ -22,8 +22,7 @@ pub struct Gradients<'a> {
 
 /// The gradients of a trainer in host memory.
 pub struct HostGradients<'a> {
-    /// Gradients of all trainable parameters: sums over tokens, not divided by their number. Ignore the
-    /// holes.
+    /// Gradients of all trainable parameters: sums over tokens, not divided by their number. Ignore the gaps.
     pub data: &'a mut [f32],
     pub loss_sum: &'a mut f64,
     pub target_count: &'a mut u64,

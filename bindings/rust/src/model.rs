@@ -35,7 +35,7 @@ pub struct ModelOptions<'a> {
     pub adapter_dropout: f32,
     /// scale = alpha / √rank.
     pub adapter_rank_stabilised: bool,
-    /// Makes the model a classifier of texts with so many labels; 0: as the config says.
+    /// Makes the model a classifier of texts with this many labels; 0: as the config says.
     pub label_count: usize,
     /// `label_count` names; empty: the names of the model, else `LABEL_0`, `LABEL_1`, …
     pub label_names: &'a [&'a str],
@@ -164,7 +164,7 @@ impl Model {
             .collect()
     }
 
-    /// Writes config.json and model.safetensors, with the adapters added to their matrices.
+    /// Writes config.json and model.safetensors, with the adapters merged into their matrices.
     pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
         self.export_watched(folder, None)
     }

@@ -336,8 +336,8 @@ impl Trainer {
         }
     }
 
-    /// The mean loss per target over so many global batches of the held-out part. Afterwards [`Progress`] has
-    /// the accuracy of a classifier or a preference.
+    /// The mean loss per target over `batches` global batches of the held-out part. Afterwards [`Progress`]
+    /// has the accuracy of a classifier or a preference.
     pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         let mut loss = 0.0;
         self.call(|trainer, error| unsafe {

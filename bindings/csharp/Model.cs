@@ -130,7 +130,7 @@ namespace Stowage
         {
         }
 
-        /// <summary>Describes it.</summary>
+        /// <summary>Describes a model.</summary>
         /// <exception cref="StowageException">IOError, Corrupt, Unsupported (architecture), UnsupportedField,
         /// BadArgument</exception>
         public Model(ModelOptions options)
@@ -220,7 +220,7 @@ namespace Stowage
             }
         }
 
-        /// <summary>Writes config.json and model.safetensors, with the adapters added to their
+        /// <summary>Writes config.json and model.safetensors, with the adapters merged into their
         /// matrices.</summary>
         /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be
         /// replaced); Cancelled by the watch</exception>

@@ -4,8 +4,8 @@ using System.Threading;
 
 namespace Stowage
 {
-    /// <summary>An object of the library that is destroyed once: by Dispose, or some time after it was
-    /// forgotten. During a call it is destroyed after that call.</summary>
+    /// <summary>An object of the library. It is destroyed once: by Dispose, or by the garbage collector. If a
+    /// call uses it, it is destroyed after that call.</summary>
     public abstract class NativeObject : IDisposable
     {
         private readonly object gate = new object();

@@ -17,7 +17,7 @@ namespace Stowage
 
         /// <summary>The name of the kind.</summary>
         public string Name { get; }
-        /// <summary>Share of the peak that limits the op; above 1000 in caches.</summary>
+        /// <summary>Share of the peak that limits the op; above 1000 if data is in caches.</summary>
         public int Permille { get; }
         /// <summary>Fixed time of every op of this kind.</summary>
         public long LaunchNanoseconds { get; }

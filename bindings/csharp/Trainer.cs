@@ -53,7 +53,7 @@ namespace Stowage
             watch = asked.Watch;
             stw_trainer* made = null;
             stw_error error = stw_error.Sized();
-            HookCalls called = hook;   // not this: an object that it holds must not hold it
+            HookCalls called = hook;   // not `this`, which would be a reference cycle
             try
             {
                 using (Held on = device.HoldAlone())
@@ -123,8 +123,8 @@ namespace Stowage
             return new StepResult(told);
         }
 
-        /// <summary>Makes steps over a dataset. true: it went to the end. false: Progress or Cancel stopped
-        /// it, perhaps after the last batch.</summary>
+        /// <summary>Makes steps over a dataset. Returns true at the end of the run, false if Progress or
+        /// Cancel stopped it, perhaps after the last batch.</summary>
         /// <exception cref="OperationCanceledException">the token stopped the run; the trainer has the state
         /// of the last completed step</exception>
         public bool Run(Dataset dataset, RunOptions options, CancellationToken cancellation = default(CancellationToken))
@@ -254,7 +254,7 @@ namespace Stowage
         {
             long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
             var made = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
-            var told = new float[made.Length + 1];   // an address even for no numbers
+            var told = new float[made.Length + 1];   // has an address even if it holds no numbers
             stw_error error = stw_error.Sized();
             fixed (float* to = told)
             using (var given = new GivenBatch(batch, 0))
@@ -343,8 +343,8 @@ namespace Stowage
             WithPath(stw_trainer_restore, path);
         }
 
-        /// <summary>Writes the model in a form that transformers loads; of a model with adapters only the
-        /// adapters, for PEFT.</summary>
+        /// <summary>Writes the model for transformers. For a model with adapters, writes only the adapters,
+        /// for PEFT.</summary>
         public void ExportModel(string folder)
         {
             WithPath(stw_trainer_export_model, folder);

@@ -29,7 +29,7 @@ namespace Stowage
         /// <summary>The size of Arena, in bytes.</summary>
         public long ArenaBytes { get; set; }
         /// <summary>May change the gradients before they are used. Its exception fails the step, which then
-        /// updates nothing, and leaves the call.</summary>
+        /// updates nothing; the call throws it.</summary>
         public Action<Gradients> GradientHook { get; set; }
         /// <summary>The share of the target's probability that all tokens share equally.</summary>
         public float LabelSmoothing { get; set; }
@@ -100,7 +100,7 @@ namespace Stowage
         /// <summary>0: 1.</summary>
         public int ProgressEvery { get; set; }
         /// <summary>Called between two steps, after every ProgressEvery steps. It may evaluate, generate and
-        /// save. A result of false stops the run. Its exception leaves the run.</summary>
+        /// save. A result of false stops the run. The run throws its exception.</summary>
         public Func<Progress, bool> Progress { get; set; }
         /// <summary>Warm-up-stable-decay: 0: a fifth of Total.</summary>
         public long DecaySteps { get; set; }

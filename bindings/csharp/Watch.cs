@@ -33,7 +33,7 @@ namespace Stowage
     public sealed class WatchOptions
     {
         /// <summary>Called in the middle of a long call. A result of false cancels the call. An exception
-        /// cancels it, too, and leaves the call.</summary>
+        /// cancels it, too, and the call throws it.</summary>
         public Func<WatchState, bool> Notify { get; set; }
         /// <summary>Shortest time between two calls of Notify; null: 100; 0: Notify is called after every
         /// piece of work.</summary>
@@ -64,7 +64,7 @@ namespace Stowage
             }
             stw_watch* made = null;
             stw_error error = stw_error.Sized();
-            WatchCalls called = calls;   // not this: an object that it holds must not hold it
+            WatchCalls called = calls;   // not `this`, which would be a reference cycle
             try
             {
                 Errors.Check(stw_watch_create(&made, &given, &error), &error);

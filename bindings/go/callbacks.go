@@ -69,7 +69,7 @@ func status(is bool) C.int32_t {
 	return 1
 }
 
-// explain runs at the end of a call. It continues a panic that ended a callback, or adds the error of a hook.
+// explain runs at the end of a call. It resumes a panic that ended a callback, or adds the error of a hook.
 func (c *calls) explain(err error) error {
 	if c == nil {
 		return err

@@ -635,8 +635,8 @@ func (t *Trainer) Restore(path string) error {
 	})
 }
 
-// ExportModel writes the model in a form that transformers loads; of a model with adapters only the adapters,
-// for PEFT.
+// ExportModel writes the model for transformers. For a model with adapters, it writes only the adapters, for
+// PEFT.
 func (t *Trainer) ExportModel(folder string) error {
 	return t.withPath(folder, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_export_model(pointer, path, told)

@@ -22,7 +22,7 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;  // in insertion order, keys unique
 
-  // Order of the alternatives of `value_`. An unsigned_integer is always above the range of int64.
+  // In the order of the alternatives of `value_`. An unsigned_integer is always above the range of int64.
   enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, number, string, array, object };
 
   Json() = default;
@@ -91,7 +91,7 @@ class Json {
 // "an integer", "a string", ...: for messages.
 std::string_view kind_name(Json::Kind kind);
 
-inline constexpr int json_depth_limit = 128;  // arrays and objects inside each other
+inline constexpr int json_depth_limit = 128;  // levels of nested arrays and objects
 
 // Parses exactly one RFC 8259 value. Refuses any other text around it, keys that appear twice, text that is
 // not UTF-8, lone surrogates, numbers outside the range of a double, and nesting beyond the limit. Errors:

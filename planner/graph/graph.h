@@ -35,8 +35,8 @@ struct Segment {
   // Forward ops whose outputs the segment's backward ops read. The segment's output is left out: it is always
   // kept. Bit i of a save-set stands for the outputs of saveable[i].
   std::vector<int> saveable;
-  // Ties choices. For each entry of `saveable`: the index of the entry that it is kept with, or one of these
-  // constants. Empty: every entry is a choice of its own.
+  // Limits the save-sets that the planner tries. For each entry of `saveable`: the index of the entry that it
+  // is kept together with, or one of these constants. Empty: each entry may be kept or not.
   static constexpr int own_choice = -1, always = -2, never = -3;
   std::vector<int> kept_with;
   uint32_t choice_of(uint32_t saved) const;  // `saved`, changed to obey `kept_with`
@@ -79,7 +79,7 @@ struct Graph {
   Kernels kernels = Kernels::portable;   // copied from the numerics
   Attention attention = Attention::own;  // copied from the numerics
   bool exact = true;
-  // About how many elements of quantized matrices an op decodes at once, at most (quantize.h).
+  // Roughly the largest number of quantized elements that an op decodes at once (quantize.h).
   uint64_t values_at_once = 0;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
@@ -99,7 +99,7 @@ struct Graph {
   std::vector<int> producer;  // tensor -> forward op that computes it, or -1
   InputIndices inputs;        // tensors
   int state = -1;
-  int64_t first_position = 0;  // of a document: the row of its first token in the table of positions
+  int64_t first_position = 0;                // the row of a document's first token in the table of positions
   Preference preference = Preference::none;  // the loss of preference pairs
   // A tensor: for each token the factor of its gradient. A preference loss computes it.
   int token_weights = -1;
@@ -200,8 +200,8 @@ struct ScoreRule {
   int64_t window = 0;  // Attributes::window
   bool causal = true;
   bool alibi = false;  // causal only
-  // If not causal, and samples hold documents: a tensor of int32 (sequence), the number of rows of its
-  // document that follow each row.
+  // For bidirectional attention inside documents: an int32 tensor (sequence) with the number of rows that
+  // follow each row in its document. -1: none.
   int following = -1;
 };
 
@@ -246,7 +246,7 @@ class GraphBuilder {
                 const char* name, const ScoreRule& rule = {});
   int gelu(int x, Activation activation, const char* name);  // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
-  int document_mean(int x, const char* name);        // requires a call of `following` before it
+  int document_mean(int x, const char* name);        // adds the inputs that `following` adds
   int scale(int x, float factor, const char* name);  // x itself if factor is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);  // x itself if p is 0

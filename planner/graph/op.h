@@ -1,5 +1,5 @@
 // The kinds of operations, and the record of an operation. Cost, workspace and backward rule of a kind are in
-// its row of the op table (op_table.h). src/ knows the kernel that runs it.
+// its row of the op table (op_table.h). src/execute/execute.cpp calls its kernel.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -57,7 +57,7 @@ enum class OpKind : uint8_t {
   store,          // x                                    -> (host memory)
   preference,     // token_loss, targets, document positions, reference? -> token_weights? (and the state)
   gradient_sum,   // gradient, gradient…                  -> first gradient: the sum (update.h)
-  document_mean,  // x, document positions, following     -> y: the mean in the document's first row
+  document_mean,  // x, document positions, following     -> y: the mean in the first row, else 0
   document_mean_gradient,  // dy, document positions, following    -> dx
   value_loss,              // logits, targets, values, weights?    -> row_loss, dlogits?
   value_hits,  // logits, targets, values              -> (state)      (evaluation, several labels)

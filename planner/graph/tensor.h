@@ -118,8 +118,8 @@ struct Tensor {
   Format format = Format::f32;
   Shape shape;              // of one sample if `per_sample` is set
   bool per_sample = false;  // (samples, shape…)
-  // Rows of a sample, if `per_sample` is set. Ops process this many rows. They divide the bytes of a sample
-  // evenly.
+  // Rows of a sample, if `per_sample` is set. Ops process this many rows. The bytes of a sample are a
+  // multiple of it.
   int64_t rows = 0;
   bool trainable = false;
   int tied_to = -1;     // shares the bytes of this tensor; has a gradient of its own

@@ -60,7 +60,7 @@ pub struct Dataset {
     pub(crate) pointer: NonNull<abi::stw_dataset>,
 }
 
-// Every reader has it as `&mut`.
+// All methods that read the file take `&mut self`.
 unsafe impl Send for Dataset {}
 unsafe impl Sync for Dataset {}
 

@@ -398,7 +398,7 @@ pub struct Profile {
     pub ops: Vec<ProfileOp>,
 }
 
-// Its pointers lead to data that live for ever.
+// Its pointers are to static data.
 unsafe impl Send for Profile {}
 unsafe impl Sync for Profile {}
 
@@ -406,7 +406,7 @@ unsafe impl Sync for Profile {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileOp {
     pub name: &'static str,
-    /// Share of the peak that limits the op; above 1000 in caches.
+    /// Share of the peak that limits the op; above 1000 if data is in caches.
     pub permille: u32,
     /// Fixed time of every op of this kind.
     pub launch_nanoseconds: u64,

@@ -73,7 +73,7 @@ impl<const N: usize> PartialEq<&str> for Text<N> {
     }
 }
 
-/// For the duration of a call.
+/// A C string for a call.
 pub(crate) fn to_c(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::new(Status::BAD_ARGUMENT, format!("a zero byte in {text:?}")))
 }
@@ -82,7 +82,7 @@ pub(crate) fn path_to_c(path: &Path) -> Result<CString> {
     to_c(path.to_str().ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("{path:?} is no UTF-8")))?)
 }
 
-/// None for none.
+/// None if there is no text.
 pub(crate) fn optional(text: Option<&str>) -> Result<Option<CString>> {
     text.map(to_c).transpose()
 }

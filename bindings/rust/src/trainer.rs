@@ -525,7 +525,7 @@ impl Trainer {
     ///     Ok(())
     /// }
     /// ```
-    /// No view outlives its trainer, nor the plan that it was made by:
+    /// A view cannot outlive its trainer, and the trainer cannot be planned again while there is a view:
     /// ```compile_fail,E0505
     /// # use stowage::{TensorKind, Trainer};
     /// fn look(mut trainer: Trainer) -> stowage::Result<()> {
@@ -579,8 +579,7 @@ impl Trainer {
         self.call(|trainer, error| unsafe { abi::stw_trainer_restore(trainer, path.as_ptr(), error) })
     }
 
-    /// Writes the model in a form that transformers loads; of a model with adapters only the adapters, for
-    /// PEFT.
+    /// Writes the model for transformers. For a model with adapters, writes only the adapters, for PEFT.
     pub fn export_model(&mut self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = path_to_c(folder.as_ref())?;
         self.call(|trainer, error| unsafe { abi::stw_trainer_export_model(trainer, folder.as_ptr(), error) })

@@ -99,7 +99,7 @@ impl Watch {
         watch.map_or(ptr::null_mut(), |watch| watch.0.pointer.as_ptr())
     }
 
-    /// Called after a call that used the watch: continues a panic of its callback.
+    /// Called after a call that used the watch: resumes a panic of its callback.
     pub(crate) fn explain(watch: Option<&Watch>) {
         if let Some(panic) =
             watch.and_then(|watch| watch.0.panic.lock().unwrap_or_else(PoisonError::into_inner).take())

@@ -15,6 +15,179 @@ namespace stw::kernels::cuda {
 inline constexpr int tensor_keys = 64;  // Keys of a block.
 inline constexpr float lowest = -3.402823466e38f;
 
+// The queries of a block, and the rows of their sample.
+struct TensorQueryBlock {
+  int64_t rows, sample, head, out_width;
+  int count, first;  // `count`: the rows of the sample.
+  HalfRows queries, keys, values;
+};
+STW_DEVICE TensorQueryBlock tensor_query_block(const AttentionArgs& args) {
+  TensorQueryBlock b;
+  const int64_t head_dim = args.head_dim, heads = args.samples * args.query_heads;
+  b.rows = args.rows_per_sample;
+  b.sample = blockIdx.x % heads / args.query_heads, b.head = blockIdx.x % args.query_heads;
+  b.out_width = args.query_heads * head_dim;
+  const int64_t kv_head = b.head / (args.query_heads / args.kv_heads);
+  const int64_t width = b.out_width + 2 * args.kv_heads * head_dim, top = b.sample * b.rows * width;
+  b.count = static_cast<int>(b.rows);
+  b.first = static_cast<int>((ceil_div(b.rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows);
+  b.queries = half_rows(args.qkv.data, top + b.head * head_dim, width);
+  b.keys = half_rows(args.qkv.data, top + b.out_width + kv_head * head_dim, width);
+  b.values = half_rows(args.qkv.data, top + b.out_width + (args.kv_heads + kv_head) * head_dim, width);
+  return b;
+}
+
+using Scores = float[tensor_keys / 8][4];
+
+// s = q · the tile of keys, transposed.
+template <DType dtype, int depth>
+STW_DEVICE void multiply_keys(Scores& s, const uint32_t (&q)[depth / 16][4], const uint16_t* keys) {
+  STW_UNROLL for (int k = 0; k < depth / 16; ++k) STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
+    uint32_t b[4];
+    load_right<depth>(b, keys, 16 * n, 16 * k);
+    multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], q[k], b);
+  }
+}
+
+// Hides the keys that a row does not see. `row`: the warp's first row; `key`: the first key of the scores;
+// `last`: the end of all keys. A row that sees nothing of a block is all -inf, below any maximum.
+STW_DEVICE void mask_scores(Scores& s, const DocumentRule<int>& rule, int warp_row, int key, int last) {
+  STW_UNROLL for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + accumulator_row(2 * half), end = end_key(rule, row);
+    const int seen = (end < last ? end : last) - key, unseen = first_key(rule, row) - key;
+    STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+        STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) if (8 * n + accumulator_column(e) >= seen ||
+                                                                     8 * n + accumulator_column(e) < unseen)
+            s[n][e] = -infinity;
+  }
+}
+
+// For the rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of
+// this lane's columns.
+struct TensorSoftmax {
+  float largest[2], sum[2];
+};
+// Turns scores into probabilities, and rescales the earlier outputs to the new maximum.
+template <int depth>
+STW_DEVICE void apply_softmax(Scores& s, float (&out)[depth / 8][4], float factor, TensorSoftmax& running) {
+  float found[2] = {running.largest[0], running.largest[1]};
+  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
+    s[n][e] *= factor;
+    found[e / 2] = larger(found[e / 2], s[n][e]);
+  }
+  STW_UNROLL for (int half = 0; half < 2; ++half) {
+    STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) found[half] =
+        larger(found[half], __shfl_xor_sync(all_lanes, found[half], lanes));
+    const float rescale = fast_exp2(running.largest[half] - found[half]);
+    running.largest[half] = found[half];
+    running.sum[half] *= rescale;
+    STW_UNROLL for (int n = 0; n < depth / 8; ++n) {
+      out[n][2 * half] *= rescale;
+      out[n][2 * half + 1] *= rescale;
+    }
+  }
+  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
+    s[n][e] = fast_exp2(s[n][e] - running.largest[e / 2]);
+    running.sum[e / 2] += s[n][e];
+  }
+}
+
+STW_DEVICE void drop_probabilities(Scores& s, const AttentionArgs& args, const TensorQueryBlock& b,
+                                   int warp_row, int key) {
+  const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, b.sample);
+  const uint32_t kept = kept_of_queries(dropout, tensor_keys / 8, b.rows, b.head * b.rows + warp_row, key);
+  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *=
+      (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
+}
+
+// out += the rounded probabilities · the tile of values.
+template <DType dtype, int depth>
+STW_DEVICE void multiply_values(float (&out)[depth / 8][4], const Scores& s, const uint16_t* values) {
+  STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
+    uint32_t p[4];
+    as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
+    STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+      uint32_t b[4];
+      load_right_transposed<depth>(b, values, 16 * k, 16 * n);
+      multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
+    }
+  }
+}
+
+// Divides the outputs by the sums of probabilities, and stores them with the sums' logarithms.
+template <DType dtype, int depth>
+STW_DEVICE void store_rows(const AttentionArgs& args, const TensorQueryBlock& b, const Segment& segment,
+                           int warp_row, TensorSoftmax& running, const float (&out)[depth / 8][4]) {
+  float inverse[2];
+  STW_UNROLL for (int half = 0; half < 2; ++half) {
+    STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) running.sum[half] +=
+        __shfl_xor_sync(all_lanes, running.sum[half], lanes);
+    inverse[half] = 1.0f / running.sum[half];
+    const int row = warp_row + accumulator_row(2 * half);
+    if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
+      args.lse[(b.sample * args.query_heads + b.head) * b.rows + row] =
+          fma1(running.largest[half], log_of_2, log(splat(running.sum[half])).f[0]);
+  }
+  store_accumulators<dtype, depth>(out, inverse, args.out.data,
+                                   b.sample * b.rows * b.out_width + b.head * args.head_dim, b.out_width,
+                                   warp_row, segment.begin, segment.end, args.head_dim);
+}
+
+// Attention of the queries of one document. The queries pass through the tile of values.
+template <DType dtype, int depth>
+STW_DEVICE void attend_segment(const AttentionArgs& args, const TensorQueryBlock& b, const Segment& segment,
+                               float slope, uint16_t* keys, uint16_t* values) {
+  const DocumentRule<int> rule = segment.rule;
+  const int begin = block_with(rule, first_key(rule, segment.begin), tensor_keys),
+            last = end_key(rule, segment.end - 1);
+  copy_tile<depth, tensor_rows>(b.queries, b.first, segment.begin, segment.end, args.head_dim, values);
+  commit_copies();
+  copy_tile<depth, tensor_keys>(b.keys, begin, begin, last, args.head_dim, keys);
+  commit_copies();
+
+  const int tile_row = static_cast<int>(threadIdx.x) / 32 * 16, warp_row = b.first + tile_row;
+  // The keys that all rows of the warp see. Most blocks lie within them and need no mask. With a bias, no
+  // block counts as inside.
+  const int seen_begin = first_key(rule, warp_row + 15),
+            seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
+  const float factor = args.scale * log2_of_e;  // Scores are powers of 2.
+  uint32_t q[depth / 16][4];
+  wait_copies<1>();
+  __syncthreads();
+  STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], values, tile_row, 16 * k);
+  __syncthreads();
+  copy_tile<depth, tensor_keys>(b.values, begin, begin, last, args.head_dim, values);
+  commit_copies();
+
+  float out[depth / 8][4] = {};
+  TensorSoftmax running = {{lowest, lowest}, {0, 0}};
+  for (int key = begin; key < last; key += tensor_keys) {
+    wait_copies<1>();  // The keys; the values may be in flight.
+    __syncthreads();
+    Scores s = {};
+    multiply_keys<dtype, depth>(s, q, keys);
+    __syncthreads();
+    if (key + tensor_keys < last)
+      copy_tile<depth, tensor_keys>(b.keys, key + tensor_keys, begin, last, args.head_dim, keys);
+    commit_copies();
+    if (key + tensor_keys > seen_end || key < seen_begin) {
+      if (slope != 0) add_bias<false>(s, slope, warp_row, key);
+      mask_scores(s, rule, warp_row, key, last);
+    }
+    apply_softmax<depth>(s, out, factor, running);
+    if (args.dropout > 0) drop_probabilities(s, args, b, warp_row, key);
+    wait_copies<1>();  // The values; the next keys may be in flight.
+    __syncthreads();
+    multiply_values<dtype, depth>(out, s, values);
+    __syncthreads();
+    if (key + tensor_keys < last)
+      copy_tile<depth, tensor_keys>(b.values, key + tensor_keys, begin, last, args.head_dim, values);
+    commit_copies();
+  }
+  store_rows<dtype, depth>(args, b, segment, warp_row, running, out);
+  __syncthreads();  // All threads have finished with the tiles.
+}
+
 // Shared memory: a tile of keys and a tile of values. The queries pass through them too. With a tile of its
 // own for the queries, a block with head_dim 128 would need 52 KiB, and cards with 100 KiB a multiprocessor
 // (sm_86, sm_89, sm_120) would run one such block at a time instead of two.
@@ -22,133 +195,17 @@ template <DType dtype, int depth>
 static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2)
     tensor_attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
-  uint16_t* keys = memory;
-  uint16_t* values = keys + tensor_keys * tile_stride<depth>;
+  uint16_t* const keys = memory;
+  uint16_t* const values = keys + tensor_keys * tile_stride<depth>;
   static_assert(tensor_rows <= tensor_keys);
-  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim,
-                heads = args.samples * args.query_heads;
-  const int64_t sample = blockIdx.x % heads / args.query_heads, head = blockIdx.x % args.query_heads;
-  const int64_t kv_head = head / (args.query_heads / args.kv_heads), out_width = args.query_heads * head_dim;
-  const int64_t width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
-  const int count = static_cast<int>(rows),
-            first = static_cast<int>((ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows);
-  const HalfRows all_keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
-  const HalfRows all_values =
-      half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
-  const Documents documents = documents_of(args, sample);
-  const float slope = unscaled_slope(args, head);
-  const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
+  const TensorQueryBlock b = tensor_query_block(args);
+  const Documents documents = documents_of(args, b.sample);
+  const float slope = unscaled_slope(args, b.head);
+  const int tile_end = b.first + tensor_rows < b.count ? b.first + tensor_rows : b.count;
   Segment segment;
-  for (int next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(args, documents, next, tile_end, count, static_cast<int>(args.window));
-    const DocumentRule<int> rule = segment.rule;
-    const int begin = block_with(rule, first_key(rule, segment.begin), tensor_keys),
-              last = end_key(rule, segment.end - 1);
-    copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first,
-                                  segment.begin, segment.end, args.head_dim, values);
-    commit_copies();
-    copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
-    commit_copies();
-
-    const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-    // The keys that all rows of the warp see. Most blocks lie within them and need no mask. With a bias, no
-    // block counts as inside.
-    const int seen_begin = first_key(rule, first + warp_row + 15),
-              seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
-    const float factor = args.scale * log2_of_e;  // Scores are powers of 2.
-    uint32_t q[depth / 16][4];
-    wait_copies<1>();
-    __syncthreads();
-    STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], values, warp_row, 16 * k);
-    __syncthreads();
-    copy_tile<depth, tensor_keys>(all_values, begin, begin, last, args.head_dim, values);
-    commit_copies();
-
-    float out[depth / 8][4] = {};
-    // Of rows lane / 4 and lane / 4 + 8; sums of this lane's columns.
-    float largest[2] = {lowest, lowest}, sum[2] = {0, 0};
-    for (int key = begin; key < last; key += tensor_keys) {
-      wait_copies<1>();  // The keys; the values may be in flight.
-      __syncthreads();
-      float s[tensor_keys / 8][4] = {};
-      STW_UNROLL for (int k = 0; k < depth / 16; ++k) STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
-        uint32_t b[4];
-        load_right<depth>(b, keys, 16 * n, 16 * k);
-        multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], q[k], b);
-      }
-      __syncthreads();
-      if (key + tensor_keys < last)
-        copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, begin, last, args.head_dim, keys);
-      commit_copies();
-
-      // A row that sees nothing of a block is all -inf there, below any maximum.
-      if (key + tensor_keys > seen_end || key < seen_begin) {
-        if (slope != 0) add_bias<false>(s, slope, first + warp_row, key);
-        STW_UNROLL for (int half = 0; half < 2; ++half) {
-          const int row = first + warp_row + accumulator_row(2 * half), end = end_key(rule, row);
-          const int seen = (end < last ? end : last) - key, unseen = first_key(rule, row) - key;
-          STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
-              STW_UNROLL for (int e = 2 * half; e < 2 * half + 2;
-                              ++e) if (8 * n + accumulator_column(e) >= seen ||
-                                       8 * n + accumulator_column(e) < unseen) s[n][e] = -infinity;
-        }
-      }
-      float found[2] = {largest[0], largest[1]};
-      STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
-        s[n][e] *= factor;
-        found[e / 2] = larger(found[e / 2], s[n][e]);
-      }
-      STW_UNROLL for (int half = 0; half < 2; ++half) {
-        STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) found[half] =
-            larger(found[half], __shfl_xor_sync(all_lanes, found[half], lanes));
-        const float rescale = fast_exp2(largest[half] - found[half]);
-        largest[half] = found[half];
-        sum[half] *= rescale;
-        STW_UNROLL for (int n = 0; n < depth / 8; ++n) {
-          out[n][2 * half] *= rescale;
-          out[n][2 * half + 1] *= rescale;
-        }
-      }
-      STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
-        s[n][e] = fast_exp2(s[n][e] - largest[e / 2]);
-        sum[e / 2] += s[n][e];
-      }
-      if (args.dropout > 0) {
-        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-        const uint32_t kept =
-            kept_of_queries(dropout, tensor_keys / 8, rows, head * rows + first + warp_row, key);
-        STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *=
-            (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
-      }
-      wait_copies<1>();  // The values; the next keys may be in flight.
-      __syncthreads();
-      STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
-        uint32_t p[4];
-        as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
-        STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
-          uint32_t b[4];
-          load_right_transposed<depth>(b, values, 16 * k, 16 * n);
-          multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
-        }
-      }
-      __syncthreads();
-      if (key + tensor_keys < last)
-        copy_tile<depth, tensor_keys>(all_values, key + tensor_keys, begin, last, args.head_dim, values);
-      commit_copies();
-    }
-    float inverse[2];
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) sum[half] +=
-          __shfl_xor_sync(all_lanes, sum[half], lanes);
-      inverse[half] = 1.0f / sum[half];
-      const int row = first + warp_row + accumulator_row(2 * half);
-      if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
-        args.lse[(sample * args.query_heads + head) * rows + row] =
-            fma1(largest[half], log_of_2, log(splat(sum[half])).f[0]);
-    }
-    store_accumulators<dtype, depth>(out, inverse, args.out.data, sample * rows * out_width + head * head_dim,
-                                     out_width, first + warp_row, segment.begin, segment.end, args.head_dim);
-    __syncthreads();  // All threads have finished with the tiles.
+  for (int next = b.first; next < tile_end; next = segment.end) {
+    segment = segment_at(args, documents, next, tile_end, b.count, static_cast<int>(args.window));
+    attend_segment<dtype, depth>(args, b, segment, slope, keys, values);
   }
 }
 

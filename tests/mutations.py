@@ -249,7 +249,7 @@ MUTATIONS = [
     (
         "keys that a tensor core's last queries in the window do not reach",
         "kernels/cuda/attention/tensor_attention_gradient.cu",
-        [("others_end = end_of(segment.end - 1)", "others_end = end_of(segment.begin)")],
+        [("end_of_others<of_keys>(rule, segment.end - 1)", "end_of_others<of_keys>(rule, segment.begin)")],
         EMULATED_TESTS,
         "TensorAttention.AgreesInsideOfWindows",
     ),

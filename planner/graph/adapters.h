@@ -44,9 +44,9 @@ Status add_adapters(Graph& graph, const Adapters& adapters,
                     const std::function<bool(const Tensor&)>& is_trained_whole = {});
 
 // Limits which tensors of adapters a block may keep, so that adapters only double the number of save-sets
-// (Segment::kept_with). The outputs of A are always kept. Those inside of a feed-forward part are kept all or
-// none. The outputs of their dropout are never kept. Two kinds of save-sets are exempt (SearchSpace): blocks
-// that keep everything, and plans that keep nothing. Call it after find_feed_forward.
+// (Segment::kept_with). The outputs of A outside of the feed-forward part are always kept; those inside are
+// kept all or none. The outputs of their dropout are never kept. Two kinds of save-sets are exempt
+// (SearchSpace): blocks that keep everything, and plans that keep nothing. Call it after find_feed_forward.
 void tie_choices(Graph& graph);
 
 }  // namespace stw

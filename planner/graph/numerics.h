@@ -22,9 +22,9 @@ inline constexpr int optimizer_count = 5;
 enum class Master : uint8_t { exact, short_remainder, stochastic };
 inline constexpr int master_count = 3;
 
-// The format in which the matrices of blocks, without adapters, sum their gradients. All other gradients are
-// fp32. bf16: rounded stochastically after every sample, so that the size of micro-batches changes no bit
-// (kernels.h).
+// The format in which the gradients of blocks' matrices (not those of adapters) are summed. All other
+// gradients are fp32. bf16: rounded stochastically after every sample, so that the size of micro-batches
+// changes no bit (kernels.h).
 enum class Gradients : uint8_t { fp32, bf16 };
 inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};

@@ -27,8 +27,8 @@ struct UpdateRule {
   // in this order: UpdateArgs::first, UpdateArgs::second. A rule that has only a second state leaves the
   // first entry empty.
   std::array<StateTensor, 4> states{};
-  bool is_elementwise =
-      true;  // a parameter may be updated in parts, cut at multiples of kernels::quantile_block
+  // A parameter may be updated in parts, cut at multiples of kernels::quantile_block.
+  bool is_elementwise = true;
 };
 
 // The settings of a run for which the user gives no others.

@@ -19,7 +19,7 @@ GreedyPacking pack_greedily(const Sections& sections, uint64_t enough);
 
 // Packs in rounds until the height is at most `enough`, or a limit of rounds is reached. Blocks that reached
 // above the bound in more rounds are placed earlier. Often this comes nearer to the bound than the exact
-// search, within its limit of nodes, does. A packing of more than a thousand blocks is repacked only if it is
+// search does within its node limit. A packing of more than a thousand blocks is repacked only if it is
 // already near the bound. Measured: a program of offloaded blocks, 3 % above the bound, reached it after 18
 // ms; 6,000 blocks of a model with quantized weights, 0.03 % above, reached it after 9 rounds (20 ms). Large
 // programs with copies, 3 % and more above, seldom improve in 32 rounds.

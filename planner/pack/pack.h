@@ -34,8 +34,8 @@ enum class PackStatus {
 struct Packing {
   // Of the lowest placement found, whatever the status; in the order of the intervals.
   std::vector<uint64_t> offsets;
-  uint64_t height =
-      0;  // largest offset + size; if it is `size_limit`, sizes saturated and offsets are not valid
+  // Largest offset + size. If it is `size_limit`, sizes saturated and offsets are not valid.
+  uint64_t height = 0;
   uint64_t bound = 0;  // proven: no placement is lower
   uint64_t nodes = 0;
   PackStatus status = PackStatus::optimal;

@@ -35,7 +35,7 @@ struct Request : RequestedNumerics {
 Numerics numerics_of(const Request& request, int state_bits);
 // Checks a request. Errors: bad_argument.
 Status check(const Request& request);
-// The profile that prices a valid request: the calibrated one if there is one.
+// The profile of a valid request's device: the calibrated one if there is one.
 const DeviceProfile& profile_of(const Request& request);
 uint64_t reserve_of(const Request& request, const DeviceProfile& device);
 uint64_t budget_of(const Request& request, const DeviceProfile& device);

@@ -16,8 +16,8 @@ struct Placement {
 
 // Packs the intervals, which takes a few milliseconds. The search is limited by a number of decisions, not by
 // a clock, so it is deterministic. Sizes must be multiples of the alignment. If the greedy orders find a
-// packing of at most `enough` bytes, the search ends, although a better one may exist. `enough` never decides
-// whether a packing within a number of bytes above it is found.
+// packing of at most `enough` bytes, the search ends, although a better one may exist. `enough` does not
+// change whether the result fits a limit of at least `enough` bytes.
 Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 
 // Sets the offsets of a program's buffers, and its end, by `place`. `enough` is counted from the start of the

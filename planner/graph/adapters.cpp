@@ -59,10 +59,11 @@ class Adding {
   Error unknown(const std::string& target) const {
     const size_t dot = target.rfind('.');
     if (dot != target.npos && modules_.count(target.substr(dot + 1)))
-      return {Code::bad_argument, "no block of the model has the adapters' target \"" + target + "\""};
+      return {Code::bad_argument,
+              "no block of the model has a matrix for the adapters' target \"" + target + "\""};
     std::string list;
     for (const std::string& m : modules_) list += m + ", ";
-    return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target +
+    return {Code::bad_argument, "no matrix of the model matches the adapters' target \"" + target +
                                     "\"; there are " + list + "and " + all_targets + " for all"};
   }
 

@@ -81,7 +81,7 @@ bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
 Error unknown(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {
   const bool has_biases =
       std::any_of(uses.begin(), uses.end(), [](const ParameterUse& u) { return u.as_bias; });
-  return {Code::bad_argument, "no parameter is named by \"" + std::string(pattern) +
+  return {Code::bad_argument, "no parameter matches \"" + std::string(pattern) +
                                   "\"; there are embeddings, blocks, blocks.0-" +
                                   std::to_string(graph.blocks() - 1) + ", matrices, " +
                                   (graph.has_adapters() ? "adapters, " : "") + "norms, " +
@@ -165,7 +165,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     STW_ASSIGN(named, matches(graph, uses, g.pattern));
     if (has_adapters && (g.rate || g.decay || g.state_bits) && !names_adapters(graph, named))
       return Error{Code::bad_argument,
-                   "group \"" + g.pattern + "\": names no adapter, and nothing else is trained"};
+                   "group \"" + g.pattern + "\": it names no adapter, and only adapters are trained"};
     for (size_t t = 0; t < named.size(); ++t) {
       if (!named[t]) continue;
       Tensor& tensor = graph.tensors[t];
@@ -185,9 +185,10 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     bool any = false;
     for (size_t t = 0; t < named.size(); ++t) any |= named[t] && graph.tensors[t].trainable;
     if (!any)
-      return Error{Code::bad_argument,
-                   "group \"" + g.pattern +
-                       "\": all that it names is frozen, which has no learning rate, decay or states"};
+      return Error{
+          Code::bad_argument,
+          "group \"" + g.pattern +
+              "\": all parameters that it names are frozen, and have no learning rate, decay or states"};
   }
   // A tied parameter is trainable exactly if the owner of its bytes is.
   for (Tensor& t : graph.tensors)

@@ -254,7 +254,7 @@ Status read_request(const Json& body, Request& r) {
   r.device = name;
   if (const Json* calibration = device->find("calibration")) {
     STW_ASSIGN(profile, profile_from(*calibration));
-    if (profile.name != name) return not_a_plan("its profile is of another device");
+    if (profile.name != name) return not_a_plan("its profile is for another device");
     r.calibrated = profile;
   }
   r.device_memory = memory;
@@ -284,7 +284,7 @@ Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int
     return not_a_plan("\"blocks\" must be two numbers");
   const int64_t first = *blocks->elements()[0].as_int(), last = *blocks->elements()[1].as_int();
   if (first < next || last < first || last >= graph.blocks())
-    return not_a_plan("it names blocks that the model has not, or that it has named before");
+    return not_a_plan("it names blocks that the model does not have, or names a block twice");
   next = last + 1;
   std::vector<size_t> list;
   for (size_t s = 0; s < graph.segments.size(); ++s) {
@@ -310,7 +310,7 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
     STW_ASSIGN(segments, blocks_of(graph, entry, next));
     for (size_t s : segments) {
       if (!may_tile(graph, graph.segments[s], decisions.saved[s]))
-        return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
+        return not_a_plan("a tiled block keeps tensors that lie inside of the tiles");
       const int64_t of_sample = rows_in_tiles(graph, graph.segments[s]);
       const auto all = static_cast<int64_t>(
           size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(of_sample)));
@@ -327,7 +327,7 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   STW_ASSIGN(micro, get_int(body, "micro_batch"));
   STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
   if (micro < 1 || micro > plan.request.global_batch || chunks < 1 || chunks > largest_loss_chunks)
-    return not_a_plan("its micro-batch or loss chunks make no sense");
+    return not_a_plan("its micro-batch or its number of loss chunks is impossible");
   if (plan.numerics.fused_update && micro != plan.request.global_batch)
     return not_a_plan("a fused update has one micro-step, its micro-batch is " + std::to_string(micro));
   plan.decisions.micro_batch = micro;
@@ -366,20 +366,22 @@ Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
     STW_ASSIGN(others, get_bool(entry, "outside_blocks"));
     int kind = 0;
     while (kind < offloaded_count && name != offloaded_names[kind]) ++kind;
-    if (kind == offloaded_count)
-      return not_a_plan("it offloads \"" + name + "\", which is nothing that can be");
+    if (kind == offloaded_count) return not_a_plan("it offloads \"" + name + "\", which cannot be offloaded");
     int64_t parts = 0;
     if (!blocks->elements().empty()) {
       const Json& last = blocks->elements().back();
       if (blocks->elements().size() != 2 || !(blocks->elements()[0] == Json(0)) || !last.as_int() ||
           *last.as_int() < 0 || *last.as_int() >= graph.blocks())
-        return not_a_plan("the blocks that it offloads must be the first one to one of the model's");
+        return not_a_plan(
+            "the blocks that it offloads must be a range from the first block to a block of the model");
       parts = *last.as_int() + 1;
     }
-    if (others && parts < graph.blocks()) return not_a_plan("what lies outside of blocks is offloaded last");
+    if (others && parts < graph.blocks())
+      return not_a_plan("it offloads tensors outside of blocks, but not those of all blocks");
     offload.parts[static_cast<size_t>(kind)] = static_cast<int>(parts) + others;
   }
-  if (plan.numerics.fused_update && offload.any()) return not_a_plan("a fused update offloads nothing");
+  if (plan.numerics.fused_update && offload.any())
+    return not_a_plan("it offloads tensors, which a fused update does not allow");
   offload.overlap = device->cuda && offload.any();
   return ok();
 }
@@ -410,9 +412,9 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
   for (double x : {step, bound, unlimited, next_gib, step * fraction})
     if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit))
-      return not_a_plan("its predicted times make no sense");
+      return not_a_plan("its predicted times are impossible");
   if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve))
-    return not_a_plan("its peak is not arena and reserve");
+    return not_a_plan("its peak is not the sum of arena and reserve");
   uint64_t parts = plan.bytes.padding;
   for (const uint64_t part : plan.bytes.of) parts = size_add(parts, part);
   if (parts != plan.bytes.arena) return not_a_plan("its classes of bytes are not its arena");
@@ -453,7 +455,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   STW_ASSIGN(model_hash, get_string(*model, "hash"));
   const std::string text = describe(graph);
   if (const std::string mine = hexadecimal(hash(text.data(), text.size())); mine != model_hash)
-    return not_a_plan("it is of another model: expected model hash " + mine + ", found " + model_hash);
+    return not_a_plan("it is for another model: expected model hash " + mine + ", found " + model_hash);
   plan.architecture = graph.architecture;
   plan.parameters = graph.parameter_count();
   plan.trainable = graph.trainable_count();
@@ -482,7 +484,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   STW_TRY(read_decisions(graph, body, plan));
   STW_TRY(read_offload(graph, body, plan));
   STW_TRY(read_figures(body, plan));
-  if (plan.fits && plan.bytes.peak > plan.bytes.budget) return not_a_plan("its peak is beyond its budget");
+  if (plan.fits && plan.bytes.peak > plan.bytes.budget) return not_a_plan("its peak exceeds its budget");
   return plan;
 }
 

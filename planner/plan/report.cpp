@@ -43,7 +43,7 @@ std::string kernels_text(const Numerics& n) {
     case Kernels::cublaslt:
     case Kernels::cublaslt_wgmma: {
       const std::string library = uses_wgmma(n.kernels) ? ", cuBLASLt and wgmma" : ", cuBLASLt";
-      return library + (n.exact ? "" : " (fast: micro-batches change bits)") + attention;
+      return library + (n.exact ? "" : " (fast: the micro-batch changes bits)") + attention;
     }
     default: return attention;
   }
@@ -173,7 +173,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
            ? "more memory would not help\n"
            : "one GiB more saves " +
                  fixed_point(100 * (1 - static_cast<double>(plan.next_gib_picoseconds) / total), 1) +
-                 " % of the time, any amount " +
+                 " % of the time, any amount of memory saves " +
                  fixed_point(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " %\n";
   if (plan.fits)
     s += plan.step_picoseconds == plan.bound_picoseconds

@@ -36,7 +36,7 @@ Status check_device(const Request& request) {
     return Error{Code::bad_argument, "unknown device '" + request.device + "'; there are " + names};
   }
   if (request.calibrated && request.calibrated->name != request.device)
-    return Error{Code::bad_argument, "the profile is of device '" + std::string(request.calibrated->name) +
+    return Error{Code::bad_argument, "the profile is for device '" + std::string(request.calibrated->name) +
                                          "', the plan is for '" + request.device + "'"};
   return ok();
 }
@@ -62,22 +62,21 @@ Status check_sizes(const Request& request) {
 
 Status check_fused_update(const Request& request) {
   if (!request.fused_update) return ok();
-  const char* const what = "a fused update uses each gradient inside the backward pass: ";
+  const char* const what = "a fused update consumes each gradient inside the backward pass: ";
   if (request.precision == Precision::fp16)
-    return Error{
-        Code::bad_argument,
-        std::string(what) + "it cannot take back a step that overflows; ask for bf16 instead of fp16"};
+    return Error{Code::bad_argument,
+                 std::string(what) + "it cannot undo a step that overflows; use bf16 instead of fp16"};
   if (request.gradients != Gradients::fp32)
     return Error{Code::bad_argument,
-                 std::string(what) + "there are none left to keep in bf16; ask for gradients in fp32"};
+                 std::string(what) + "no gradients remain to be kept in bf16; use fp32 gradients"};
   if (request.micro_batch > 0 && request.micro_batch != request.global_batch)
-    return Error{Code::bad_argument,
-                 std::string(what) +
-                     "there is only one micro-step; leave the micro-batch open or make it the global batch " +
-                     std::to_string(request.global_batch)};
+    return Error{
+        Code::bad_argument,
+        std::string(what) +
+            "the step is one micro-step; leave the micro-batch unset, or set it to the global batch " +
+            std::to_string(request.global_batch)};
   if (request.host_bytes > 0)
-    return Error{Code::bad_argument,
-                 std::string(what) + "host memory does not go together with it; leave it at 0"};
+    return Error{Code::bad_argument, std::string(what) + "it cannot use host memory; set host memory to 0"};
   return ok();
 }
 
@@ -99,7 +98,7 @@ Status check_kernels(const Request& request) {
       return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
     if (request.inputs.positions)
       return Error{Code::bad_argument,
-                   "cuDNN's attention sees whole samples; documents inside of them need our own"};
+                   "cuDNN's attention does not support documents inside of samples; use attention own"};
   }
   return ok();
 }
@@ -107,14 +106,13 @@ Status check_kernels(const Request& request) {
 Status check_preference(const Request& request) {
   if (request.inputs.preference == Preference::none) return ok();
   if (!request.inputs.positions)
-    return Error{Code::bad_argument,
-                 "a preference is between documents: it needs the input of positions in them"};
+    return Error{Code::bad_argument, "a preference compares documents: it needs the input positions"};
   if (request.sequence < 2)
-    return Error{
-        Code::bad_argument,
-        "a preference is between two documents of a sample: expected a sequence of 2 tokens or more"};
+    return Error{Code::bad_argument,
+                 "a preference compares two documents of a sample: expected a sequence of 2 tokens or more"};
   if (request.inputs.weights)
-    return Error{Code::bad_argument, "a preference weighs tokens by itself: leave out the input of weights"};
+    return Error{Code::bad_argument,
+                 "a preference computes the weights of tokens itself: leave out the input weights"};
   return ok();
 }
 
@@ -145,17 +143,17 @@ Status check(const Request& request) {
   STW_TRY(check_device(request));
   STW_TRY(check_sizes(request));
   if (request.master != Master::exact && request.precision != Precision::bf16)
-    return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") +
-                                         name_of(request.precision) + " keeps its own"};
+    return Error{Code::bad_argument, std::string("a master with fewer bits needs precision bf16; ") +
+                                         name_of(request.precision) + " always keeps the whole master"};
   STW_TRY(check_fused_update(request));
   STW_TRY(check_kernels(request));
   STW_TRY(check_preference(request));
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) +
-                                         " has no 8-bit states; ask for 32 or auto"};
+                                         " has no 8-bit states; use 32 or auto"};
   if (budget_of(request, *find_device(request.device)) == 0)
     return Error{Code::bad_argument,
-                 "the memory of device '" + request.device + "' is not known: give a budget"};
+                 "the memory of device '" + request.device + "' is unknown: set a budget"};
   return ok();
 }
 

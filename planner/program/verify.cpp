@@ -179,7 +179,7 @@ class OperandReplay {
     bool is_fused = i.ops > 1;
     for (int k = 1; k < i.ops && is_fused; ++k) is_fused = graph_.op(i.op + k).fused;
     if (i.ops != 1 && !is_fused && (i.ops < 1 || i.ops > kernels::most_together || !op_row(i.kind).joins))
-      return wrong(program_, name(i) + " is for too many tensors at once");
+      return wrong(program_, name(i) + " updates too many tensors at once");
     passed_on_ = -1;
     uint64_t scratch = 0;
     for (int k = 0; k < i.ops; ++k) {
@@ -228,7 +228,7 @@ class OperandReplay {
         continue;
       }
       if (o.persistent && arena_.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
-        return wrong(program_, graph_.at(tensor).name + " is taken from the place of another tensor");
+        return wrong(program_, graph_.at(tensor).name + " is read from the memory of another tensor");
       const Buffer& b = (o.persistent ? arena_.persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
       uint64_t bytes = operand_bytes(graph_, tensor, extent(i));
       if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);

@@ -126,7 +126,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument,
-                 "a step would take weeks within this budget: the device's cost model ends there"};
+                 "a step would take weeks within this budget, more than the cost model can count; set a "
+                 "larger budget"};
   return plan;
 }
 

@@ -9,8 +9,9 @@ namespace {
 
 constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Sources of the figures. Memory, bandwidth, and dense peaks with fp32 accumulation are the vendor's. If a
-// driver reports less total memory, the driver's figure is used. So is the bandwidth to the host: PCIe has 16
-// GB/s for eight lanes of the fourth generation; Orin and the CPU copy within their own memory.
+// driver reports less total memory, the driver's figure is used. The bandwidth to the host is the vendor's,
+// too: PCIe has 16 GB/s for eight lanes of the fourth generation; Orin and the CPU copy within their own
+// memory.
 //
 // The share of Hopper's peak that mma.sync reaches: Luo et al., Benchmarking and Dissecting the Nvidia Hopper
 // GPU Architecture (arXiv 2402.13499). The share for the B200 is an estimate. The shares of Hopper's peak

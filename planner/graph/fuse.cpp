@@ -162,9 +162,9 @@ class Backward {
           if (graph_.at(one->inputs[k]).shape[dimension] % kernels::tensor_chunk != 0) return false;
     return a.outputs.size() + b.outputs.size() <= size_t{kernels::max_parts};
   }
-  // Whether op `i` can wait until op `next` without using more memory. For each of its inputs, another op
-  // reads it at `next` or later; or attention's gradient is its last reader, which frees queries, keys and
-  // values, and these are no smaller.
+  // Whether op `i` can wait until op `next` without using more memory. For each of its inputs, either another
+  // op reads it at `next` or later, or its last reader is attention's gradient. The latter frees queries,
+  // keys and values, which are no smaller.
   bool may_wait(int i, int next) {
     for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
       const int t = op(i).inputs[k];

@@ -81,9 +81,9 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
 // For every parameter: the index of the last gradient op that reads it or computes its gradient. After that
-// op, the step no longer needs the old value. Recompute does not change this: a forward op is recomputed
-// before the gradient ops of the forward ops that precede it. With tiles, ops are recomputed up to the last
-// tile of the part, and the updates of the part come after that tile.
+// op, the step no longer needs the old value. Recompute does not change this: an op is recomputed for the
+// gradients of the ops that read its output, and these come before its own gradients. With tiles, ops are
+// recomputed up to the last tile of the part, and the updates of the part come after that tile.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
   for (const ParameterGradient& g : graph.gradients)

@@ -58,7 +58,7 @@ bool PackSearch::weigh(const Valley& valley, Branch& best) {
   for (int s = valley.begin; s < valley.end; ++s) {
     fitting += fitting_[at(s)];
     fitting_size += fitting_size_[at(s)];
-    // Blocks that do not fit between the walls lie above the lower wall.
+    // Blocks that do not fit between the walls must lie above the lower wall, within the capacity.
     const bool drowned = wall != no_wall && wall + (unplaced_size_[at(s)] - fitting_size) > capacity_;
     const bool may_shut = slack(at(s)) >= least_waste;
     const uint64_t choices = static_cast<uint64_t>(fitting) + may_shut;

@@ -204,8 +204,8 @@ void Emitter::merge_in_place() {
   };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
-    // How many operands of the instruction are in a buffer. A norm's gradient and the bias's gradient that is
-    // fused with it both read the addend.
+    // How many operands of the instruction use the buffer `of`. A norm's gradient and the bias's gradient
+    // that is fused with it both read the addend.
     const auto uses_of = [&](int of) {
       int uses = 0;
       for (int k = 0; k < whole.ops; ++k) {

@@ -31,7 +31,7 @@ static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& e
     for (int t : graph.op(before).outputs)
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
         cost.bytes -= operand_bytes(graph, t, extent);  // it is not read again
-        // Nor was it stored.
+        // The op before did not store it either.
         if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);
       }
   return cost;

@@ -15,8 +15,8 @@ using Wide = __int128;
 
 // Number of multipliers on either side of the critical one (set_multipliers).
 constexpr size_t neighbours = 2;
-// Beam widths of the passes. The first passes keep only the most promising labels, to find a good choice
-// early. The last pass keeps all labels.
+// Beam widths of the passes. The first passes keep only the most promising labels, which finds a good choice
+// early. The last pass keeps all.
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
 // With this many runs or more, the relaxation is too far below the best choice to drop many labels. Then the
 // solver uses the tolerance.

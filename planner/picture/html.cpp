@@ -39,8 +39,8 @@ std::string figures(const Plan& plan) {
   figure("Step time", human_duration(seconds_of(plan.step_picoseconds)),
          !plan.fits ? "of the smallest plan"
          : plan.step_picoseconds == plan.bound_picoseconds
-             ? "proven: none within this budget is faster"
-             : "within this budget none is more than " +
+             ? "proven: no plan within this budget is faster"
+             : "no plan within this budget is more than " +
                    fixed_point(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) +
                    " % faster");
   figure("Micro-batch",
@@ -56,10 +56,10 @@ std::string figures(const Plan& plan) {
 std::string shortfall(const Plan& plan) {
   if (plan.fits) return "";
   std::string out = "<div class=\"short\"><p><strong>This does not fit.</strong> The budget is " +
-                    human_bytes(plan.bytes.budget) + "; the smallest that works is " +
+                    human_bytes(plan.bytes.budget) + "; the smallest budget that works is " +
                     human_bytes(plan.minimum_bytes) + " (" + grouped(plan.minimum_bytes) +
                     " bytes), and its plan is shown here." +
-                    (plan.relaxations.empty() ? "" : " What would save memory:") + "</p>\n";
+                    (plan.relaxations.empty() ? "" : " These changes would save memory:") + "</p>\n";
   if (!plan.relaxations.empty()) out += "<ul>";
   for (const Relaxation& r : plan.relaxations) out += element("li", relaxation_text(r));
   return out + (plan.relaxations.empty() ? "" : "</ul>\n") + "</div>\n";
@@ -72,8 +72,7 @@ std::string legend(const Plan& plan, bool zooms) {
       out += "<button type=\"button\" aria-pressed=\"true\" data-c=\"" + std::to_string(c) +
              "\"><i style=\"background:" + colour(c) + "\"></i>" + class_titles[c] + "</button>\n";
   if (zooms)
-    out +=
-        "<button type=\"button\" aria-pressed=\"false\" id=\"zoom\">Zoom to what comes and goes</button>\n";
+    out += "<button type=\"button\" aria-pressed=\"false\" id=\"zoom\">Zoom to transient memory</button>\n";
   return out + "</div>\n";
 }
 
@@ -123,13 +122,13 @@ std::string decisions(const Graph& graph, const Plan& plan) {
             ? "."
             : "; the last one has " + std::to_string(plan.last_micro_batch) + "."));
   const std::vector<RecomputedBlocks> runs = recomputed_blocks(graph, plan.decisions);
-  if (runs.empty()) item("Nothing is recomputed: every activation that backward needs is kept.");
+  if (runs.empty()) item("Nothing is recomputed: every activation that the backward pass needs is kept.");
   for (const RecomputedBlocks& run : runs)
     item(capitalised(range_of_blocks(run.first, run.last)) + (run.first == run.last ? " does" : " do") +
-         " not keep " + joined(run.tensors) + "; backward computes them again.");
+         " not keep " + joined(run.tensors) + "; the backward pass recomputes them.");
   for (const TiledBlocks& run : tiled_blocks(graph, plan.decisions))
     item("The feed-forward part of " + range_of_blocks(run.first, run.last) + " runs in tiles of " +
-         plural(run.rows, "token") + ", so that what lies inside of it takes the memory of one tile.");
+         plural(run.rows, "token") + ", so that its inner tensors take the memory of one tile.");
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     std::string text = capitalised(offloaded_titles[static_cast<int>(o.what)]);
     if (o.last >= 0) text += " of " + range_of_blocks(0, o.last);
@@ -142,11 +141,11 @@ std::string decisions(const Graph& graph, const Plan& plan) {
             : "about 1/" + std::to_string(plan.decisions.loss_chunks) + " of their full size."));
   if (const Preference preference = plan.numerics.inputs.preference; preference != Preference::none)
     item(std::string("A preference is learned (") + name_of(preference) +
-         "): what a token weighs is known when its pair of documents has been seen" +
+         "): the weights of tokens are known only after the losses of their pair" +
          (plan.decisions.loss_chunks == 1 ? "." : ", so that logits are computed twice."));
   if (plan.numerics.quantize != Quantize::none)
     item(std::string("The matrices of blocks below adapters are stored as ") +
-         name_of(plan.numerics.quantize) + ", and what products take is made of them before each.");
+         name_of(plan.numerics.quantize) + " and decoded before each matrix product.");
   if (plan.numerics.quantize_embeddings != Quantize::none)
     item(std::string("The embeddings of tokens and the head are stored as ") +
          name_of(plan.numerics.quantize_embeddings) + ".");
@@ -192,9 +191,8 @@ std::string section_of_frontier(const Frontier& f, const Plan& plan) {
   if (f.points.empty()) return "";
   std::string out =
       "<section><h2>Speed against memory</h2>\n<p class=\"soft\">Every point is a plan for this request that "
-      "nothing "
-      "beats in both. Numbered ones are "
-      "knees: below them memory gets expensive.</p>\n" +
+      "no other plan beats in both. Numbered points are "
+      "knees: below them, saving memory costs much more time.</p>\n" +
       frontier_chart(f, plan);
   std::string rows;
   for (const PlacedPoint& p : f.points)
@@ -261,7 +259,7 @@ std::string picture_html(const Graph& graph, const Plan& plan, const Programs& p
               "keys to see what it is and why it is there. "
               "The dashed line is the moment of the peak: " +
               timeline.moment(timeline.peak()) + "." +
-              (recomputed(timeline).empty() ? "" : " Bars under the axis mark what is recomputed.")) +
+              (recomputed(timeline).empty() ? "" : " Bars under the axis mark recompute.")) +
       "\n" + legend(plan, zooms) + arena_chart(marks, timeline, range);
   const int drawn = static_cast<int>(marks.all.size());
   std::string note = plural(marks.buffers, "buffer") + " in " + plural(drawn, "rectangle") +
@@ -275,7 +273,7 @@ std::string picture_html(const Graph& graph, const Plan& plan, const Programs& p
         " are drawn together, with their bytes added up.";
   s += "<p class=\"soft\">" + escaped(note) + "</p></section>\n";
   s += "<section><h2>Live bytes</h2>\n" +
-       element("p", "What is alive at each instruction, by class. The arena has to hold the highest point.") +
+       element("p", "Live bytes at each instruction, by class. The arena has to hold the highest point.") +
        "\n" + live_chart(columns, timeline, range) + "</section>\n";
   s += section_of_frontier(placed, plan);
   s += "<div class=\"two\"><section><h2>Memory at the peak</h2>\n" + table_of_bytes(plan) +

@@ -1,5 +1,5 @@
-// Names of parameters in files. Most are the parameter's own name. A language model inside a model for images
-// and text has other names there, and so have files that leave out the common prefix.
+// Names of parameters in files. Most are the parameter's name in the graph. They differ for a language model
+// inside a model for images and text, and in files that leave out the common prefix.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace stw {
 
 // All names that weights and adapters may have in files, the preferred one first.
 std::vector<std::string> names_in_files(const ModelConfig& config, std::string_view name);
-// The name under which adapters of a module are written: transformers' name of the module in memory.
+// The name under which adapters of a module are written: the module's name in transformers' model object.
 std::string name_for_adapters(const ModelConfig& config, const std::string& name);
 // The model's name of a parameter or module, from a name with one of these prefixes. Other names are returned
 // unchanged.

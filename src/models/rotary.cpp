@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-// For models with one kind of layer, the outer config's count takes precedence over the one in the rope
+// For models with one kind of layer, the config's own count takes precedence over the one in the rope
 // parameters. Source: transformers, modeling_rope_utils.py.
 Result<int64_t> parse_original_positions(const Json& config, const Json& parameters,
                                          PositionCounts positions) {
@@ -91,7 +91,7 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   r.theta = theta;
   r.rotary_dim = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
   if (r.rotary_dim < 2 ||
-      (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))  // odd head widths are refused elsewhere
+      (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))  // parse_model refuses odd head widths
     return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) +
                                               " turns no even part of heads of " + std::to_string(head_dim)};
   if (!parameters) return r;

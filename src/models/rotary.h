@@ -17,7 +17,7 @@ struct RotaryConfig {
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;
   double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
-  // llama3 and longrope: positions of the model before its angles were scaled
+  // llama3 and longrope: the number of positions that the model had before its angles were scaled
   int64_t original_positions = 0;
   // longrope: a factor for each frequency, for samples up to original_positions and for longer ones
   std::vector<double> short_factors, long_factors;
@@ -25,16 +25,16 @@ struct RotaryConfig {
 };
 
 struct PositionCounts {
-  int64_t now;                           // of the model
-  std::optional<int64_t> original = {};  // of the family before angles were scaled, if known
-  bool outer_count_first =
-      true;  // the outer config's count takes precedence over that in the rope parameters
+  int64_t now;                           // of the model, by its config
+  std::optional<int64_t> original = {};  // before angles were scaled; nullopt: the family has no default
+  // The count of original positions in the config itself takes precedence over that in the rope parameters.
+  bool outer_count_first = true;
 };
 // Reads a whole config.json. Newer files hold everything in "rope_parameters", older ones have theta next to
 // "rope_scaling". Errors: corrupt, unsupported_field.
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions,
                                   double absent_theta);
-// Reads one such object, which may be null. `absent_theta`: the default theta.
+// Reads one object of rope parameters, which may be null. `absent_theta`: the default theta.
 Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim,
                                              PositionCounts positions, double absent_theta);
 // Whether x, its roots and its quotients are positive in fp32.

@@ -11,19 +11,20 @@ namespace stw {
 
 inline constexpr size_t largest_label_count = 1 << 20;
 
-// The class of transformers in the config's "architectures"; empty without one.
+// The class name in the config's "architectures", as "BertForSequenceClassification"; empty without one.
 std::string class_of(const Json& config);
 struct Head {
   Task task = Task::language_model;
   std::vector<std::string> labels;  // by number; empty where the task has none
 };
-// Errors: corrupt; unsupported_field for heads that are not supported.
+// Reads the task and the labels of the head. Errors: corrupt; unsupported_field for heads that are not
+// supported.
 Result<Head> read_head(const Json& config);
 // Whether the config fixes the task of its labels. Without a problem_type transformers infers the task from
 // the training data.
 bool says_task(const Json& config);
-// Errors: bad_argument: fewer labels than the task needs, too many, an empty name, a name that is not UTF-8
-// or has a NUL, one name twice.
+// Errors: bad_argument for fewer labels than the task needs, for too many, for an empty name, a name that is
+// not UTF-8 or has a NUL, and for a name that appears twice.
 Status check_labels(Task task, const std::vector<std::string>& names);
 size_t least_labels(Task task);  // the fewest labels that a head for this task may have
 // "LABEL_0", …: transformers' names for labels without names.

@@ -46,8 +46,7 @@
  *    nothing. The child opens its own. Models, plans and datasets work in both processes. When a process
  *    forks, no other thread may be inside a call, unless the child calls exec.
  *  - Stack: a call needs at most 256 KiB of its thread's stack, in addition to what callbacks use. The
- *    library's own threads have stacks of the system's default size (ulimit -s) and need at most 128 KiB of
- *    it.
+ *    library's own threads have stacks of the system's default size (ulimit -s), and need at most 128 KiB.
  *  - Cancellation of threads: while an entry runs, including its callbacks, it holds back a pthread_cancel of
  *    its thread until it returns. The library's own threads cannot be cancelled. A callback may end its
  *    thread (pthread_exit; Python's interpreter does that to daemon threads when it shuts down). If the
@@ -296,9 +295,10 @@ typedef struct stw_device_info {
   uint32_t isa;                         /* CPU: STW_ISA_* in use */
   char name[64];
   char profile[24];         /* name of the embedded profile to plan with: stw_plan_options.device */
-  uint64_t memory_reserved; /* CUDA: bytes that the open device's context already takes out of a plan's
-                               reserve, at most three quarters of that reserve. 0 if the driver does not
-                               tell, and in stw_device_at */
+  uint64_t memory_reserved; /* CUDA: bytes that the open device's context already holds. A plan counts them in
+                               its reserve, so add them to memory_free (stw_plan_options.device_memory). At
+                               most three quarters of the profile's reserve. 0 if the driver does not report
+                               them, and in stw_device_at */
 } stw_device_info;
 
 /* Describes the index-th device that can train here: first the CPU, then CUDA devices by ordinal.
@@ -1446,9 +1446,10 @@ enum { STW_PROFILE_BYTES = 16384 }; /* room for any profile, with its zero byte 
 /* Measures the device. Times every instruction of the plan's step, on made-up tokens: one run to warm up,
  * then the median of several runs. Times a micro-step of one sample in the same way. Writes a profile for
  * planning (stw_plan_options.profile) to `out`, as JSON text that ends with a zero byte; `*size` receives its
- * bytes without the zero byte, and `size` may be NULL. The host keeps other work off the device during the
- * call. If the library made the context of a CUDA device, and the driver tells, the reserve is measured too:
- * all memory of the card that came into use since then, by any process, minus this trainer's arena.
+ * bytes without the zero byte, and `size` may be NULL. The host must keep other work off the device during
+ * the call. If the library made the context of a CUDA device, and the driver reports the memory in use, the
+ * reserve is measured too: all memory of the card that came into use since then, by any process, minus this
+ * trainer's arena.
  * Guarantees: no gradient hook is called. Afterwards, also after a failure, every byte of the trainer is as
  * stw_trainer_create left it. For this the weights are read again. If they can no longer be read, the trainer
  * answers STW_BAD_STATE until it is restored or measured again.

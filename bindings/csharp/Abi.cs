@@ -338,7 +338,7 @@ internal static unsafe class Abi
         public fixed byte name[64];
         /// <summary>name of the embedded profile to plan with: stw_plan_options.device</summary>
         public fixed byte profile[24];
-        /// <summary>CUDA: bytes that the open device's context already takes out of a plan's reserve, at most three quarters of that reserve. 0 if the driver does not tell, and in stw_device_at</summary>
+        /// <summary>CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so add them to memory_free (stw_plan_options.device_memory). At most three quarters of the profile's reserve. 0 if the driver does not report them, and in stw_device_at</summary>
         public ulong memory_reserved;
 
         /// <summary>Zero, but for its size.</summary>

@@ -354,7 +354,7 @@ pub struct stw_device_info {
     pub name: Text<64>,
     /// name of the embedded profile to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
-    /// CUDA: bytes that the open device's context already takes out of a plan's reserve, at most three quarters of that reserve. 0 if the driver does not tell, and in stw\_device\_at
+    /// CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so add them to memory\_free (stw\_plan\_options.device\_memory). At most three quarters of the profile's reserve. 0 if the driver does not report them, and in stw\_device\_at
     pub memory_reserved: u64,
 }
 

@@ -236,7 +236,7 @@ namespace Stowage
         InverseRoot = STW_SCHEDULE_INVERSE_ROOT,
     }
 
-    /// <summary>What a step does if its loss or gradient is not finite.</summary>
+    /// <summary>The reaction to a loss or gradient that is not finite.</summary>
     public enum NonFinite : uint
     {
         /// <summary>The step updates nothing.</summary>

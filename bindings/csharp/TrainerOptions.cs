@@ -42,7 +42,7 @@ namespace Stowage
         public double LossScale { get; set; }
         /// <summary>fp16: number of updates after which the scale doubles; 0: 2000.</summary>
         public int GrowthInterval { get; set; }
-        /// <summary>What a step does if its loss or gradient is not finite.</summary>
+        /// <summary>The reaction to a loss or gradient that is not finite.</summary>
         public NonFinite NonFinite { get; set; }
         /// <summary>For the preference of the plan; 0: 0.1, for SimPO 2.</summary>
         public float Beta { get; set; }

@@ -32,7 +32,7 @@ enum class PackStatus {
 };
 
 struct Packing {
-  // Of the lowest placement found, whatever the status; in the order of the intervals.
+  // Offsets of the lowest placement found, whatever the status; in the order of the intervals.
   std::vector<uint64_t> offsets;
   // Largest offset + size. If it is `size_limit`, sizes saturated and offsets are not valid.
   uint64_t height = 0;

@@ -159,8 +159,8 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
                 waiting = may_wait_for_slope(graph_, index);
       if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(early = waiting, 1);
       if (index != early) emit(index, run);
-      // At the place of an early gradient only its stores and updates are emitted. An update must follow all
-      // ops that read the parameter.
+      // At its own place, an early gradient only emits its stores and updates: an update must follow all ops
+      // that read the parameter.
       i += index == early ? 1 : run;
     }
     // The segment's input lives at least up to here, even if nothing reads it any more: the search assumes

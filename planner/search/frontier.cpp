@@ -55,8 +55,8 @@ std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, i
     const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
-    // Of equally fast plans the search prefers the one that copies less, even if it takes more memory. Such a
-    // plan is not a Pareto point and is left out.
+    // Among equally fast plans the search prefers the one that copies less, even if it takes more memory.
+    // Such a plan is not a Pareto point and is left out.
     if (!points.empty() &&
         (peak <= points.back().peak_bytes || c->picoseconds >= points.back().step_picoseconds))
       continue;

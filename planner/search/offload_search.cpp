@@ -102,9 +102,9 @@ uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
   return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes));
 }
 
-// Uses that more samples need more bytes: with the same choices, no tensor gets smaller. Tiles that are
-// possible only for some micro-batches do not change this. A micro-batch with too few rows for tiles of a
-// size has no more rows than one such tile; a micro-batch that is too large would have too many tiles.
+// Relies on the fact that more samples need more bytes: with the same choices, no tensor gets smaller. Tiles
+// that are possible only for some micro-batches do not change this. A micro-batch with too few rows for tiles
+// of a size has no more rows than one such tile; a micro-batch that is too large would have too many tiles.
 std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
   if (floor_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
@@ -200,8 +200,8 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
   }
-  // No Pareto point fits. What remains is the plan with the fewest live bytes. smallest() might only return
-  // another plan if that plan needs fewer bytes than its live bytes as counted (see
+  // No Pareto point fits. The plan with the fewest live bytes remains. smallest() could return another plan
+  // only if that plan needs fewer bytes than its live bytes as counted (see
   // SearchSpace::fastest_without_full_recompute). If something is offloaded, smallest() can take long, so it
   // is not called.
   Candidate last = offload_.any() ? with_fewest_live_bytes() : *smallest();

@@ -9,8 +9,8 @@ namespace {
 
 // Sums of bytes up to this many stay far from the limits of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
-// Every micro-batch up to this one is tried. Larger ones are tried for 1, 2, 3, … micro-steps, and in growing
-// strides from 16 micro-steps on.
+// Every micro-batch up to this one is tried. The larger ones that are tried cut the batch into 1 to 16
+// micro-steps, or into numbers of micro-steps that then grow by an eighth.
 constexpr int64_t dense_micro_batches = 1024;
 // How many steps lead from no part to all parts. States have more steps, because copies of the update always
 // cost time. Copies of a micro-step are mostly free (they run while ops compute) or far too slow, so two
@@ -126,7 +126,7 @@ uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
 }
 
 uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
-  // The update only reads gradients. It reads and writes everything else.
+  // The update reads gradients and does not write them. It reads and writes all other tensors.
   const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes),
                  ops = search_of(0).update_picoseconds();
   const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
@@ -196,7 +196,7 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     if (from == BoundFrom::first_search)
       open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
-    // Of equally fast answers, the one of the first offload choice wins.
+    // Among equally fast answers, the one of the first offload choice wins.
     std::optional<Candidate> found =
         search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
     if (!found) continue;

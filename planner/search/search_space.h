@@ -4,7 +4,7 @@
 // An offload choice says what lies in host memory. The list of offload choices is the same for every budget.
 // It begins with growing numbers of optimizer states, then of master weights, each combined with none, half
 // or all of the block inputs. Gradients and weights come last. Every offload choice has a search of its own
-// (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins. Of equally
+// (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins. Among equally
 // fast answers, the one of the first offload choice wins, because it offloads less.
 //
 // The bound on the time also holds for plans that the list leaves out, whose numbers of parts lie between two

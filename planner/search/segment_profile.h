@@ -19,8 +19,8 @@
 
 namespace stw {
 
-// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. `kept` and `peak` do not
-// count the bytes that earlier segments keep (among them this segment's input), and not the inputs of the
+// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. `kept` and `peak` count
+// neither the bytes that earlier segments keep (among them this segment's input) nor the inputs of the
 // micro-batch.
 struct Variant {
   uint32_t saved = ~0u;  // save-set; for the head the number of loss chunks
@@ -52,8 +52,8 @@ class SegmentProfile {
                               const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
-  // What determines a buffer's bytes: a tensor, or an op whose scratch memory it is; and whether it has all
-  // rows or those of a tile.
+  // Determines a buffer's bytes: a tensor, or an op whose scratch memory it is; and whether it has all rows
+  // or those of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;

@@ -65,7 +65,7 @@ choices! {
     TokenType { Auto = STW_TOKEN_TYPE_AUTO, Uint16 = STW_TOKEN_TYPE_UINT16, Uint32 = STW_TOKEN_TYPE_UINT32, Int32 = STW_TOKEN_TYPE_INT32, Int64 = STW_TOKEN_TYPE_INT64, }
     /// The course of the learning rate after the warm-up.
     Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT, Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
-    /// What a step does if its loss or gradient is not finite.
+    /// The reaction to a loss or gradient that is not finite.
     NonFinite { Skip = STW_NON_FINITE_SKIP, Stop = STW_NON_FINITE_STOP, }
     /// The activity of a trainer.
     Phase { Idle = STW_PHASE_IDLE, Train = STW_PHASE_TRAIN, Evaluate = STW_PHASE_EVALUATE, Generate = STW_PHASE_GENERATE, Save = STW_PHASE_SAVE, Calibrate = STW_PHASE_CALIBRATE, }

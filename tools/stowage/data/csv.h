@@ -1,6 +1,6 @@
-// Comma-separated values as RFC 4180 has them, or with another separator: a field in quotes may hold commas,
-// line breaks, and quotes, each written twice. Fields without quotes lose the blanks around them unless these
-// are kept, and blank lines are no records.
+// Reads comma-separated values (RFC 4180), or with another separator. A field in quotes may hold separators,
+// line breaks, and quotes, each written twice. By default, fields without quotes lose the blanks around them,
+// and blank lines are skipped.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,33 +11,32 @@ namespace command {
 
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::string& name,
-            char separator = ',');  // borrows the text, of the file of that name
+  // Borrows the text. `name` is the name of its file.
+  CsvReader(std::string_view text, const std::string& name, char separator = ',');
   // The fields of the next record, or nothing at the end. Throws a Failure that names the line.
   std::optional<std::vector<std::string>> record();
-  void keep_blanks() {
-    keeps_blanks_ = true;
-  }  // around fields without quotes, where texts are learned as they are
-  void keep_blank_lines() { keeps_blank_lines_ = true; }  // each is then a record of one empty field
-  int line() const { return line_; }                      // where that record begins, from 1 on
+  // Keeps the blanks around fields without quotes, for texts that are learned as they are written.
+  void keep_blanks() { keeps_blanks_ = true; }
+  void keep_blank_lines() { keeps_blank_lines_ = true; }  // a blank line is then a record of one empty field
+  int line() const { return line_; }                      // on which the last record begins, from 1
   std::string where() const;                              // "NAME:LINE"
 
  private:
   std::string field();
   std::string quoted_field();
 
-  std::string_view text_;  // what is left
+  std::string_view text_;  // the part that is not read yet
   const std::string name_;
-  const char separator_;           // of fields
-  const std::string ends_;         // of a field without quotes
-  const std::string_view blanks_;  // around a field
+  const char separator_;           // between fields
+  const std::string ends_;         // characters that end a field without quotes
+  const std::string_view blanks_;  // characters that are trimmed around a field
   int line_ = 0, next_line_ = 1;
   bool keeps_blank_lines_ = false, keeps_blanks_ = false;
 };
 
-constexpr size_t most_of_header = 160;  // characters of it that a message tells
+constexpr size_t most_of_header = 160;  // characters of a header that a message shows
 
-// A record's line, with quotes where reading needs them.
+// A record as a line, with quotes around the fields that need them.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace command

@@ -1,4 +1,4 @@
-// The tokens of a run, as a dataset that is opened for a plan's windows.
+// Opens the tokens of a run as a dataset with the window length of its plan.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,95 +20,96 @@ class App;
 namespace command {
 
 struct DataFlags {
-  std::vector<std::string> files;  // and folders of them, and patterns
+  std::vector<std::string> files;  // or folders, or patterns of file names
   std::string format = "auto";     // see DataReading
-  // Filled in by find_examples.
+  // find_examples fills in the source and its name.
   DataSource source;
-  std::string path;  // its name
+  std::string path;  // the name of `source`
   LabelFields fields;
-  std::vector<std::string> label_names;  // of tags that are numbers
-  // Filled in by find_examples. has_tags: labels of words, else has_labels; masks: tokens are hidden.
+  std::vector<std::string> label_names;  // names of the tags, where the file has tags that are numbers
+  // find_examples fills these in. has_labels: each text has labels. has_tags: each word has a label.
+  // has_pairs: pairs of answers. masks: the model learns hidden tokens.
   bool has_labels = false, has_tags = false, has_pairs = false, masks = false;
-  bool holds_out_tail = false;  // the file's own last tenth, of examples too
+  bool holds_out_tail = false;  // examples are not shuffled, so that the last tenth of the file is held out
   MaskFlags mask;
   std::string tokenizer = "auto";   // see Tokenization::of_file
-  std::string token_type = "auto";  // of ids, else auto
+  std::string token_type = "auto";  // type of the ids in a file of token ids; auto for other files
   std::string chat_template;        // see chat_template_of
 };
 
 void add_data_flags(CLI::App& command, DataFlags& flags);
 void add_tail_flag(CLI::App& command, DataFlags& flags);
 void add_label_names_flag(CLI::App& command, DataFlags& flags);
-// --text-field, and where `with_labels` --label-field.
+// Adds --text-field, and --label-field if `with_labels`.
 void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 
 struct OpenData {
   Dataset dataset;
-  ExampleCounts counts;  // of prompts and answers, pairs of answers, or texts with labels; else no examples
-  uint64_t held_out_examples = 0;  // of these
-  std::shared_ptr<const Examples>
-      labelled;  // what the dataset was made of where the model has labels or numbers; else none
+  ExampleCounts counts;            // zero for plain text and token ids
+  uint64_t held_out_examples = 0;  // examples (or pairs, or texts) in the held-out part
+  // The examples from which the dataset was made, if the model gives labels or numbers; else null.
+  std::shared_ptr<const Examples> labelled;
   struct Answer {
     uint64_t tokens, learned;
   };
   std::vector<Answer> answers;  // of pairs: chosen and rejected in turn, in the order of the tokens
-  // Of pairs: those that are held out by themselves, whose first token is that one of all. Null: none are.
+  // The held-out pairs as a dataset of their own. `first_token` is the number of their first token in the
+  // whole data. Null if no pair is held out, or if the data are not pairs.
   struct HeldOutPairs {
     Dataset dataset;
     std::vector<Answer> answers;
     uint64_t first_token;
   };
   std::shared_ptr<const HeldOutPairs> held_out_pairs;
-  std::function<Dataset(const std::string& reference)>
-      against;  // of pairs: the same with the log-probabilities in that file
+  // Of pairs: opens the same data with the reference log-probabilities in the given file.
+  std::function<Dataset(const std::string& reference)> against;
 };
 
-// What the tokens of a file shall be.
+// Describes the dataset that open_data makes of files.
 struct DataRequest {
   const Tokenization& tokenization;
   const ModelFlags& flags;  // of the model
   const Model& model;
   uint64_t sequence;
   std::optional<uint32_t> document_end;
-  std::optional<double> held_out = {};  // share; unset: the library's
-  bool evaluates = true;                // the held-out part must be long enough, too,
+  std::optional<double> held_out = {};  // share of the tokens; unset: the library's default
+  bool evaluates = true;                // a Failure is thrown if the held-out part is too short
+  // The end of that message: it says what the user can do.
   const char* way_out =
-      "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";  // else there
-                                                                                                 // is this to
-                                                                                                 // do
-  bool in_order = false;  // of a text or tokens: evaluations are of every token of the held-out part, once
+      "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";
+  bool in_order = false;  // of text and token ids: an evaluation covers each held-out token exactly once
 };
 
-// Whether the data is examples, and has labels or pairs, or its tokens are to be hidden, and what is learned
-// of these; and what ends an example where nothing is given: the model's end of text, or what the run had
-// that it comes from.
+// Fills in what `data` holds: examples, labels, tags, pairs, or texts whose tokens are hidden. Sets the
+// default preference loss of pairs. If --document-end is not given, examples end with the token of the run
+// that the model comes from, or with the model's end of text.
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
-// Where the data has labels and the model is a language model, it is to become a classifier with those.
+// If the data has labels and the model has none, asks for a classifier with the labels of the data.
 void take_labels(ModelFlags& model, const DataFlags& data);
 
-// Throws where the data has none, and something is said of what pairs weigh.
+// Throws if a flag about pairs is given and the data has no pairs.
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 
-// What examples, texts with labels or pairs hold, and of texts with hidden tokens `masks`. Nothing where the
-// data is text, or tokens.
+// The examples, labelled texts or pairs in the data; fills in `masks` for texts with hidden tokens. Returns
+// nothing if the data is plain text or token ids.
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data,
                                     const DataRequest& request, std::optional<Masks>& masks);
-// Texts and token ids end to end, as a file of tokens. Of several each but the last is followed by
-// --document-end, if that is given. Ids are stored as `token_type` says (--token-type).
+// The texts or token ids of all files, end to end, as the bytes of one file of tokens. If --document-end is
+// given, that token follows each file but the last. `token_type` is the type of ids (--token-type).
 std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary,
                             const std::string& token_type);
-// Bytes of an id in a file of that --token-type; auto: those that the vocabulary needs.
+// Bytes of one id in a file of this --token-type. auto: the bytes that the vocabulary needs.
 size_t bytes_of_type(const std::string& token_type, uint64_t vocabulary);
 
-// `files`: those of `flags`, or others of the same kind.
+// `files`: the files of `flags`, or others of the same kind.
 OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request);
-// How files beside those of --data are read.
+// How to read files, by the flags; those of --eval-data are read like those of --data.
 DataReading reading_of(const DataFlags& flags);
 
-// How many examples a sample holds, on average.
+// Mean number of examples in a sample.
 double examples_of_sample(const OpenData& data);
 
-// Samples that go over the data once: all examples, or as many tokens as there are.
+// Samples in one epoch: those that hold every example once, or as many tokens as the training part has.
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence);
 
 }  // namespace command

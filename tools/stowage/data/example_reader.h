@@ -1,4 +1,4 @@
-// An example of a file, a JSON object, as tokens of which some are learned.
+// Reads an example, a JSON object, as tokens, and marks those that are learned.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,34 +18,34 @@ using FindTemplate = std::function<const chat::ChatTemplate&(const std::string& 
 
 // Why an example, or a pair of answers, is left out.
 enum class LeftOut : uint8_t {
-  empty,    // a completion, an answer or a text of white space at most, or no message of the assistant
-  marked,   // out of the loss, by its author
-  no_room,  // a prompt that fills a sample; of a pair, an answer that is cut away
-  alike,    // two answers
+  empty,    // a completion, an answer or a text that is empty or blank, or no message of the assistant
+  marked,   // its author took it out of the loss
+  no_room,  // its prompt fills a sample; of a pair, an answer is cut away
+  alike,    // the two answers of a pair are equal
 };
 inline constexpr size_t left_out_count = 4;
 
-// Where in the data it stands: as which one, and by its file and line.
+// Where an example is in the data.
 struct Origin {
-  uint64_t number = 0;
-  std::string place;
+  uint64_t number = 0;  // from 1
+  std::string place;    // file and line
 };
 
 struct Example {
   std::vector<int32_t> tokens;
-  std::vector<std::pair<size_t, size_t>> learned;  // begins and ends, in order
-  std::optional<LeftOut> left_out = {};            // then the others may be empty
+  std::vector<std::pair<size_t, size_t>> learned;  // half-open ranges of tokens, ascending
+  std::optional<LeftOut> left_out = {};            // if set, tokens and learned may be empty
   Origin origin = {};
 };
 
 // Throws Failures that begin with `place`.
 class ExampleReader {
  public:
-  // Borrows what it is given. `end` stands behind every example and is learned too, but for conversations,
-  // which end as their template says. Strings are tokens by the tokenizer, prompt and completion as one text;
-  // for token ids they are arrays of numbers. `text_member`: where a text is, else "text". `reach`: of
-  // messages that begin past so many tokens only the first one is found. Prompt and completion may be
-  // messages too, whose template is asked for with the place of the first ones.
+  // Borrows its arguments. `text_member` is the member that holds a plain text. The token `end` follows every
+  // example and is learned too; conversations end as their template writes them. Strings are tokenized,
+  // prompt and completion as one text; with token ids they are arrays of numbers. Prompt and completion may
+  // also be messages. `chat_template` is called with the place of each conversation. `reach` is the longest
+  // sample in tokens: only the first of the messages that begin past it is located.
   ExampleReader(const std::string& text_member, const Tokenization& tokenization,
                 const FindTemplate& chat_template, int32_t end, uint64_t reach = UINT64_MAX)
       : text_member_(text_member),
@@ -54,11 +54,11 @@ class ExampleReader {
         end_(end),
         reach_(reach) {}
 
-  // {"prompt": …, "completion": …}, {"messages": […]}, {"conversations": […]} or {"text": …}. Marks say what
-  // of it is learned (loss_marks.h).
+  // Reads {"prompt": …, "completion": …}, {"messages": […]}, {"conversations": […]} or {"text": …}. Marks can
+  // take parts out of the loss (loss_marks.h).
   Example example(std::string_view line, const std::string& place) const;
-  // {"prompt": …, "chosen": …, "rejected": …}: two answers to a prompt, of which they alone are learned.
-  // Without a prompt it is what both begin with: messages, or of texts tokens.
+  // Reads {"prompt": …, "chosen": …, "rejected": …}: only the two answers are learned. Without a prompt, the
+  // common beginning of both answers is the prompt: their common messages, or their common tokens.
   struct Pair {
     std::array<Example, 2> answers;
     bool has_prompt;
@@ -76,7 +76,8 @@ class ExampleReader {
                       const std::string& place) const;
   chat::ChatTemplate::IsBeyond beyond_reach(const std::string& place) const;
   Example ended(Example example) const;
-  static Pair left_out(Pair pair, const JsonView& line);  // where one of its answers is, or the line says so
+  // Leaves the pair out if one of its answers is left out, or if the line is marked out of the loss.
+  static Pair left_out(Pair pair, const JsonView& line);
   bool has_ids() const { return tokenization_.kind() == Tokenization::Kind::ids; }
 
   const std::string& text_member_;

@@ -1,6 +1,7 @@
-// Examples to learn from, one an object of JSON: {"prompt": …, "completion": …}, of which the completion is
-// learned; {"messages": […]}, a conversation of which is learned what the assistant says (ShareGPT's
-// "conversations" too); or {"text": …}.
+// Examples to learn from, one JSON object each: {"prompt": …, "completion": …}, where the completion is
+// learned;
+// {"messages": […]} or ShareGPT's {"conversations": […]}, where the assistant's messages are learned; or
+// {"text": …}, where all is learned.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,38 +14,38 @@
 
 namespace command {
 
-// What was found in a file of examples, texts with labels or pairs of answers.
+// Counts over a file of examples, texts with labels or pairs of answers.
 struct ExampleCounts {
-  uint64_t examples = 0;                            // or texts, or pairs
-  uint64_t learned = 0;                             // tokens, as far as samples reach
-  uint64_t longer = 0;                              // than a sample, which cuts them
-  uint64_t unlearned = 0;                           // of words those that samples have no token of
-  std::array<uint64_t, left_out_count> left_out{};  // beside `examples`, for each reason
+  uint64_t examples = 0;                            // or texts, or pairs; without those left out
+  uint64_t learned = 0;                             // tokens that are learned, within the samples
+  uint64_t longer = 0;                              // examples that are longer than a sample and are cut
+  uint64_t unlearned = 0;                           // words with tags whose first token is cut off or missing
+  std::array<uint64_t, left_out_count> left_out{};  // by reason (LeftOut)
   uint64_t unprompted = 0;                          // pairs without a prompt of their own
 };
 
 struct Examples {
-  std::vector<int32_t> tokens;  // one example behind the other, each with the token that ends it
-  std::string marks;            // STW_MARK_*, one of each token
-  std::string labels;           // of texts with labels: as stw_dataset_options.labels has them; else empty
-  std::vector<Origin> origins;  // of each document, or of pairs of each answer
+  std::vector<int32_t> tokens;  // of all examples, end to end, each with its end token
+  std::string marks;            // STW_MARK_*, one byte for each token
+  std::string labels;           // the bytes of stw_dataset_options.labels; empty without labels
+  std::vector<Origin> origins;  // of each document; of pairs, of each answer
   ExampleCounts counts;
 };
 
-// Puts an example behind the others; returns how many of its tokens up to number `reach` are learned.
+// Appends an example. Returns how many of its tokens up to index `reach` are learned.
 uint64_t add(Examples& all, const Example& example, uint64_t reach);
 
 uint64_t left_out(const ExampleCounts& counts);  // for all reasons
 // "3 empty, 2 whose prompts fill a sample", or empty.
 std::string reasons_left_out(const ExampleCounts& counts, bool of_pairs);
-// The same for the end of a line, "; 5 more left out: …", or empty; and as members of a JSON object,
-// "examples":15,"left_out":{"empty":3,…}.
+// The same for the end of a line, "; 5 more left out: …", or empty.
 std::string told_left_out(const ExampleCounts& counts, bool of_pairs);
+// The counts as members of a JSON object, "examples":15,"left_out":{"empty":3,…}.
 std::string left_out_members(const ExampleCounts& counts);
 
-// In an order of their own, the same each time: files are often sorted, and the last ones are held out. Those
-// in which nothing is to be learned, or nothing inside of a sample, are left out. Throws a Failure that names
-// the file and the line, and where nothing is left how long samples must be.
+// Reads all examples and shuffles them, the same way each time, if `order` says so: files are often sorted,
+// and the last examples are held out. Leaves out the examples of which nothing is learned within a sample.
+// Throws a Failure that names the file and the line. If no example is left, it says how long samples must be.
 Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
 }  // namespace command

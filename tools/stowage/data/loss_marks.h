@@ -1,4 +1,4 @@
-// Marks by which a file says that a message, or a whole example, is not learned.
+// Marks in a file that take a message, or a whole example, out of the loss.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,12 +9,12 @@ namespace command {
 
 enum class Marked { message, example };
 
-// Whether the object says that it is learned: "weight" of 0 or 1 (OpenAI), "train" (Axolotl), "masked"
-// (torchtune), and of a message "loss" (ms-swift). Nothing: it says neither. Throws a Failure that names the
-// member where its value is another one, where two of them contradict each other, and where a mark goes below
-// the message, to its letters or tokens.
+// Whether the marks of an object say that it is learned: "weight" of 0 or 1 (OpenAI), "train" (Axolotl),
+// "masked" (torchtune), and in a message "training" or "loss" (ms-swift). Nothing: it has no mark. Throws a
+// Failure that names the member if its value is not valid, if two marks contradict each other, and if a mark
+// is finer than a message: for its characters or tokens.
 std::optional<bool> loss_mark(const JsonView& object, Marked kind);
 
-bool is_loss_mark(std::string_view member);  // whether it looks at a member of that name
+bool is_loss_mark(std::string_view member);  // whether loss_mark reads a member of that name
 
 }  // namespace command

@@ -1,5 +1,5 @@
-// Texts to train masked language models on: each one a document, or several where it is longer than a sample;
-// and which of their tokens are hidden.
+// Texts to train masked language models on, and the tokens that are hidden in them. Each text is a document,
+// or several if it is longer than a sample.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,17 +21,17 @@ namespace command {
 inline constexpr double default_mask_rate = 0.15;  // Devlin et al., arXiv 1810.04805
 
 struct MaskFlags {
-  std::optional<double> rate;  // unset: that of the run, else the default
+  std::optional<double> rate;  // unset: the rate of the run, else the default
   bool whole_words = false;
 };
 // --mask-rate and --mask-whole-words.
 void add_mask_flags(CLI::App& command, MaskFlags& flags);
-// What was not said, as the run in this folder has it.
+// Takes the settings that no flag gave from the run in this folder.
 void take_masks_of_run(MaskFlags& flags, const std::string& run);
-// For a --resume. Throws where a flag asks for other masks than the run has.
+// For --resume. Throws if a flag asks for other masks than those of the run.
 void check_masks_of_run(const MaskFlags& flags, const std::string& run);
 
-// What a dataset hides; `kinds` has a byte for each token of the model's vocabulary.
+// How a dataset hides tokens. `kinds` has one byte (STW_TOKEN_*) for each token of the model's vocabulary.
 struct Masks {
   double rate;
   int32_t token;
@@ -39,10 +39,10 @@ struct Masks {
   bool whole_words;
 };
 
-// All texts of the data: of tables or objects, or each whole file as one text. Cut to pieces that fill a
-// sample, each with the tokens that the tokenizer puts around a text; pieces are documents. Texts come in
-// this order, and their pieces one after the other. Throws a Failure where the tokenizer has no mask token,
-// or does not tell words although whole words are hidden.
+// Reads the texts of tables or JSON objects; any other file is one text. Cuts each text into pieces that fill
+// a sample together with the special tokens that the tokenizer adds; each piece is a document. `order` is the
+// order of the texts; the pieces of a text stay together. Throws a Failure if the tokenizer has no mask
+// token, or if whole words are hidden and the tokenizer does not show which tokens continue a word.
 Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags,
                      const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Order order,
                      Masks& masks);

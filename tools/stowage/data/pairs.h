@@ -1,20 +1,20 @@
-// Pairs of answers to learn a preference from, one pair an object of JSON: {"prompt": …, "chosen": …,
-// "rejected": …}.
+// Pairs of answers to learn a preference from, one JSON object each: {"prompt": …, "chosen": …, "rejected":
+// …}.
 #pragma once
 #include "data/examples.h"
 
 namespace command {
 
-// Whether it is such data: objects of which the first one has one of the two answers.
+// Whether the data is pairs: JSON objects of which the first has at least one of the two answers.
 bool holds_pairs(const DataSource& data);
 
-// Documents, chosen and rejected in turn; pairs in this order. One that is longer than a sample and a token
-// more is cut: the ends of both answers, down to half of that each. Throws a Failure that names the file and
-// the line. Pairs that are alike, or of which an answer is empty, marked out of the loss or cut away, are
-// left out.
+// Makes documents of the answers, chosen and rejected in turn; `order` is the order of the pairs. A pair of
+// more than `sequence` + 1 tokens is cut at the ends of its answers; an answer keeps at least half of these
+// tokens. Leaves out pairs with equal answers, and pairs of which an answer is empty, marked out of the loss
+// or cut away. Throws a Failure that names the file and the line.
 Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
-// What became of some, for the end of a line; empty where all are as they were.
+// How many pairs lack a prompt, are cut or are left out, for the end of a line; empty if none is.
 std::string told_of_pairs(const ExampleCounts& counts);
 
 }  // namespace command

@@ -1,6 +1,5 @@
-// Texts of words, each with a tag, to train models on that give every token a label: a .conll file of lines
-// with a word and its tag, and a blank line after each text, or objects of JSON, {"tokens": […], "tags":
-// […]}.
+// Reads texts as words with tags, to train models that label each token: a .conll file with a word and its
+// tag on each line and a blank line after each text, or JSON objects, {"tokens": […], "tags": […]}.
 #pragma once
 #include <stowage.h>
 
@@ -19,45 +18,45 @@
 namespace command {
 
 struct TaggedText {
-  std::vector<std::string> words, tags;  // tags: as many as words, or none
+  std::vector<std::string> words, tags;  // one tag for each word, or no tags
   std::string place;                     // for messages
-  bool has_numbers = false;              // tags are numbers
+  bool has_numbers = false;              // the tags are numbers
 };
 
-// Whether it is such data: a .conll file, or objects of which the first one has a list of words.
+// Whether the data is words with tags: a .conll file, or JSON objects of which the first has a list of words.
 bool holds_tags(const DataSource& data, const LabelFields& fields);
 
-// Throws a Failure that names the line: one without words, with words or tags that are none, or with more of
-// one than of the other. `fields`: where a name was given it holds; else words are "tokens" or "words", and
-// tags "tags", "ner_tags" or "labels".
+// Throws a Failure that names the line if a text has no words, a word or tag is not valid, or their counts
+// differ. A name given in `fields` is the only one tried; else words are "tokens" or "words", and tags are
+// "tags", "ner_tags" or "labels".
 std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags);
 
-// Each once, in the order of their bytes. Throws a Failure where tags are numbers.
+// All different tags, in the order of their bytes. Throws a Failure if tags are numbers.
 std::vector<std::string> tags_of(std::span<const TaggedText> texts);
 
-// The number of each tag among `labels`. Throws a Failure that names the line of one that is not there.
+// The index of each tag in `labels`. Throws a Failure that names the line of an unknown tag.
 std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts,
                                                std::span<const std::string> labels);
 
-// Where the words of a text begin and end, as BERT splits it: at white space, and every punctuation character
-// is a word.
+// Begins and ends of the words of a text in bytes. Half-open. Splits like BERT: at white space, and each
+// punctuation character is a word.
 std::vector<std::pair<size_t, size_t>> word_places(std::string_view text, const std::string& name);
 
-// The tokens of words, with those that the tokenizer puts around a text, cut to at most `most`. A word's
-// label is that of its first token. Where a tokenizer of bytes puts no space before words, each word gets
-// one, as transformers' add_prefix_space does.
+// The tokens of words, with the special tokens that the tokenizer adds, cut to at most `most`. The label of a
+// word is the label of its first token. If a byte-level tokenizer does not put a space before words, each
+// word gets one, like add_prefix_space in transformers.
 struct SeenWords {
   SeenText text;
-  std::vector<int64_t> first;  // token of each word; -1: it was cut off, or has none
+  std::vector<int64_t> first;  // index of the first token of each word; -1: it is cut off, or has no tokens
 };
 SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place,
                           const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
 
-// The logits of every word that has tokens, `labels` numbers each; of the others nothing.
+// The logits of each text's words that have tokens, `labels` numbers for each word. Other words are skipped.
 std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts,
                                             size_t labels);
 
-// As documents, in this order, with a label of each token.
+// Makes one document of each text, in this order, with a label for each token.
 Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std::string> labels,
                          const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
                          Order order);

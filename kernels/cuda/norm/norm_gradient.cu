@@ -132,7 +132,114 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
 
 static constexpr int whole_tile_threads = 128, most_columns = 16;  // Of a thread.
 
-// x, dy and the factors of the features, w + offset, lie in shared memory, which holds whole rows of `teams`.
+// Shared memory of a block: the factors of the features, w + offset, and whole rows of x and dy of `teams`.
+struct WholeRows {
+  float *factors, *x, *dy;
+};
+template <class Stored>
+STW_DEVICE WholeRows whole_rows(const NormArgs& args, const NormTeams& teams, float* shared, bool vectors) {
+  const DType weight_dtype = Stored::of(args.weight_dtype);
+  const int thread = static_cast<int>(threadIdx.x);
+  const WholeRows rows = {shared, shared + teams.stride, shared + teams.stride + teams.rows * teams.stride};
+  for_groups_ahead<1>(
+      thread / quad, whole_tile_threads / quad, static_cast<int>(args.features), vectors,
+      [&](int at, auto n) { return load_group(args.weight, weight_dtype, at, n); },
+      [&](const F16& w, int at, auto) {
+        store_shared(rows.factors + at, add(w, splat(args.weight_offset)));
+      });
+  return rows;
+}
+
+// Stores the means of g and of g·h of a team's row, where g = dy · factor. Lanes after the end of the row add
+// nothing: dy is 0 there.
+STW_DEVICE void store_means(const NormArgs& args, const NormTeam& team, const WholeRows& rows, const float* x,
+                            const float* dy, const RowStatistics& mine, float* means) {
+  const int features = static_cast<int>(args.features);
+  float sum = 0.0f, product = 0.0f;
+  struct Lane {
+    float x, dy, factor;
+  };
+  in_order<8>((features + 15) / 16,
+              [&](int group) {
+                const int at = 16 * group + team.thread;
+                return Lane{x[at], dy[at], rows.factors[at]};
+              },
+              [&](const Lane& lane) {
+                const float g = lane.dy * lane.factor;
+                sum = sum + g;
+                product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
+              });
+  const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(features);
+  const float mean_gh = fold_threads(product) / static_cast<float>(features);
+  if (team.thread == 0) {
+    means[2 * team.row] = mean_g;
+    means[2 * team.row + 1] = mean_gh;
+  }
+}
+
+// The sums of a tile's columns that a thread keeps.
+template <int columns>
+struct ColumnSums {
+  float dw[columns], db[columns], of_addend[columns];
+};
+template <int columns>
+STW_DEVICE void add_rows(ColumnSums<columns>& sums, int features, int stride, const WholeRows& rows,
+                         const RowStatistics* statistics, int count) {
+  for (int r = 0; r < count; ++r) {
+    const RowStatistics of_row = statistics[r];
+    STW_UNROLL for (int k = 0; k < columns; ++k) {
+      const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
+      if (column >= features) continue;
+      const float x = rows.x[r * stride + column], dy = rows.dy[r * stride + column];
+      sums.dw[k] = fma1(dy, (x - of_row.mean) * of_row.rstd, sums.dw[k]);
+      sums.db[k] = sums.db[k] + dy;
+    }
+  }
+}
+// The addend's rows lie in the place of x.
+template <int columns>
+STW_DEVICE void add_addend(ColumnSums<columns>& sums, int features, int stride, const WholeRows& rows,
+                           int count) {
+  for (int r = 0; r < count; ++r) STW_UNROLL for (int k = 0; k < columns; ++k) {
+      const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
+      if (column < features) sums.of_addend[k] = sums.of_addend[k] + rows.x[r * stride + column];
+    }
+}
+template <bool sums_addend, int columns>
+STW_DEVICE void store_columns(const ColumnSums<columns>& mine, int64_t tile, int64_t tiles, int features,
+                              float* sums, float* addend_sums) {
+  STW_UNROLL for (int k = 0; k < columns; ++k) {
+    const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
+    if (column >= features) continue;
+    sums[tile * features + column] = mine.dw[k];
+    sums[(tiles + tile) * features + column] = mine.db[k];
+    if (sums_addend) addend_sums[tile * features + column] = mine.of_addend[k];
+  }
+}
+
+// Stores dx of a team's row, whose x and dy are staged. `keeps_addend`: the addend overwrites x, which no
+// other thread reads by now.
+template <class Stored, bool has_addend, bool keeps_addend>
+STW_DEVICE void store_row_gradient(const NormArgs& args, const NormTeams& teams, const NormTeam& team,
+                                   bool live, bool vectors, int64_t base, const WholeRows& rows, float* x,
+                                   const float* dy, const RowStatistics& of_row, const float* means) {
+  const DType dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
+  const F16 mean = splat(of_row.mean), rstd = splat(of_row.rstd);
+  const F16 mean_g = splat(means[0]), mean_gh = splat(means[1]);
+  void* const dx = element(args.dx.data, dx_dtype, base);
+  const void* const addend = has_addend ? element(args.addend.data, addend_dtype, base) : nullptr;
+  for_team_groups<2>(
+      teams, team, live ? static_cast<int>(args.features) : 0, vectors,
+      [&](int at, auto n) { return has_addend ? load_group(addend, addend_dtype, at, n) : zero(); },
+      [&](const F16& added, int at, auto n) {
+        const F16 h = mul(sub(load(x + at, Whole{}), mean), rstd),
+                  g = mul(load(dy + at, Whole{}), load(rows.factors + at, Whole{}));
+        const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
+        store_group(dx, dx_dtype, at, has_addend ? fma(inner, rstd, added) : mul(inner, rstd), n);
+        if (keeps_addend) store_shared(x + at, added);
+      });
+}
+
 // `addend_sums`: (tiles, features), sums of the addend's tiles. Blocks from number `blocks` on sum the
 // biases' tiles.
 template <class Stored, int columns, bool sums_addend>
@@ -145,28 +252,21 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
   const NormTeam team = place_in(teams);
   const int features = static_cast<int>(args.features), thread = static_cast<int>(threadIdx.x);
   const bool wanted = args.dx.data != nullptr;
-  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype),
-              weight_dtype = Stored::of(args.weight_dtype), dx_dtype = Stored::of(args.dx.dtype),
-              addend_dtype = Stored::of(args.addend.dtype);
+  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype);
   if (static_cast<int>(blockIdx.x) >= blocks) {
     constexpr int quads = whole_tile_threads / quad;
     const int64_t block = static_cast<int64_t>(blockIdx.x) - blocks,
                   of_block = static_cast<int64_t>(gridDim.x) - blocks;
     return sum_bias_tiles(biases, Stored::of(biases.dtype), block * quads + thread / quad, of_block * quads);
   }
-  float* const factors = shared;
-  float* const rows_of_x = shared + teams.stride;
-  float* const rows_of_dy = rows_of_x + teams.rows * teams.stride;
-  float* const staged = rows_of_x + team.row * teams.stride;
-  float* const staged_dy = rows_of_dy + team.row * teams.stride;
-  for_groups_ahead<1>(
-      thread / quad, whole_tile_threads / quad, features, vectors,
-      [&](int at, auto n) { return load_group(args.weight, weight_dtype, at, n); },
-      [&](const F16& w, int at, auto) { store_shared(factors + at, add(w, splat(args.weight_offset))); });
+  const WholeRows rows = whole_rows<Stored>(args, teams, shared, vectors);
+  float* const staged = rows.x + team.row * teams.stride;
+  float* const staged_dy = rows.dy + team.row * teams.stride;
   for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);
-    float dw[columns], db[columns], of_addend[columns];
-    STW_UNROLL for (int k = 0; k < columns; ++k) dw[k] = db[k] = of_addend[k] = 0.0f;
+    ColumnSums<columns> mine_of_tile;
+    STW_UNROLL for (int k = 0; k < columns; ++k) mine_of_tile.dw[k] = mine_of_tile.db[k] =
+        mine_of_tile.of_addend[k] = 0.0f;
     for (int64_t first = tiles.first_row(tile); first < end; first += teams.rows) {
       const int64_t row = first + team.row, base = row * args.features;
       const bool live = row < end, sums_row = live && team.sums();
@@ -187,81 +287,25 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
             });
       };
       const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
-      if (wanted) {
-        float sum = 0.0f, product = 0.0f;  // Lanes after the end of the row add nothing: dy is 0 there.
-        struct Lane {
-          float x, dy, factor;
-        };
-        if (sums_row)
-          in_order<8>((features + 15) / 16,
-                      [&](int group) {
-                        const int at = 16 * group + team.thread;
-                        return Lane{staged[at], staged_dy[at], factors[at]};
-                      },
-                      [&](const Lane& lane) {
-                        const float g = lane.dy * lane.factor;
-                        sum = sum + g;
-                        product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
-                      });
-        if (sums_row) {
-          const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(features);
-          const float mean_gh = fold_threads(product) / static_cast<float>(features);
-          if (team.thread == 0) {
-            means[2 * team.row] = mean_g;
-            means[2 * team.row + 1] = mean_gh;
-          }
-        }
-      }
+      if (wanted && sums_row) store_means(args, team, rows, staged, staged_dy, mine, means);
       if (live && team.thread == 0) statistics[team.row] = mine;
       __syncthreads();
       const int count = static_cast<int>(min(static_cast<int64_t>(teams.rows), end - first));
-      for (int r = 0; r < count; ++r) {
-        const RowStatistics of_row = statistics[r];
-        STW_UNROLL for (int k = 0; k < columns; ++k) {
-          const int column = thread + k * whole_tile_threads;
-          if (column >= features) continue;
-          const float x = rows_of_x[r * teams.stride + column], dy = rows_of_dy[r * teams.stride + column];
-          dw[k] = fma1(dy, (x - of_row.mean) * of_row.rstd, dw[k]);
-          db[k] = db[k] + dy;
-        }
-      }
+      add_rows(mine_of_tile, features, teams.stride, rows, statistics, count);
       if (!wanted) continue;
-      const F16 mean = splat(statistics[team.row].mean), rstd = splat(statistics[team.row].rstd);
-      const F16 mean_g = splat(means[2 * team.row]), mean_gh = splat(means[2 * team.row + 1]);
-      void* const dx = element(args.dx.data, dx_dtype, base);
-      const auto write = [&](auto has_addend) {
-        const void* const addend = has_addend.value ? element(args.addend.data, addend_dtype, base) : nullptr;
-        for_team_groups<2>(
-            teams, team, live ? features : 0, vectors,
-            [&](int at, auto n) {
-              return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero();
-            },
-            [&](const F16& added, int at, auto n) {
-              const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd),
-                        g = mul(load(staged_dy + at, Whole{}), load(factors + at, Whole{}));
-              const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
-              store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
-              if (sums_addend)
-                store_shared(staged + at, added);  // Overwrites x, which no other thread reads.
-            });
-      };
       if (sums_addend) __syncthreads();  // All threads have read their columns of x.
-      if (args.addend.data != nullptr) write(Known<true>{});
-      else write(Known<false>{});
+      const auto store = [&](auto has_addend) {
+        store_row_gradient<Stored, has_addend.value, sums_addend>(args, teams, team, live, vectors, base,
+                                                                  rows, staged, staged_dy,
+                                                                  statistics[team.row], means + 2 * team.row);
+      };
+      if (args.addend.data != nullptr) store(Known<true>{});
+      else store(Known<false>{});
       if (!sums_addend) continue;
       __syncthreads();
-      for (int r = 0; r < count; ++r) STW_UNROLL for (int k = 0; k < columns; ++k) {
-          const int column = thread + k * whole_tile_threads;
-          if (column < features) of_addend[k] = of_addend[k] + rows_of_x[r * teams.stride + column];
-        }
+      add_addend(mine_of_tile, features, teams.stride, rows, count);
     }
-    STW_UNROLL for (int k = 0; k < columns; ++k) {
-      const int column = thread + k * whole_tile_threads;
-      if (column >= features) continue;
-      sums[tile * features + column] = dw[k];
-      sums[(tiles.count() + tile) * features + column] = db[k];
-      if (sums_addend) addend_sums[tile * features + column] = of_addend[k];
-    }
+    store_columns<sums_addend>(mine_of_tile, tile, tiles.count(), features, sums, addend_sums);
   }
 }
 

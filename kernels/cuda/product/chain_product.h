@@ -79,155 +79,166 @@ STW_DEVICE int group_column(int t, int g) {
   return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
 }
 
-template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
-static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
-  constexpr int slice = T::depth * slice_line<T>, groups = T::per / 4;
-  STW_SHARED(float4, shared, slice);  // Two slices of each operand.
-  float* const slices = reinterpret_cast<float*>(shared);
-  const Tile tile = tile_of_block(all, T::edge, T::edge);
-  const Product& out = all.product[tile.product];
-
-  static_assert(!rounded || holds_totals<T>);
-  const int thread = static_cast<int>(threadIdx.x);
-  float sum[T::per][T::per];  // Of the chain.
+// What a thread computes: the sums of the chain in progress, and the totals to which chains are added.
+template <class T>
+struct ChainSums {
+  float sum[T::per][T::per];
   float total[holds_totals<T> ? T::per : 1][T::per];
+  // Large tiles: the start of the next chain's total; null: +0.
+  const void* from;
+  DType from_dtype;
+};
+template <class T>
+STW_DEVICE void begin_sums(ChainSums<T>& sums, const Products& all, const Product& out, const Tile& tile) {
+  const int thread = static_cast<int>(threadIdx.x);
   STW_UNROLL
   for (int i = 0; i < T::per; ++i) STW_UNROLL
-  for (int j = 0; j < T::per; ++j) sum[i][j] = 0.0f;
+  for (int j = 0; j < T::per; ++j) sums.sum[i][j] = 0.0f;
   if constexpr (holds_totals<T>) {
     STW_UNROLL
     for (int i = 0; i < T::per; ++i) STW_UNROLL
-    for (int g = 0; g < groups; ++g) {
+    for (int g = 0; g < T::per / 4; ++g) {
       const int64_t row = tile.row + group_row<T>(thread, i / 4) + i % 4,
                     column = tile.column + group_column<T>(thread, g);
       const Float4 from = load4(out.start, all.start, row * out.c_stride + column,
                                 out.start != nullptr && row < out.m ? out.n - column : 0);
-      for (int j = 0; j < 4; ++j) total[i][4 * g + j] = from.f[j];
+      for (int j = 0; j < 4; ++j) sums.total[i][4 * g + j] = from.f[j];
     }
   }
+  sums.from = out.start;
+  sums.from_dtype = all.start;
+}
 
-  int current = tile.product;  // Where the next slice comes from.
-  int k = 0;
-  // Of the next slice: where its chain and its sample end.
-  int64_t sample_end = all.restart > 0 ? all.restart - all.first : INT64_MAX;
-  int64_t chain_end = min(sample_end, chain_terms);
-  const int last = all.chained ? all.count - 1 : current;
+// The slices of a tile in order, each loaded while the one before it is used.
+enum ChainEnd : int { inside, of_chain, of_sample };
+struct SliceLoader {
+  int current, k, last;           // The product and the place in it of the next slice; the last product.
+  int64_t sample_end, chain_end;  // Of the next slice: where its chain and its sample end.
   Raw4 next_a, next_b;
-  enum End : int { inside, of_chain, of_sample };
-  End next_ends = inside;
-  const auto load_next = [&] {
-    while (k >= all.product[current].k) {
-      if (current == last) return false;
-      ++current, k = 0;
-      chain_end = chain_terms;
-    }
-    const Product& p = all.product[current];
-    const int64_t end = min(chain_end, p.k);
-    next_a = load_slice<T, a_along, false>(p.a, all.a, p.a_stride, tile.row, p.m, k, end);
-    next_b = load_slice<T, b_along, true>(p.b, all.b, p.b_stride, tile.column, p.n, k, end);
-    k += T::depth;
-    next_ends = inside;
-    if (k >= end) {
-      k = static_cast<int>(end);
-      next_ends = end == sample_end ? of_sample : of_chain;
-      if (end == sample_end) sample_end += all.restart;
-      chain_end = min(sample_end, end + chain_terms);
-    }
-    return true;
-  };
-  const auto put_next = [&](int at) {
-    put_slice<T, a_along>(slices + at * slice, next_a, all.a);
-    put_slice<T, b_along>(slices + (2 + at) * slice, next_b, all.b);
-    __syncthreads();
-  };
-
-  int sample = 0;
-  const auto round_sample = [&] {
-    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample++);
-    const int t = forgotten(thread);
-    STW_UNROLL
-    for (int i = 0; i < T::per; ++i) STW_UNROLL
-    for (int g = 0; g < groups; ++g) {
-      const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
-                    column = tile.column + group_column<T>(t, g);
-      Float4 x;
-      for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
-      x = rounded4(rounding, row * out.c_stride + column, x);
-      for (int j = 0; j < 4; ++j) total[i][4 * g + j] = x.f[j];
-    }
-  };
-  // Large tiles: the start of the next chain's total; null: +0.
-  const void* from = out.start;
-  DType from_dtype = all.start;
-  // The four totals at row i and group g. In a large tile, the chain that has just ended is not yet added.
-  const auto total_of = [&](int i, int g, int64_t row, int64_t column) {
-    Float4 x;
-    if constexpr (holds_totals<T>) {
-      for (int j = 0; j < 4; ++j) x.f[j] = total[i][4 * g + j];
-    } else {
-      x = load4(from, from_dtype, row * out.c_stride + column, from != nullptr ? out.n - column : 0);
-    }
-    return x;
-  };
-  const auto add_chain = [&] {
-    const int t = forgotten(thread);
-    STW_UNROLL
-    for (int i = 0; i < T::per; ++i) STW_UNROLL
-    for (int g = 0; g < groups; ++g) {
-      const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
-                    column = tile.column + group_column<T>(t, g);
-      if constexpr (holds_totals<T>) {
-        for (int j = 0; j < 4; ++j) total[i][4 * g + j] = total[i][4 * g + j] + sum[i][4 * g + j];
-      } else if (row < out.m) {
-        Float4 x = total_of(i, g, row, column);
-        for (int j = 0; j < 4; ++j) x.f[j] = x.f[j] + sum[i][4 * g + j];
-        store4(out.c, DType::f32, row * out.c_stride + column, x, out.n - column);
-      }
-      for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = 0.0f;
-    }
-    from = out.c;
-    from_dtype = DType::f32;
-  };
-
-  bool more = load_next();
-  const bool has_chain = more;
-  if (more) put_next(0);
-  for (int at = 0; more; at ^= 1) {
-    const End ends = next_ends;
-    more = load_next();
-    const float *a = slices + at * slice, *b = slices + (2 + at) * slice;
-    STW_UNROLL
-    for (int d = 0; d < T::depth; ++d) {
-      float x[T::per], y[T::per];
-      for (int g = 0; g < groups; ++g) {
-        const float4 v = load_vector<float4>(a + d * slice_line<T> + group_row<T>(thread, g));
-        const float4 w = load_vector<float4>(b + d * slice_line<T> + group_column<T>(thread, g));
-        x[4 * g] = v.x, x[4 * g + 1] = v.y, x[4 * g + 2] = v.z, x[4 * g + 3] = v.w;
-        y[4 * g] = w.x, y[4 * g + 1] = w.y, y[4 * g + 2] = w.z, y[4 * g + 3] = w.w;
-      }
-      STW_UNROLL
-      for (int i = 0; i < T::per; ++i) STW_UNROLL
-      for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
-    }
-    if (more) put_next(at ^ 1);  // All threads have finished with that slice since the last barrier.
-    // A large tile's last chain is added below.
-    if (ends != inside && (more || holds_totals<T>)) add_chain();
-    if constexpr (rounded)
-      if (ends == of_sample) round_sample();
+  ChainEnd next_ends;
+};
+STW_DEVICE SliceLoader slice_loader(const Products& all, int product) {
+  SliceLoader s;
+  s.current = product, s.k = 0;
+  s.sample_end = all.restart > 0 ? all.restart - all.first : INT64_MAX;
+  s.chain_end = min(s.sample_end, chain_terms);
+  s.last = all.chained ? all.count - 1 : s.current;
+  s.next_ends = inside;
+  return s;
+}
+// Loads the next slice into registers. False if there is none.
+template <class T, Contiguous a_along, Contiguous b_along>
+STW_DEVICE bool load_next(SliceLoader& s, const Products& all, const Tile& tile) {
+  while (s.k >= all.product[s.current].k) {
+    if (s.current == s.last) return false;
+    ++s.current, s.k = 0;
+    s.chain_end = chain_terms;
   }
+  const Product& p = all.product[s.current];
+  const int64_t end = min(s.chain_end, p.k);
+  s.next_a = load_slice<T, a_along, false>(p.a, all.a, p.a_stride, tile.row, p.m, s.k, end);
+  s.next_b = load_slice<T, b_along, true>(p.b, all.b, p.b_stride, tile.column, p.n, s.k, end);
+  s.k += T::depth;
+  s.next_ends = inside;
+  if (s.k >= end) {
+    s.k = static_cast<int>(end);
+    s.next_ends = end == s.sample_end ? of_sample : of_chain;
+    if (end == s.sample_end) s.sample_end += all.restart;
+    s.chain_end = min(s.sample_end, end + chain_terms);
+  }
+  return true;
+}
 
-  const int ending = forgotten(thread);
+// Adds the products of a slice to the sums. Lines of a and b begin at these addresses.
+template <class T>
+STW_DEVICE void multiply_slice(float (&sum)[T::per][T::per], const float* a, const float* b) {
+  const int thread = static_cast<int>(threadIdx.x);
   STW_UNROLL
-  for (int g = 0; g < groups; ++g) {
-    const int64_t column = tile.column + group_column<T>(ending, g), n = out.n - column;
+  for (int d = 0; d < T::depth; ++d) {
+    float x[T::per], y[T::per];
+    for (int g = 0; g < T::per / 4; ++g) {
+      const float4 v = load_vector<float4>(a + d * slice_line<T> + group_row<T>(thread, g));
+      const float4 w = load_vector<float4>(b + d * slice_line<T> + group_column<T>(thread, g));
+      x[4 * g] = v.x, x[4 * g + 1] = v.y, x[4 * g + 2] = v.z, x[4 * g + 3] = v.w;
+      y[4 * g] = w.x, y[4 * g + 1] = w.y, y[4 * g + 2] = w.z, y[4 * g + 3] = w.w;
+    }
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i) STW_UNROLL
+    for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
+  }
+}
+
+// Rounds the totals at the end of a sample.
+template <class T>
+STW_DEVICE void round_totals(ChainSums<T>& sums, const Products& all, const Product& out, const Tile& tile,
+                             int sample) {
+  const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+  const int t = forgotten(static_cast<int>(threadIdx.x));
+  STW_UNROLL
+  for (int i = 0; i < T::per; ++i) STW_UNROLL
+  for (int g = 0; g < T::per / 4; ++g) {
+    const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
+                  column = tile.column + group_column<T>(t, g);
+    Float4 x;
+    for (int j = 0; j < 4; ++j) x.f[j] = sums.total[i][4 * g + j];
+    x = rounded4(rounding, row * out.c_stride + column, x);
+    for (int j = 0; j < 4; ++j) sums.total[i][4 * g + j] = x.f[j];
+  }
+}
+
+// The four totals at row i and group g. In a large tile, the chain that has just ended is not yet added.
+template <class T>
+STW_DEVICE Float4 total_of(const ChainSums<T>& sums, const Product& out, int i, int g, int64_t row,
+                           int64_t column) {
+  Float4 x;
+  if constexpr (holds_totals<T>) {
+    for (int j = 0; j < 4; ++j) x.f[j] = sums.total[i][4 * g + j];
+  } else {
+    x = load4(sums.from, sums.from_dtype, row * out.c_stride + column,
+              sums.from != nullptr ? out.n - column : 0);
+  }
+  return x;
+}
+
+// Adds the chain that has ended to the totals.
+template <class T>
+STW_DEVICE void add_chain(ChainSums<T>& sums, const Product& out, const Tile& tile) {
+  const int t = forgotten(static_cast<int>(threadIdx.x));
+  STW_UNROLL
+  for (int i = 0; i < T::per; ++i) STW_UNROLL
+  for (int g = 0; g < T::per / 4; ++g) {
+    const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4,
+                  column = tile.column + group_column<T>(t, g);
+    if constexpr (holds_totals<T>) {
+      for (int j = 0; j < 4; ++j)
+        sums.total[i][4 * g + j] = sums.total[i][4 * g + j] + sums.sum[i][4 * g + j];
+    } else if (row < out.m) {
+      Float4 x = total_of(sums, out, i, g, row, column);
+      for (int j = 0; j < 4; ++j) x.f[j] = x.f[j] + sums.sum[i][4 * g + j];
+      store4(out.c, DType::f32, row * out.c_stride + column, x, out.n - column);
+    }
+    for (int j = 0; j < 4; ++j) sums.sum[i][4 * g + j] = 0.0f;
+  }
+  sums.from = out.c;
+  sums.from_dtype = DType::f32;
+}
+
+// Stores the totals with bias and residual. `has_chain`: a large tile's last chain is not yet added.
+template <class T>
+STW_DEVICE void store_totals(const ChainSums<T>& sums, const Products& all, const Product& out,
+                             const Tile& tile, bool has_chain) {
+  const int t = forgotten(static_cast<int>(threadIdx.x));
+  STW_UNROLL
+  for (int g = 0; g < T::per / 4; ++g) {
+    const int64_t column = tile.column + group_column<T>(t, g), n = out.n - column;
     const Float4 bias = load4(out.bias, all.bias, column, out.bias != nullptr ? n : 0);
     STW_UNROLL
     for (int i = 0; i < T::per; ++i) {
-      const int64_t row = tile.row + group_row<T>(ending, i / 4) + i % 4;
+      const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4;
       if (row >= out.m) continue;
-      Float4 y = total_of(i, g, row, column);
+      Float4 y = total_of(sums, out, i, g, row, column);
       if (!holds_totals<T> && has_chain)
-        for (int j = 0; j < 4; ++j) y.f[j] = y.f[j] + sum[i][4 * g + j];
+        for (int j = 0; j < 4; ++j) y.f[j] = y.f[j] + sums.sum[i][4 * g + j];
       for (int j = 0; j < 4; ++j) y.f[j] = out.bias != nullptr ? y.f[j] + bias.f[j] : y.f[j];
       if (out.residual != nullptr) {
         const Float4 before = load4(out.residual, all.c, row * out.c_stride + column, n);
@@ -236,6 +247,39 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
       store4(out.c, all.c, row * out.c_stride + column, y, n);
     }
   }
+}
+
+template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
+static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
+  constexpr int slice = T::depth * slice_line<T>;
+  STW_SHARED(float4, shared, slice);  // Two slices of each operand.
+  float* const slices = reinterpret_cast<float*>(shared);
+  const Tile tile = tile_of_block(all, T::edge, T::edge);
+  const Product& out = all.product[tile.product];
+  static_assert(!rounded || holds_totals<T>);
+  ChainSums<T> sums;
+  begin_sums(sums, all, out, tile);
+  SliceLoader loader = slice_loader(all, tile.product);
+  const auto put_next = [&](int at) {
+    put_slice<T, a_along>(slices + at * slice, loader.next_a, all.a);
+    put_slice<T, b_along>(slices + (2 + at) * slice, loader.next_b, all.b);
+    __syncthreads();
+  };
+  int sample = 0;
+  bool more = load_next<T, a_along, b_along>(loader, all, tile);
+  const bool has_chain = more;
+  if (more) put_next(0);
+  for (int at = 0; more; at ^= 1) {
+    const ChainEnd ends = loader.next_ends;
+    more = load_next<T, a_along, b_along>(loader, all, tile);
+    multiply_slice<T>(sums.sum, slices + at * slice, slices + (2 + at) * slice);
+    if (more) put_next(at ^ 1);  // All threads have finished with that slice since the last barrier.
+    // A large tile's last chain is added below.
+    if (ends != inside && (more || holds_totals<T>)) add_chain(sums, out, tile);
+    if constexpr (rounded)
+      if (ends == of_sample) round_totals(sums, all, out, tile, sample++);
+  }
+  store_totals(sums, all, out, tile, has_chain);
 }
 
 // Whether an element may have more than one chain.

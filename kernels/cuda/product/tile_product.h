@@ -164,6 +164,126 @@ STW_DEVICE Tile tile_of(const Products& all) {
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
+// The parts of k: no slice lies in two of them. Parts are products, or, if the depth counts tokens, samples.
+// `at` and `end` count from the operand's first line.
+template <bool of_tokens, bool rounded>
+struct ProductParts {
+  struct Part {
+    int number, at, end;
+  };
+  int restart, before, depth, end;  // `end`: the number of the part after the last one.
+  const Products& all;
+
+  __device__ ProductParts(const Products& products, const Product& out, int last) : all(products) {
+    restart = of_tokens ? static_cast<int>(all.restart) : 0;
+    before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
+    end = !of_tokens ? last + 1 : rounded || restart > 0 ? (before + depth + restart - 1) / restart : 1;
+  }
+  // Goes to the first part from `number` on that is not empty.
+  __device__ void go_to(Part& p, int number) const {
+    p = {number, 0, 0};
+    for (; p.number < end; ++p.number) {
+      if (!of_tokens) p.at = 0, p.end = static_cast<int>(all.product[p.number].k);
+      else if (rounded || restart > 0)
+        p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
+      else p.at = 0, p.end = depth;
+      if (p.at < p.end) return;
+    }
+  }
+};
+
+// Copies the slices of a tile in order to shared memory, those of a and b alternating.
+template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
+struct SliceCopies {
+  static constexpr bool of_tokens = counts_tokens<a_along, b_along>;
+  using Parts = ProductParts<of_tokens, rounded>;
+  const Parts& parts;
+  const Tile& tile;
+  uint16_t* const slices;
+  typename Parts::Part copying;
+  SliceCopy<T, T::edge_m, a_along> copy_a;
+  SliceCopy<T, T::edge_n, b_along> copy_b;
+
+  __device__ SliceCopies(const Parts& all_parts, const Tile& of_tile, uint16_t* memory)
+      : parts(all_parts), tile(of_tile), slices(memory) {}
+  __device__ void begin(const Product& out, const typename Parts::Part& first) {
+    copying = first;
+    if (copying.number < parts.end) begin_product(of_tokens ? out : parts.all.product[copying.number]);
+  }
+  __device__ void begin_product(const Product& p) {
+    copy_a.begin(p.a, p.a_stride, tile.row, p.m);
+    copy_b.begin(p.b, p.b_stride, tile.column, p.n);
+  }
+  __device__ void copy_next(int stage) {
+    if (copying.number < parts.end) {
+      uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
+      copy_a.copy(slice, copying.at, copying.end);
+      copy_b.copy(slice + T::slice_a, copying.at, copying.end);
+      copying.at += T::slice_depth;
+      if (copying.at >= copying.end) {
+        parts.go_to(copying, copying.number + 1);
+        if constexpr (!of_tokens)
+          if (copying.number < parts.end) begin_product(parts.all.product[copying.number]);
+      }
+    }
+    commit_copies();  // Even an empty group, because groups are counted.
+  }
+};
+
+// The slices that so many terms take.
+template <class T>
+STW_DEVICE int slices_in(int terms) {
+  return (terms + T::slice_depth - 1) / T::slice_depth;
+}
+
+template <class T>
+using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
+
+// Rounds the totals at the end of a sample. Four adjacent fragments take four blocks of random numbers, one
+// from each thread of a quad. For operands of whole chunks (fits_tensor_cores), a block begins with a
+// fragment.
+template <class T>
+STW_DEVICE void round_totals(SumsOfThread<T>& total, const Products& all, const Product& out,
+                             const Tile& tile, int thread, int sample) {
+  static_assert(T::fragments_n % 4 == 0);
+  const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i) STW_UNROLL
+  for (int half = 0; half < 2; ++half) STW_UNROLL
+  for (int four = 0; four < T::fragments_n; four += 4) {
+    // No place is kept from one block to the next: totals leave few registers.
+    const int t = forgotten(thread);
+    const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half,
+                  column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
+    const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
+    STW_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      float* const x = &total[i][four + j][2 * half];
+      x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
+      x[1] = rounded_gradient(x[1], random.w[j] >> 16);
+    }
+  }
+}
+
+// Stores the sums of a tile, or hands them to the ending.
+template <class T, DType dtype, class Multiply, class Ending>
+STW_DEVICE void end_tile(SumsOfThread<T>& result, const Products& all, const Product& out, const Tile& tile,
+                         const Ending& ending, uint16_t* slices, int thread) {
+  if constexpr (Ending::stored) {
+    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
+  } else {
+    static_assert(!Multiply::asynchronous);
+    for_pairs<T>(
+        out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+          if (n > 0)
+            end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}},
+                     n, tile.row != tile.column);
+        });
+  }
+}
+
+// Multiplies the slices of a tile and adds up its chains.
+//
 // T::Multiply<dtype, a_along, b_along> multiplies slices. It is constructed from the thread's number. It is
 // called with the sums, the slices of a and b, and a function that starts the copy of the next slice, which
 // it calls once.
@@ -173,128 +293,44 @@ STW_DEVICE Tile tile_of(const Products& all) {
 // all slices except the last n. show_copies() is called when this thread's copies have arrived. settled() is
 // an addition that the compiler cannot move: sums are initialised by it, and after finish() they are read
 // only through it.
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
-static __global__ void __launch_bounds__(T::threads, T::together)
-    tile_product_kernel(Products all, Ending ending) {
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing>
+struct TileChains {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
-  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = summing != Summing::one_chain,
-                 rounded = summing == Summing::rounded;
-  static_assert(of_tokens ? has_totals : !rounded);
-  static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
-  STW_DYNAMIC_SHARED(uint16_t, memory);
-  uint16_t* const slices = T::first_slice(memory);  // Of a and b, alternating.
-  if constexpr (!Ending::stored)
-    if (is_idle(ending)) return;
-  const Tile tile = tile_of<Ending, T>(all);
-  const Product& out = all.product[tile.product];
-  const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
-  using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
-  SumsOfThread sum, total;  // Without totals, `sum` is the result.
-  {
-    SumsOfThread start;
-    load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
-    for_sums<T>([&](int i, int j, int k) {
-      if constexpr (has_totals)
-        total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
-      else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
-    });
+  static constexpr bool has_totals = summing != Summing::one_chain, rounded = summing == Summing::rounded;
+  using Copies = SliceCopies<T, a_along, b_along, rounded>;
+  // Slices whose copies are started before their use.
+  static constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);
+  SumsOfThread<T>&sum, &total;  // Without totals, `sum` is the result.
+  const Products& all;
+  Copies& copies;
+  const Multiply multiply;
+  int stage = 0;
+
+  __device__ TileChains(SumsOfThread<T>& sums, SumsOfThread<T>& totals, const Products& products,
+                        Copies& of_slices, int thread)
+      : sum(sums), total(totals), all(products), copies(of_slices), multiply(thread) {
+    STW_UNROLL
+    for (int first = 0; first < ahead; ++first) copies.copy_next(first);
   }
   // Adds a chain that has ended. -0 changes no total.
-  const auto add_chain = [&] {
+  __device__ void add_chain() {
     if constexpr (has_totals)
       for_sums<T>(
           [&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
-  };
-  const auto forget_chain = [&] {
-    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
-  };
-
-  // Parts of k: no slice lies in two of them. `at` and `end` count from the operand's first line.
-  const int restart = of_tokens ? static_cast<int>(all.restart) : 0,
-            before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
-  const int end_part = !of_tokens               ? last + 1
-                       : rounded || restart > 0 ? (before + depth + restart - 1) / restart
-                                                : 1;
-  struct Part {
-    int number, at, end;
-  };
-  const auto go_to = [&](Part& p, int number) {
-    p = {number, 0, 0};
-    for (; p.number < end_part; ++p.number) {
-      if (!of_tokens) p.at = 0, p.end = static_cast<int>(all.product[p.number].k);
-      else if (rounded || restart > 0)
-        p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
-      else p.at = 0, p.end = depth;
-      if (p.at < p.end) return;
-    }
-  };
-  Part in_use, copying;  // The slices being multiplied, and the slices being copied.
-  go_to(in_use, of_tokens ? 0 : tile.product);
-  copying = in_use;
-  SliceCopy<T, T::edge_m, a_along> copy_a;
-  SliceCopy<T, T::edge_n, b_along> copy_b;
-  const auto begin_product = [&](const Product& p) {
-    copy_a.begin(p.a, p.a_stride, tile.row, p.m);
-    copy_b.begin(p.b, p.b_stride, tile.column, p.n);
-  };
-  if (copying.number < end_part) begin_product(of_tokens ? out : all.product[copying.number]);
-  const auto copy_next = [&](int stage) {
-    if (copying.number < end_part) {
-      uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
-      copy_a.copy(slice, copying.at, copying.end);
-      copy_b.copy(slice + T::slice_a, copying.at, copying.end);
-      copying.at += T::slice_depth;
-      if (copying.at >= copying.end) {
-        go_to(copying, copying.number + 1);
-        if constexpr (!of_tokens)
-          if (copying.number < end_part) begin_product(all.product[copying.number]);
-      }
-    }
-    commit_copies();  // Even an empty group, because groups are counted.
-  };
-
-  // Four adjacent fragments take four blocks of random numbers, one from each thread of a quad. For operands
-  // of whole chunks (fits_tensor_cores), a block begins with a fragment.
-  const auto round_sample = [&](int sample, auto& total) {
-    static_assert(!rounded || T::fragments_n % 4 == 0);
-    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
-    STW_UNROLL
-    for (int i = 0; i < T::fragments_m; ++i) STW_UNROLL
-    for (int half = 0; half < 2; ++half) STW_UNROLL
-    for (int four = 0; four < T::fragments_n; four += 4) {
-      // No place is kept from one block to the next: totals leave few registers.
-      const int t = forgotten(thread);
-      const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half,
-                    column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
-      const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
-      STW_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        float* const x = &total[i][four + j][2 * half];
-        x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
-        x[1] = rounded_gradient(x[1], random.w[j] >> 16);
-      }
-    }
-  };
-
-  // Slices whose copies are started before their use.
-  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);
-  const Multiply multiply(thread);
-  STW_UNROLL
-  for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
-  int stage = 0;
-  const auto next_slice = [&](const auto& compute) {  // compute(a, b, copy) calls copy() once.
+  }
+  template <class Compute>
+  __device__ void next_slice(const Compute& compute) {  // compute(a, b, copy) calls copy() once.
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous)
       if (all.fence) Multiply::show_copies();
     // This slice has arrived for all threads, and all have finished with the one before, or (asynchronous)
     // the one before that.
     __syncthreads();
-    const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
-    compute(a, b, [&] { copy_next((stage + ahead) % T::stages); });
+    const uint16_t *a = copies.slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
+    compute(a, b, [&] { copies.copy_next((stage + ahead) % T::stages); });
     stage = (stage + 1) % T::stages;
-  };
-  const auto slices_in = [](int terms) { return (terms + T::slice_depth - 1) / T::slice_depth; };
-  const auto add_slice = [&] {
+  }
+  __device__ void add_slice() {
     next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
       if constexpr (Multiply::asynchronous) {
         multiply.template slice<true>(sum, a, b);
@@ -304,16 +340,21 @@ static __global__ void __launch_bounds__(T::threads, T::together)
       }
     });
     if constexpr (Multiply::asynchronous) Multiply::template finish<1>();
-  };
-  if constexpr (!has_totals) {
+  }
+  // All products from the tile's to the last, in one chain.
+  __device__ void add_products(const Tile& tile, int last) {
     int slices_left = 0;
-    for (int i = tile.product; i <= last; ++i) slices_left += slices_in(static_cast<int>(all.product[i].k));
+    for (int i = tile.product; i <= last; ++i)
+      slices_left += slices_in<T>(static_cast<int>(all.product[i].k));
     STW_ROLLED
     for (; slices_left > 0; --slices_left) add_slice();
     if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
-  } else {
-    while (in_use.number < end_part) {  // One chain.
-      int slices_left = slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
+  }
+  // Parts in chains, whose sums are added to the totals.
+  __device__ void add_parts(typename Copies::Parts::Part in_use, const Product& out, const Tile& tile,
+                            int thread) {
+    while (in_use.number < copies.parts.end) {  // One chain.
+      int slices_left = slices_in<T>(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
       in_use.at += slices_left * T::slice_depth;
       if constexpr (Multiply::asynchronous) {
         // The last chain is added while the first slice of this one is awaited, and while the other warpgroup
@@ -332,30 +373,53 @@ static __global__ void __launch_bounds__(T::threads, T::together)
       if (!Multiply::asynchronous || (rounded && part_ends)) {
         if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
         add_chain();
-        forget_chain();
+        for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
         if constexpr (rounded)
-          if (part_ends) round_sample(in_use.number, total);
+          if (part_ends) round_totals<T>(total, all, out, tile, thread, in_use.number);
       }
-      if (part_ends) go_to(in_use, in_use.number + 1);
+      if (part_ends) copies.parts.go_to(in_use, in_use.number + 1);
     }
     if constexpr (Multiply::asynchronous) {
       Multiply::template finish<0>();
       add_chain();
     }
   }
+};
 
-  SumsOfThread& result = has_totals ? total : sum;
-  if constexpr (Ending::stored) {
-    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
-  } else {
-    static_assert(!Multiply::asynchronous);
-    for_pairs<T>(
-        out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-          if (n > 0)
-            end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}},
-                     n, tile.row != tile.column);
-        });
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
+static __global__ void __launch_bounds__(T::threads, T::together)
+    tile_product_kernel(Products all, Ending ending) {
+  using Chains = TileChains<T, dtype, a_along, b_along, summing>;
+  using Multiply = typename Chains::Multiply;
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = Chains::has_totals;
+  static_assert(of_tokens ? has_totals : !Chains::rounded);
+  static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
+  STW_DYNAMIC_SHARED(uint16_t, memory);
+  uint16_t* const slices = T::first_slice(memory);
+  if constexpr (!Ending::stored)
+    if (is_idle(ending)) return;
+  const Tile tile = tile_of<Ending, T>(all);
+  const Product& out = all.product[tile.product];
+  const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
+  SumsOfThread<T> sum, total;
+  {
+    SumsOfThread<T> start;
+    load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
+    for_sums<T>([&](int i, int j, int k) {
+      if constexpr (has_totals)
+        total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
+      else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
+    });
   }
+  const typename Chains::Copies::Parts parts(all, out, last);
+  typename Chains::Copies::Parts::Part first;
+  parts.go_to(first, of_tokens ? 0 : tile.product);
+  typename Chains::Copies copies(parts, tile, slices);
+  copies.begin(out, first);
+  Chains chains(sum, total, all, copies, thread);
+  if constexpr (has_totals) chains.add_parts(first, out, tile, thread);
+  else chains.add_products(tile, last);
+  end_tile<T, dtype, Multiply>(has_totals ? total : sum, all, out, tile, ending, slices, thread);
 }
 
 // Whether an operand can be copied in chunks of 16 bytes: all chunks are aligned, and each lies within the

@@ -389,7 +389,7 @@ MUTATIONS = [
         "kernels/cuda/product/tile_product.h",
         [
             (
-                "slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)))",
+                "slices_in<T>(min(in_use.end - in_use.at, static_cast<int>(all.chain)))",
                 "slices_in(in_use.end - in_use.at)",
             )
         ],

@@ -59,7 +59,7 @@ struct ModelConfig {
   Adapters adapters;                // this field and the next two do not come from config.json
   // With adapters: parameters of a classifier's head that are frozen. The others are trained, as in PEFT.
   std::set<std::string> frozen_head;
-  // Parameters that stay numbers, as the files hold them so, although other matrices are codes.
+  // Parameters that are not quantized, because the files hold them as numbers while other matrices are codes.
   std::set<std::string> kept_numbers;
 };
 
@@ -88,9 +88,10 @@ inline constexpr const char* decoder_head[] = {classifier_weight};
 struct TokenHead {
   const char* module = "score";                // the matrix's module; null: the family has no such head
   const char* dropout = "classifier_dropout";  // the key of its dropout rate; null: none of its own
-  // The rate where the config has no such key; null: "hidden_dropout", else 0.1.
+  // The field with the rate to use where the config lacks that key; null: the config's "hidden_dropout", else
+  // 0.1.
   float ModelConfig::*otherwise = nullptr;
-  bool is_that_of_texts = false;  // it has all parameters of the text head
+  bool is_that_of_texts = false;  // it has all parameters of the head for texts
 };
 
 struct Architecture {
@@ -105,7 +106,7 @@ struct Architecture {
   // transformers' class of the text part alone; null: none.
   const char *outer_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;  // attends to all tokens of a text, and therefore does not generate
-  // Names in a classifier's head; random if the model had no labels.
+  // Names of the parameters of a classifier's head. They are random if the model had no labels.
   std::span<const char* const> head_parameters = decoder_head;
   TokenHead token_head{};
   const MaskedHead* masked_head = nullptr;  // null: the family has none
@@ -141,7 +142,7 @@ int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const st
 // The head after the last norm, and the loss: logits for every token of the vocabulary (from the token table,
 // if tied), or for every label of a classifier.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-// The part after its dropout, and the loss.
+// The matrix of a token head, after its dropout, and the loss.
 void add_token_head(GraphBuilder& builder, const ModelConfig& config, int x);
 // Sets the dropout of a token head, also in the config.json.
 void set_token_dropout(ModelConfig& config, float rate);
@@ -155,7 +156,7 @@ void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, 
 // Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where
 // the family has none; bad_argument where the model has labels.
 Status set_masked(ModelConfig& config);
-// Whether it belongs to the head of the model's task.
+// Whether the parameter belongs to the head of the model's task.
 bool is_of_head(const ModelConfig& config, std::string_view parameter);
 bool has_head(Task task);  // whether the task has a head of its own, instead of a causal language model's
 // Whether a parameter belongs to the family's masked-LM head, whatever the model's task; and the name of the
@@ -164,7 +165,7 @@ bool is_of_masked_head(const Architecture& architecture, std::string_view parame
 std::string masked_decoder(const Architecture& architecture);
 // A second name of a parameter of a masked-LM head in files; empty: none.
 std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
-// Whether it is the bias of masked-LM logits whose matrix is the word table.
+// Whether the parameter is the bias of masked-LM logits whose matrix is the word table.
 bool is_bias_of_table(const ModelConfig& config, std::string_view parameter);
 // Whether any architecture has this parameter in a head for labels or a masked-LM head; and whether it is the
 // matrix that gives the logits of labels.

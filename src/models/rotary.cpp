@@ -93,7 +93,8 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   if (r.rotary_dim < 2 ||
       (r.rotary_dim % 2 != 0 && r.rotary_dim != head_dim))  // parse_model refuses odd head widths
     return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) +
-                                              " turns no even part of heads of " + std::to_string(head_dim)};
+                                              " does not rotate an even number of elements in heads of " +
+                                              std::to_string(head_dim)};
   if (!parameters) return r;
   STW_ASSIGN(legacy, get_string(*parameters, "type", "default"));
   STW_ASSIGN(type, get_string(*parameters, "rope_type", legacy));

@@ -29,8 +29,8 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
     windowed = of_windowed;
   }
   if (older) {
-    // transformers once read this older name of "rope_type" and no longer does: versions would scale angles
-    // differently.
+    // "type" is the older name of "rope_type". Some versions of transformers read it and others do not, so
+    // that they would scale angles differently.
     if (find_present(*older, "type") && !find_present(*older, "rope_type"))
       return Error{Code::unsupported_field,
                    "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};

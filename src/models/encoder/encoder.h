@@ -19,7 +19,7 @@ struct EncoderNames {
   const char *pooler, *classifier;
   Activation pooler_activation;
   bool dropout_before_pooler;
-  // From the embeddings' width to the blocks', if they differ.
+  // The matrix from the embeddings' width to the blocks' width, if these differ.
   const char* projection = "embeddings_project";
   bool always_projects = false;      // even if the widths are equal
   bool shares_block = false;         // all blocks share the parameters of the first one
@@ -49,7 +49,7 @@ Result<Activation> parse_activation(const Json& json, const char* key, const cha
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent,
                      const EncoderKeys& keys = {});
 
-// The body, and the head of the config's task: a classifier's, or a masked language model's.
+// Builds the base model, and the head of the config's task: a classifier's, or a masked language model's.
 Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
                     GraphInputs optional);
 

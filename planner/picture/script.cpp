@@ -161,7 +161,7 @@ const char* const page_script = R"js(
     plot.addEventListener('click', handler);
     plot.addEventListener('blur', hide);
   }
-  // A finger's width beside a plot is meant for it: browsers move a tap onto text that is near.
+  // A tap within a finger's width of a plot is a tap on it. Browsers move taps onto text that is near.
   document.addEventListener('click', event => {
     if (event.target.closest('.plot')) return;
     for (const [plot, handler] of event.target.closest('button') ? [] : plots) {

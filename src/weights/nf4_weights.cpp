@@ -27,7 +27,7 @@ Result<const SafetensorsInfo*> part_of(const SafetensorsReader& file, const Safe
   const SafetensorsInfo* found = file.find(weight.name + suffix);
   if (!found)
     return wrong(file, weight, Code::corrupt,
-                 std::string("expected ") + suffix + " beside its codes, found none");
+                 std::string("expected ") + suffix + " next to its codes, found none");
   if (found->dtype != dtype || found->bytes != size_mul(elements, dtype_bytes(dtype)))
     return wrong(file, weight, Code::corrupt,
                  std::string("expected ") + suffix + " of " + std::to_string(elements) + " elements in " +

@@ -65,7 +65,7 @@ def arguments():
         "--lora",
         type=int,
         default=0,
-        help="train adapters of this rank by PEFT, beside all matrices of blocks, and nothing else",
+        help="train only adapters of this rank by PEFT, at all matrices of blocks",
     )
     parser.add_argument(
         "--quantize",

@@ -79,19 +79,19 @@ def _open(path):
     """Opens the library at `path`, or in the usual places. Raises OSError, which names these places and says
     what to do."""
     name = "libstowage.so.0"
-    beside = pathlib.Path(__file__).parent / name
-    place = path or (str(beside) if beside.exists() else ctypes.util.find_library("stowage") or name)
+    here = pathlib.Path(__file__).parent / name
+    place = path or (str(here) if here.exists() else ctypes.util.find_library("stowage") or name)
     try:
         found = ctypes.CDLL(place)
     except OSError as error:
         looked = (
             f"{place} ({error})"
-            if path or place == str(beside)
-            else f"{beside} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
+            if path or place == str(here)
+            else f"{here} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
         )
         raise OSError(
             f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
-            f"into {beside.parent}, or say where it is: stowage.load(path)"
+            f"into {here.parent}, or say where it is: stowage.load(path)"
         ) from None
     if not hasattr(found, "stw_version"):
         raise OSError(f"{place} is not Stowage's library: it has no stw_version")

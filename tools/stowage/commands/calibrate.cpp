@@ -15,7 +15,7 @@
 namespace command {
 namespace {
 
-// Checked before the measurement, which takes a while.
+// Throws if --out cannot be written. Called before the measurement, which takes time.
 void check_out(const std::string& out) {
   const size_t slash = out.rfind('/');
   if (is_folder(out))

@@ -1,5 +1,5 @@
-// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is; or
-// its number.
+// `stowage classify`: predicts the label of a text, or of each of its words, with its probability; or the
+// number of a text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -30,14 +30,14 @@
 namespace command {
 namespace {
 
-constexpr uint64_t longest_default = 1024;  // tokens, of a model that no run tells more of
+constexpr uint64_t longest_default = 1024;  // tokens of a text; a run's own sequence length comes first
 constexpr uint64_t rows_of_encoder = 512;   // tokens of the texts that an encoder reads at once
 
 struct ClassifyCommand {
   ModelFlags model;
   PlanFlags plan;
   LabelFields fields;
-  std::string tokenizer = "auto", data;  // data: the name of the source
+  std::string tokenizer = "auto", data;  // data: the name of the data source
   std::vector<std::string> files;
   std::string format = "auto";
   DataSource source;
@@ -75,7 +75,7 @@ struct ClassifyCommand {
     check_task(model.source);
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data,
                                                     source.has_tokens(), run_of(model), about.vocabulary);
-    // No longer than the samples it was trained on: later positions may never have been trained.
+    // Texts are at most as long as the samples of training: later positions may be untrained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
     if (about.task == STW_TASK_TOKEN_LABEL) return run_words(tokenization, about, labels, most);
@@ -101,7 +101,7 @@ struct ClassifyCommand {
           grouped(empty), grouped(seen.size()), json ? "null" : "empty");
   }
 
-  // A text's words, and where they lie in it; of words that were given as such, nowhere.
+  // The words of a text. `places` are their bytes in the text; empty if the data gives the words themselves.
   struct Words {
     std::vector<std::string> words;
     std::string place, text;
@@ -169,7 +169,7 @@ struct ClassifyCommand {
     }
   }
 
-  // Of an entity the score is the mean of its words'.
+  // Prints the labels of words, or the entities; the score of an entity is the mean score of its words.
   void print_words(const Words& text, const SeenWords& seen, const std::vector<float>& logits,
                    const std::vector<std::string>& labels, bool has_entities) const {
     std::vector<std::string> tags(text.words.size());  // empty: no label
@@ -216,7 +216,7 @@ struct ClassifyCommand {
     std::fwrite(whole.data(), 1, whole.size(), stdout);
   }
 
-  // `given_alone`: those of --text.
+  // `given_alone`: only the texts of --text.
   std::vector<LabelledText> all_texts(bool given_alone = false) const {
     std::vector<LabelledText> all;
     for (const std::string& text : texts) all.push_back({text, {}, "--text"});
@@ -287,14 +287,14 @@ struct ClassifyCommand {
     return shares;
   }
 
-  // On one line, whatever it is.
+  // The label on one line: with escapes if it has line breaks.
   static std::string name_of(const std::string& label) {
     const bool breaks = std::any_of(label.begin(), label.end(), [](unsigned char c) { return c < 0x20; });
     return breaks ? json_quoted(label) : ::isatty(STDOUT_FILENO) ? printable(label) : label;
   }
 
-  // The most probable first; of equal ones the first. As many as were asked for; of several labels else those
-  // above the threshold.
+  // Prints the most probable labels first; equal ones keep their order. Prints --top of them. Without --top,
+  // a model that gives several labels prints those above the threshold.
   void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
     std::vector<size_t> order(shares.size());
     std::iota(order.begin(), order.end(), size_t{0});

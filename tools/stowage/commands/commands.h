@@ -9,7 +9,7 @@ class App;
 namespace command {
 
 void add_plan(CLI::App& application);
-// `program`: how this command was called, to tell how an interrupted run is continued.
+// `program`: the name by which this command was called; a message shows it to continue an interrupted run.
 void add_train(CLI::App& application, const std::string& program);
 void add_eval(CLI::App& application);
 void add_generate(CLI::App& application);

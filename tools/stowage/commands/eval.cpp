@@ -1,4 +1,4 @@
-// `stowage eval`: the loss of a model on a file: on what a run holds out of it, or on all of it.
+// `stowage eval`: the loss of a model on a file: on the part that a run holds out, or on all of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -43,7 +43,8 @@ std::optional<float> number_of_run(const std::string& run, const char* setting) 
   return text ? std::optional(std::strtof(text->c_str(), nullptr)) : std::nullopt;
 }
 
-// The model that a run's training began with, as its settings name it, over what its adapters were over.
+// The model with which a run began, by its settings. If the run trained adapters over a quantized model, the
+// weights of this one are quantized in the same way.
 std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags plan) {
   ModelFlags model;
   const auto source = setting_of_run(run, "model");
@@ -56,8 +57,8 @@ std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags 
   model.adapter = setting_of_run(run, "adapter").value_or("");
   model.from_scratch = run_has_option(run, "from-scratch");
   if (const auto seed = setting_of_run(run, "seed")) model.seed = std::strtoull(seed->c_str(), nullptr, 10);
-  if (const auto rank =
-          setting_of_run(run, "lora")) {  // new ones change nothing, but are what codes are below
+  // New adapters do not change the model. They are there because only matrices with adapters are quantized.
+  if (const auto rank = setting_of_run(run, "lora")) {
     model.adapter_rank = static_cast<uint32_t>(std::strtoul(rank->c_str(), nullptr, 10));
     const std::string of_run = read_text_if_there(run + "/plan.json").value_or("");
     if (plan.quantize == "auto") plan.quantize = json_string(of_run, "numerics", "quantize").value_or("auto");
@@ -74,7 +75,7 @@ struct EvalCommand {
   std::optional<uint64_t> batches;
   std::string reference_model;
   PreferenceFlags preference;
-  std::string positive_label;  // empty: the second one
+  std::string positive_label;  // empty: the second label
   bool json = false, all = false, held_out = false;
 
   void run() {
@@ -104,15 +105,14 @@ struct EvalCommand {
     DataRequest request{tokenization, model, opened.model, info.sequence, plan.document_end};
     request.way_out = "evaluate on --all of it";
     const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
-    bool was_trained_on = is_of_run,
-         takes_all = all || !(held_out || is_tail_asked ||
-                              is_of_run);  // of a file that no run has held a part out of
+    // Without a flag, all of a file is evaluated, unless a run has held out a part of it.
+    bool was_trained_on = is_of_run, takes_all = all || !(held_out || is_tail_asked || is_of_run);
     DataRequest whole = request;
-    whole.held_out = 1, whole.in_order = !batches;  // a few batches are drawn from everywhere
+    whole.held_out = 1, whole.in_order = !batches;  // a given number of batches is drawn from the whole file
     OpenData tokens = open_data(data, data.source, takes_all ? whole : request);
     if (takes_all && !all &&
         data_of_run(run_of(model)) ==
-            query(tokens.dataset).content_hash) {  // what the run was trained on, under another name
+            query(tokens.dataset).content_hash) {  // the file of the run, under another name
       takes_all = false, was_trained_on = true;
       tokens = open_data(data, data.source, request);
     }
@@ -124,7 +124,7 @@ struct EvalCommand {
                    batches_there = (there + info.global_batch - 1) / info.global_batch;
     const uint64_t wanted = batches_wanted(takes_all, batches_there, about),
                    samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch;
-    // All that is there is answered to, text by text, which gives figures beside the loss.
+    // If every sample is evaluated, each text is classified, which gives more figures than the loss.
     std::optional<Answered> answered;
     if (tokens.labelled && samples == there)
       answered = answer_documents(opened.trainer.get(), *tokens.labelled, part.training_tokens, about.task,
@@ -144,12 +144,12 @@ struct EvalCommand {
     const uint64_t count = answered ? answered->count : told.evaluation_targets;
     const uint64_t token_count = !has_accuracy && !is_number ? count
                                  : answered                  ? part.evaluation_tokens
-                                                             : told.evaluation_tokens;  // without padding
+                                                             : told.evaluation_tokens;  // padding excluded
     if (count == 0)
       throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: of what is {} nothing is learned{}",
                                              data.path, takes_all ? "in it" : "held out",
                                              takes_all ? "" : "; evaluate on --all of it"));
-    const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;  // else all are learned
+    const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;  // of other data, none is
     std::optional<Rewards> rewards;
     if (data.has_pairs && samples == there && (takes_all || tokens.held_out_pairs)) {
       const AnswersOf pairs =
@@ -234,7 +234,7 @@ struct EvalCommand {
     return static_cast<size_t>(found - labels.begin());
   }
 
-  // Of what is held out as many as the run's last evaluation goes over.
+  // By default, all batches of a whole file; of the held-out part, as many as the run's last evaluation.
   uint64_t batches_wanted(bool takes_all, uint64_t there, const stw_model_info& about) const {
     if (batches) return *batches;
     if (takes_all) return there;
@@ -244,7 +244,7 @@ struct EvalCommand {
     return about.labels > 0 || data.has_pairs || data.masks ? there : default_batches;
   }
 
-  // What a run holds out is what it was told to; of other files nothing is known.
+  // Warns if the run held nothing out of its own file. It is not known whether a run has seen other files.
   void warn_of_trained_data(bool was_trained_on) const {
     const std::string& run = run_of(model);
     const auto evaluations = setting_of_run(run, "eval-batches");
@@ -257,7 +257,7 @@ struct EvalCommand {
           run, data.path);
   }
 
-  // JSON has no way to write what is not finite.
+  // null for numbers that are not finite, which JSON cannot write.
   static std::string in_json(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "null";
   }
@@ -278,7 +278,7 @@ struct EvalCommand {
     return answered.by_type.empty() ? text : text + ",\"by_type\":" + answered.by_type;
   }
 
-  // What was not said of the preference is the run's.
+  // Takes the preference settings that no flag gave from the run.
   void take_preference_of_run(bool has_preference) {
     const std::string& run = run_of(model);
     const std::string of_run = preference_of(read_text_if_there(run + "/plan.json").value_or(""));
@@ -304,7 +304,7 @@ struct EvalCommand {
     }
   }
 
-  // By the model before, which is gone when the trained one is opened.
+  // Writes the log-probabilities of the reference model, and closes it before the trained model is opened.
   void write_reference(std::optional<TemporaryReference>& reference) const {
     ModelFlags given;
     given.source = reference_model;
@@ -313,14 +313,14 @@ struct EvalCommand {
     const Inference opened = open_beginning(before, plan_before);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
                                                     run_of(model), query(opened.model).vocabulary);
-    // As the run has them: its template, its end of text.
+    // With the template and the end of text of the run.
     const OpenData pairs = open_data(
         data, data.source,
         {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
     reference.emplace(opened.trainer, pairs.dataset.get());
   }
 
-  // That it does not fit is an answer too.
+  // With --json, prints an answer also if the model does not fit.
   template <class Open>
   Inference answering(const Open& open) const {
     try {

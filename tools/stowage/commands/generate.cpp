@@ -1,5 +1,4 @@
-// `stowage generate`: continues a prompt. Past the longest sequence it goes on from the last half of what it
-// has.
+// `stowage generate`: continues a prompt. When the longest sequence is full, it continues from its last half.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@ struct GenerateCommand {
   double temperature = 0.8, top_p = 1;
   bool goes_on = false, converses = false;
   std::string system, chat_template;
-  std::vector<int32_t> stop;  // tokens
+  std::vector<int32_t> stop;  // tokens that end the text
 
   void run() {
     take_defaults_of_run(model, plan);
@@ -53,12 +52,12 @@ struct GenerateCommand {
                                             "`stowage classify` says what one is",
                                             model.source));
     const bool takes_own =
-        converses && tokenizer == "auto" && about.vocabulary != 256;  // a conversation is text
+        converses && tokenizer == "auto" && about.vocabulary != 256;  // a conversation needs a text tokenizer
     const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary)
                                         : Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
     std::vector<int32_t> tokens = converses ? conversation(tokenization) : tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
-    // No longer than the sequences it was trained on: later positions may never have been trained.
+    // At most as long as the sequences of training: later positions may be untrained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
     if (tokenization.kind() != Tokenization::Kind::ids && !goes_on)
@@ -76,7 +75,7 @@ struct GenerateCommand {
     print(tokenization, tokenization.rest_of_text(text) + "\n");
   }
 
-  // What the model is to answer, as its template writes it.
+  // The tokens of the conversation up to the model's answer, written by the chat template.
   std::vector<int32_t> conversation(const Tokenization& tokenization) {
     if (tokenization.kind() == Tokenization::Kind::ids)
       throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
@@ -93,7 +92,7 @@ struct GenerateCommand {
     };
     if (!system.empty()) say("system", system);
     say("user", prompt);
-    // Of the end of a turn the token that stands for it, if one does.
+    // Stops at the template's end-of-turn token, if the turn ends with a special token.
     const std::vector<int32_t> end = tokenization.encode(how->end_of_answer("--chat"), "--chat", true);
     if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() &&
         !tokenization.has_text(end[0]))
@@ -101,7 +100,7 @@ struct GenerateCommand {
     return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
   }
 
-  // One window's worth of new tokens.
+  // Appends new tokens until the window is full. Returns their number.
   uint64_t extend(stw_trainer* trainer, std::vector<int32_t>& tokens, uint64_t wanted, uint64_t done) const {
     const uint64_t window = *plan.sequence;
     const uint64_t context = tokens.size() < window ? tokens.size() : std::max<uint64_t>(1, window / 2);
@@ -115,7 +114,7 @@ struct GenerateCommand {
     options.top_k = top_k;
     options.top_p = top_p;
     options.set_mask = STW_SET_GENERATE_SEED;
-    options.seed = seed + done;  // windows must not repeat each other's draws
+    options.seed = seed + done;  // each window draws other random numbers
     options.stop = stop.data();
     options.stop_count = stop.size();
     uint64_t received = 0;

@@ -7,7 +7,7 @@ namespace command {
 
 struct GuidePage {
   std::string_view topic;    // the file's name without .md
-  std::string_view answers;  // what it is about, from the index
+  std::string_view answers;  // its subject, from the index
   std::string_view text;     // Markdown, UTF-8
 };
 

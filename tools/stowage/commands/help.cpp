@@ -215,7 +215,7 @@ constexpr Word words[] = {
     {"fsdp", "coming-from"},
 };
 
-// Small letters, hyphens between words, and none in front.
+// The topic in small letters, with hyphens between words, without leading hyphens and the ending .md.
 std::string plain(const std::string& topic) {
   std::string word = topic;
   std::transform(word.begin(), word.end(), word.begin(), [](char c) {

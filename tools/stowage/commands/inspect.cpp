@@ -192,7 +192,7 @@ void show_settings(const std::string& path, const std::string& text) {
   for (const std::string& option : options_in(text, path)) fmt::print("  {}\n", option);
 }
 
-// True: there is a run in the folder.
+// Describes the run in a folder. Returns whether there is one.
 bool show_run(const RunFolder& folder) {
   const auto metrics = read_text_if_there(folder.metrics());
   const auto header = checkpoint_header(folder.checkpoint());
@@ -221,13 +221,13 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
   const auto header = is_file && may_be_read_again(path) ? checkpoint_header(path) : std::nullopt;
   const bool is_text =
       is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
-      (path.ends_with(".jsonl") || may_be_json(path));  // files of tokens are not read, whatever their size
+      (path.ends_with(".jsonl") || may_be_json(path));  // files of tokens may be large and are not read
   const std::string text = is_text ? read_text(path) : "",
                     format = json_string(text, "", "format").value_or("");
   if (format == "stowage-plan") return show_plan(path, text, model);
   if (!flag.empty())
     throw Failure(exit_usage, fmt::format("{}: this flag is for plans, and {} is not a plan", flag, path));
-  if (!is_there(path)) return show_model(path, path);  // a preset, or the library says what is wrong
+  if (!is_there(path)) return show_model(path, path);  // a preset, else the library reports the problem
   if (is_folder(path)) return inspect_folder(path);
   if (header) return show_checkpoint(path, *header);
   if (path.ends_with(".stw"))

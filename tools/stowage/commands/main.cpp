@@ -23,7 +23,7 @@
 
 namespace {
 
-// CLI11's help without the checks of every value, which the error messages say where they matter.
+// CLI11's help without the checks of each value: the error messages name them.
 class Help : public CLI::Formatter {
  public:
   explicit Help(std::string required) : required_(std::move(required)) {}
@@ -34,7 +34,7 @@ class Help : public CLI::Formatter {
   }
 
  private:
-  std::string required_;  // what stands behind an option that must be given
+  std::string required_;  // the text after an option that must be given
 };
 
 int report(int exit_code, std::string line) {
@@ -46,7 +46,7 @@ int report(int exit_code, std::string line) {
   return exit_code;
 }
 
-// After a command that went well: whether what it said has arrived.
+// The exit code of a command that succeeded: it fails if its output could not be written.
 int finish() {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return command::exit_done;
   return report(command::exit_failed, "standard output: cannot write");
@@ -61,8 +61,7 @@ int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
-  application.option_defaults()
-      ->disable_flag_override();  // --overwrite=0 is no way to say that something is not wanted
+  application.option_defaults()->disable_flag_override();  // refuses values of flags, such as --overwrite=0
   application.formatter(std::make_shared<Help>(" (required)"));
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); },
@@ -85,16 +84,16 @@ int main(int count, char** words) {
   command::add_help(application);
   CLI::App& train = *application.get_subcommand("train");
   train.formatter(
-      std::make_shared<Help>(" (required unless --resume)"));  // which brings what the run was given
+      std::make_shared<Help>(" (required unless --resume)"));  // which takes them from the run's settings
   try {
     command::require_values(application, {words, words + count});
     std::vector<std::string> line = command::with_settings_of_run(train, {words, words + count});
-    std::reverse(line.begin(), line.end());  // CLI11 takes them from the end
+    std::reverse(line.begin(), line.end());  // CLI11 takes the words from the end
     if (!line.empty()) line.pop_back();
     application.parse(std::move(line));
     return finish();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // a call for help
+    if (error.get_exit_code() == 0) {  // --help or --version
       std::ostringstream text;
       application.exit(error, text, text);
       command::write_to_stdout(text.str());

@@ -1,4 +1,4 @@
-// `stowage merge`: a model whose adapters have become part of its weights.
+// `stowage merge`: adds the adapters of a model to its weights, and writes the result as a model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,8 +37,8 @@ struct MergeCommand {
     const MadeFolder made(folder.path());
     folder.make_writable();
     const FolderLock lock(folder.path());
-    // A merge that was killed before it had put config.json, the last one, in its place; a run has its
-    // checkpoint before.
+    // True after a merge that was killed before it renamed config.json, its last file. A folder with a
+    // checkpoint is a run.
     const bool is_half =
         !is_there(folder.config()) && !is_there(folder.checkpoint()) && folder.has_stale(folder.config());
     for (const std::string& file : {folder.weights(), folder.config()})
@@ -46,7 +46,7 @@ struct MergeCommand {
         throw Failure(exit_failed, fmt::format("{} exists already: give another --out", file));
     if (is_half) std::remove(folder.weights().c_str());
     folder.remove_stale();
-    // Before the model: a folder that has a config.json has everything.
+    // These are written before the model, so that a folder with a config.json is complete.
     std::vector<std::string> names = copy_tokenizer_files(
         Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), folder.path());
     if (const bool is_new = !is_there(folder.card()); is_new || is_card_of_run(folder.card())) {

@@ -1,5 +1,5 @@
-// `stowage pack`: offsets for the buffers of a CSV, so that buffers that are alive at the same time do not
-// overlap.
+// `stowage pack`: computes offsets for the buffers in a CSV file, so that buffers that are alive at the same
+// time do not overlap.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -45,7 +45,7 @@ struct PackCommand {
       call([&](stw_error* error) {
         return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
       });
-    } catch (const Failure& failure) {  // about the content of the file
+    } catch (const Failure& failure) {  // a usage error of the library is an error in the file
       throw Failure(
           failure.exit_code == exit_usage ? exit_failed : failure.exit_code,
           failure.exit_code == exit_usage ? name + ": " + with_ids(failure.what(), table) : failure.what());
@@ -63,7 +63,7 @@ struct PackCommand {
                                table.given_offsets, table.rows.size()));
   }
 
-  // With the ids of the buffers instead of the library's numbers.
+  // Replaces the library's indices in a message with the ids of the buffers.
   static std::string with_ids(std::string message, const LifetimeTable& table) {
     constexpr std::string_view numbered = "lifetimes[";
     for (size_t at = 0; (at = message.find(numbered, at)) != std::string::npos;) {

@@ -1,4 +1,4 @@
-// `stowage tokenize`: texts to the token ids of a model's tokenizer, once for many runs.
+// `stowage tokenize`: encodes texts as the token ids of a model's tokenizer, once for many runs.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

@@ -55,7 +55,7 @@ std::optional<std::vector<std::string>> CsvReader::record() {
   return std::nullopt;
 }
 
-// Up to the separator or the end of the line behind it.
+// Takes a field, up to the separator or the end of the line.
 std::string CsvReader::field() {
   const size_t begin = text_.find_first_not_of(blanks_);
   if (begin != std::string_view::npos && text_[begin] == '"') {
@@ -64,11 +64,11 @@ std::string CsvReader::field() {
   }
   const std::string_view all = take(text_, text_.find_first_of(ends_));
   if (!keeps_blanks_) return std::string(trimmed(all, blanks_));
-  return std::string(all.substr(0, all.size() - ((text_.empty() || text_[0] == '\n') &&
-                                                 all.ends_with('\r'))));  // a line may end as Windows has it
+  const bool ends_in_return = (text_.empty() || text_[0] == '\n') && all.ends_with('\r');  // of \r\n
+  return std::string(all.substr(0, all.size() - ends_in_return));
 }
 
-// Behind its first quote.
+// Takes the rest of a field whose first quote has been taken.
 std::string CsvReader::quoted_field() {
   std::string value;
   for (bool again = true; again;) {
@@ -97,8 +97,8 @@ std::string csv_line(const std::vector<std::string>& fields) {
   for (const std::string& field : fields) {
     if (&field != fields.data()) line += ',';
     const bool has_mark =
-        without_mark(field).size() < field.size();  // which would be none of the field where it begins a file
-    const bool is_alone = fields.size() == 1 && field.empty();  // would be a blank line
+        without_mark(field).size() < field.size();  // at the start of a file it would be read as its mark
+    const bool is_alone = fields.size() == 1 && field.empty();  // without quotes it would be a blank line
     if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos &&
         trimmed(field).size() == field.size()) {
       line += field;

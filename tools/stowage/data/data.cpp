@@ -29,7 +29,7 @@ uint32_t type_number(const std::string& name) {
                                std::begin(token_types));
 }
 
-// In a file without a name, that is gone with the process.
+// Holds bytes in a temporary file without a name, which disappears with the process.
 class Held {
  public:
   explicit Held(const std::string& bytes) : file_(std::tmpfile()) {
@@ -47,10 +47,10 @@ class Held {
   std::FILE* file_;
 };
 
-// What a dataset is opened from, as long as it may be opened again.
+// Keeps the files and options of a dataset, so that it can be opened again.
 struct Kept {
   std::optional<Held> tokens, marks, labels;
-  std::string file, path, marks_path, labels_path;  // file: what the user knows it by
+  std::string file, path, marks_path, labels_path;  // file: the name in messages to the user
   std::optional<Masks> masks;
   stw_dataset_options options = sized<stw_dataset_options>();
 
@@ -68,10 +68,10 @@ struct Kept {
       for (size_t at = 0; (at = message.find("token_type", at)) != std::string::npos; at += 12)
         message.replace(at, 10, "--token-type");
       if (failure.status == STW_BAD_ARGUMENT)
-        throw Failure(exit_failed, message);  // of what stands in the file
+        throw Failure(exit_failed, message);  // the content of the file is wrong
       if (failure.status != STW_CORRUPT)
-        throw Failure(failure.exit_code, message);  // a disk that fails is not too short
-      // Where windows of one token fit, it is their length that is wrong.
+        throw Failure(failure.exit_code, message);  // such as a disk that fails
+      // If windows of one token can be opened, the file is only too short for the window length.
       now.sequence = 1;
       if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
       stw_dataset_close(data);
@@ -81,12 +81,13 @@ struct Kept {
   }
 };
 
-// A page may be a text to train on, but no examples.
+// Refuses web pages and error messages that were downloaded in place of examples. Warns of a web page that is
+// trained on as text.
 void require_downloaded(const DataSource& data) {
   constexpr size_t looked_at = 4096;
   for (const DataFile& file : data.files()) {
     const std::string beginning = file.is_regular ? beginning_of(file.path, looked_at) : "";
-    if (beginning.empty()) continue;  // reading tells
+    if (beginning.empty()) continue;  // reading it reports the problem
     const Download kind = kind_of_download(beginning, beginning.size());
     const bool is_one_line =
         beginning.size() < looked_at && std::count(beginning.begin(), beginning.end(), '\n') < 2;
@@ -98,15 +99,15 @@ void require_downloaded(const DataSource& data) {
   }
 }
 
-// Where nothing tells a model to stop after its answer.
+// Warns if a chat template writes no token from which the model can learn to end its answer.
 void warn_of_endless_turns(const chat::ChatTemplate& conversations, const DataRequest& request) {
-  static std::string told;  // of which one, once
+  static std::string told;  // the template of the last warning: each is warned of once
   if (told == conversations.path() || request.tokenization.kind() == Tokenization::Kind::ids) return;
   told = conversations.path();
   std::string end;
   try {
     end = conversations.end_of_answer("--chat-template");
-  } catch (const Failure&) {  // it refuses so short a conversation
+  } catch (const Failure&) {  // the template refuses so short a conversation
     return;
   }
   const std::vector<int32_t> tokens = request.tokenization.encode(end, "--chat-template", true),
@@ -123,7 +124,7 @@ void warn_of_endless_turns(const chat::ChatTemplate& conversations, const DataRe
       conversations.path(), end.empty() ? "nothing" : json_quoted(end));
 }
 
-// The token behind every example.
+// The token that ends every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
   const uint64_t vocabulary = query(request.model).vocabulary;
@@ -138,7 +139,7 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   return static_cast<int32_t>(*end);
 }
 
-// The pairs at the end, in files of their own.
+// Opens the held-out pairs, which are the last ones, from files of their own. Null if there are none.
 std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& all, const Examples& examples,
                                                                 const Kept& of_all, uint64_t vocabulary) {
   const stw_dataset_info info = query(all.dataset);
@@ -172,7 +173,7 @@ size_t bytes_of_type(const std::string& name, uint64_t vocabulary) {
 
 constexpr std::string_view array_magic = "\x93NUMPY";
 
-// What is needed to join NumPy arrays; the library checks the array that they become.
+// A NumPy array, as far as it is needed to join arrays. The library checks the joined array.
 struct Array {
   std::string type;  // as its header writes it: "<u2"
   size_t width = 0;  // bytes of a number
@@ -309,7 +310,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
     throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path,
                                            has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
   if (!data.holds_examples()) return std::nullopt;
-  std::optional<chat::ChatTemplate> conversations;  // asked for by the first one
+  std::optional<chat::ChatTemplate> conversations;  // read at the first conversation
   const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
     if (!conversations)
       conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.flags));
@@ -405,16 +406,16 @@ void add_label_names_flag(CLI::App& command, DataFlags& flags) {
       ->type_name("NAME,...");
 }
 
-// Whether the config of the model is that of a masked language model. What is wrong with it is told when it
-// is opened to be trained.
+// Whether the model is a masked language model. False if it cannot be opened: opening it for training reports
+// the problem.
 static bool is_masked(const ModelFlags& model) {
   try {
     return query(open_model(model)).task == STW_TASK_MASKED_LANGUAGE_MODEL;
   } catch (const Failure&) { return false; }
 }
 
-// Where an encoder is to learn what follows a text, which it never says. One that has labels is told of by
-// its data.
+// Refuses an encoder for data from which only a language model can learn. If the model has labels,
+// examples_of() reports that the data has none.
 static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
   ModelFlags as_masked = model;
   as_masked.task = "masked", as_masked.label_count = 0;
@@ -424,7 +425,7 @@ static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
   } catch (const Failure&) {
     try {
       if (query(open_model(as_masked)).generates) return;
-    } catch (const Failure&) {  // what is wrong with it is told when it is opened to be trained
+    } catch (const Failure&) {  // opening it for training reports the problem
       return;
     }
   }
@@ -507,7 +508,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
-// Labels of words, for a model that has no labels of its own.
+// Gives a model without labels the labels of the words in the data.
 static void take_tags(ModelFlags& model, const DataFlags& data) {
   ModelFlags tagger = model, as_it_is = model;
   as_it_is.task.clear();
@@ -523,12 +524,12 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   bool has_labels = false;
   try {
     has_labels = query(open_model(as_it_is)).labels > 0;
-  } catch (const Failure&) {  // weights of another model without its head are enough
+  } catch (const Failure&) {  // weights without a head are enough: the tagger gets a new one
     find_labels();
     try {
       open_model(tagger);
     } catch (const Failure&) {
-      open_model(as_it_is);  // says what is wrong with it
+      open_model(as_it_is);  // throws a message about the model as it was given
       throw;
     }
   }
@@ -543,7 +544,7 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
 
 namespace {
 
-// The model with a head for what the data has.
+// The model with a head for the labels or numbers of the data.
 ModelFlags with_head_for(const ModelFlags& model, const DataSource& data,
                          std::span<const LabelledText> texts) {
   const std::string& path = data.name();
@@ -588,12 +589,12 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   bool is_there = true;
   try {
     if (query(open_model(alone)).labels > 0) return;
-  } catch (const Failure&) {  // weights of a language model without its head are enough for another one
+  } catch (const Failure&) {  // weights without a head are enough: the classifier gets a new one
     is_there = false;
   }
   ModelFlags made = with_head_for(model, data.source, texts);
   if (made.task == "label" && made.labels.size() < 2) {
-    if (!is_there) open_model(alone);  // says what is wrong with it
+    if (!is_there) open_model(alone);  // throws a message about the model as it was given
     throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more",
                                            data.path, shortened(made.labels[0])));
   }

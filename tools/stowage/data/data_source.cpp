@@ -25,8 +25,8 @@
 namespace command {
 namespace {
 
-constexpr size_t begin_bytes = size_t{64} << 10;  // of a file that may be large: enough to see what it is
-constexpr size_t most_sampled = 20;               // lines or records that are looked at
+constexpr size_t begin_bytes = size_t{64} << 10;  // read of a file to recognise its format
+constexpr size_t most_sampled = 20;               // lines or records that are examined
 
 struct Ending {
   const char* ending;
@@ -38,18 +38,19 @@ constexpr Ending endings[] = {
     {".tab", DataFormat::tsv},     {".conll", DataFormat::conll},  {".bin", DataFormat::tokens},
     {".npy", DataFormat::tokens},  {".txt", DataFormat::text},     {".text", DataFormat::text},
     {".md", DataFormat::text}};
-// Of other programs: a folder that has some is not read without them.
+// Endings of other programs' data files. A folder that has one is refused, so that no data is left out
+// silently.
 constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz",  ".zst", ".bz2",
                                            ".xz",      ".zip",   ".xlsx",    ".npz", ".pkl", ".pickle"};
 
-// What the name says, if anything.
+// The format that the ending of the name stands for, if it is known.
 std::optional<DataFormat> format_by_name(const std::string& path) {
   const auto found = std::find_if(std::begin(endings), std::end(endings),
                                   [&](const Ending& one) { return is_named(path, one.ending); });
   return found == std::end(endings) ? std::nullopt : std::optional(found->format);
 }
 
-// By their numbers.
+// In the order of DataFormat.
 constexpr const char* names_of_formats[] = {"text", "jsonl", "json", "csv", "tsv", "conll", "tokens"};
 constexpr const char* descriptions[] = {"text", "JSON lines", "JSON", "CSV", "TSV", "CoNLL", "token ids"};
 const char* described(DataFormat format) { return descriptions[static_cast<size_t>(format)]; }
@@ -81,7 +82,7 @@ std::string_view without_space(std::string_view text) {
   return text;
 }
 
-// The value of JSON that a text begins with, as it is written; nothing where it is damaged.
+// The JSON value at the beginning of a text, as it is written. Nothing if it is damaged.
 std::optional<std::string_view> first_value(std::string_view text) {
   try {
     return JsonReader(text, "").skip();
@@ -100,7 +101,7 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   });
 }
 
-// Columns that say by themselves what the records of a table are: as members of JSON they make examples.
+// Columns of a table whose records are examples, as objects with these members are.
 constexpr std::string_view example_columns[] = {"prompt",        "completion", "messages",
                                                 "conversations", "chosen",     "rejected"};
 
@@ -114,7 +115,8 @@ bool is_example_column(std::string_view name) {
                                          path, what, format));
 }
 
-// One object that has its examples in a member, or its columns, is told of, as they are easily taken out.
+// Refuses a file that is one object with all examples in a member, or with whole columns as members, and says
+// how to convert it.
 void refuse_wrapped(std::string_view object, const std::string& path, const DataReading& reading) {
   const JsonValue value = read_object(object, path, {});
   const auto is_column = [&](const JsonMember& member) {
@@ -139,7 +141,7 @@ void refuse_wrapped(std::string_view object, const std::string& path, const Data
                       python_string(path + ".examples.json")));
 }
 
-// What a file that begins with a brace is; `text` is all of it.
+// The format of a file that begins with a brace. `text` is the whole file.
 DataFormat format_of_objects(std::string_view text, const std::string& path,
                              std::optional<DataFormat> by_name, const DataReading& reading) {
   const bool is_json_by_name = by_name && kind_of(*by_name) == FormatKind::objects;
@@ -183,7 +185,7 @@ DataFormat format_of_objects(std::string_view text, const std::string& path,
   return otherwise;
 }
 
-// What a file that begins with a bracket is.
+// The format of a file that begins with a bracket; nothing if it is not JSON with examples.
 std::optional<DataFormat> format_of_array(std::string_view text, std::optional<DataFormat> by_name,
                                           const DataReading& reading) {
   const std::string_view inside = without_space(text.substr(1));
@@ -194,7 +196,7 @@ std::optional<DataFormat> format_of_array(std::string_view text, std::optional<D
   return std::nullopt;
 }
 
-// The names of columns, where a text begins with them.
+// The fields of a text's first record, which names the columns of a table.
 std::optional<std::vector<std::string>> columns_of(std::string_view text, char separator) {
   try {
     return CsvReader(text, "", separator).record();
@@ -207,7 +209,7 @@ bool has_column(const std::optional<std::vector<std::string>>& columns, const st
 
 constexpr char separators[] = {',', '\t', ';', '|'};
 
-// What stands between the columns of a table; `by_name` where its first line says nothing else.
+// The separator of a table's columns: `by_name`, unless only another one gives known columns.
 char separator_of(std::string_view text, char by_name, const DataReading& reading) {
   const auto has_text = [&](char separator) {
     const auto columns = columns_of(text, separator);
@@ -220,8 +222,8 @@ char separator_of(std::string_view text, char by_name, const DataReading& readin
   return other == std::end(separators) ? by_name : *other;
 }
 
-// Whether a table's columns make examples: a text alone, or what is_example_column knows, unless both a text
-// and its label are there.
+// Whether a table's columns make examples: only a text, or a column of example_columns. A table with both a
+// text and a label holds texts with labels.
 bool makes_examples(const std::vector<std::string>& columns, const DataReading& reading) {
   const auto has = [&](const std::string& name) {
     return std::find(columns.begin(), columns.end(), name) != columns.end();
@@ -231,7 +233,7 @@ bool makes_examples(const std::vector<std::string>& columns, const DataReading& 
          std::any_of(columns.begin(), columns.end(), is_example_column);
 }
 
-// Whether every record has as many fields as there are columns, as far as one looks, and there is one.
+// Whether there are records, and each of the first most_sampled has as many fields as there are columns.
 bool has_equal_records(std::string_view text, char separator, size_t columns, bool is_whole) {
   CsvReader reader(text, "", separator);
   reader.record();
@@ -239,14 +241,14 @@ bool has_equal_records(std::string_view text, char separator, size_t columns, bo
   try {
     for (auto record = reader.record(); record && records < most_sampled; ++records, record = reader.record())
       if (record->size() != columns) return false;
-  } catch (const Failure&) {  // quotes without an end
+  } catch (const Failure&) {  // an open quote; it may end past the part that was read
     if (is_whole) return false;
   }
   return records > 0;
 }
 
-// Of a file whose name does not say that it is a table: one has a column for texts and one for labels, or
-// those of examples, and as many fields in each record.
+// The separator of a file that is a table although its name does not say so; nothing if it is not a table. A
+// table has columns for texts and labels, or those of examples, and the same number of fields in each record.
 std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, const DataReading& reading) {
   for (const char separator : separators) {
     const auto columns = columns_of(text, separator);
@@ -258,7 +260,7 @@ std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, c
   return std::nullopt;
 }
 
-// Throws where a file that is to be JSON lines is a table. Text that is neither is told of by its line.
+// Throws if a file that should be JSON lines is a table. If it is neither, reading it names the line.
 void refuse_table(std::string_view text, const std::string& path, bool is_whole) {
   const std::string_view first = without_space(text);
   if (first.empty() || first.find_first_of("{[") < first.find('\n')) return;
@@ -281,7 +283,7 @@ std::optional<DataFormat> format_by_flag(const std::string& flag) {
              : std::optional(static_cast<DataFormat>(found - std::begin(names_of_formats)));
 }
 
-// Recognises a file. `begin` is its beginning; whole() is all of it.
+// Finds the format of a file. `begin` is its beginning; whole() returns all of it.
 template <class Whole>
 void recognise(DataFile& file, std::string_view begin, bool is_whole, const DataReading& reading,
                const Whole& whole) {
@@ -325,7 +327,7 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
   as(DataFormat::text);
 }
 
-// The files of a folder that are data by their names, in the order of their bytes.
+// The files of a folder with known endings, in the order of the bytes of their names.
 std::vector<std::string> files_of_folder(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
   if (!open) read_text(folder);  // says why
@@ -378,7 +380,7 @@ std::vector<std::string> all_files(const std::vector<std::string>& given) {
   return all;
 }
 
-// The elements of an array, or objects one after the other.
+// Calls `object` for each element of an array, or for each of several objects in a row.
 bool for_elements(std::string_view content, const std::string& path,
                   const std::function<bool(std::string_view, const std::string&)>& object) {
   JsonReader reader(content, path + ": damaged", 0, true);
@@ -405,7 +407,8 @@ bool for_elements(std::string_view content, const std::string& path,
   return true;
 }
 
-// A field as a member of JSON has it: texts of examples are texts, and else a number, true or false is one.
+// A field of a table as a JSON value. Columns of examples are strings. In other columns, numbers, true and
+// false keep their type, and an empty field is null.
 std::string json_of_field(const std::string& column, const std::string& field,
                           const std::string& text_member) {
   if (column == text_member || is_example_column(column) || column == "system") return json_quoted(field);
@@ -420,7 +423,7 @@ std::string json_of_field(const std::string& column, const std::string& field,
   return is_number ? word : json_quoted(field);
 }
 
-// The records of a table, each as an object of JSON.
+// Calls `object` for each record of a table, as a JSON object.
 bool for_records(std::string_view content, const DataFile& file, const std::string& text_member,
                  const std::function<bool(std::string_view, const std::string&)>& object) {
   CsvReader reader(content, file.path, file.separator);

@@ -12,7 +12,7 @@
 namespace command {
 namespace {
 
-using Range = std::pair<size_t, size_t>;  // begin and end
+using Range = std::pair<size_t, size_t>;  // half-open
 
 JsonValue array_of(std::vector<JsonValue> elements) {
   JsonValue array;
@@ -30,7 +30,7 @@ JsonValue message_of(std::string_view role, const std::string& content) {
 
 bool is_empty(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
-// Whether the assistant says something in one of these messages: a text, or a call of a tool.
+// Whether one of these messages is the assistant's and is not empty: it has a text or a call of a tool.
 bool says_something(const JsonView& messages) {
   for (const JsonView& message : messages.elements()) {
     if (message.at("role").text() != "assistant") continue;
@@ -41,7 +41,7 @@ bool says_something(const JsonView& messages) {
     const JsonView content = message.at("content");
     const auto says = [](const JsonView& text) {
       return !text.is_null() && !(text.is_text() && is_empty(text.text()));
-    };  // another kind is refused later on
+    };  // values of other kinds count, and are refused later
     if (!content.is_array() && says(content)) return true;
     if (!content.is_array()) continue;
     for (const JsonView& part : content.elements())
@@ -50,12 +50,12 @@ bool says_something(const JsonView& messages) {
   return false;
 }
 
-// Of each message whether its author has taken it out of the loss. Learned is what the assistant says, and
-// nothing else can be asked for.
+// Whether the author of each message has taken it out of the loss. Throws if a mark asks to learn a message
+// that is not the assistant's.
 std::vector<bool> masked_messages(const JsonView& messages) {
   std::vector<bool> masked;
   for (const JsonView& message : messages.elements()) {
-    message.members();  // of an object
+    message.members();  // throws if it is not an object
     const std::string& role = message.at("role").text();
     const std::optional<bool> mark = loss_mark(message, Marked::message);
     if (mark == true && role != "assistant")
@@ -67,13 +67,13 @@ std::vector<bool> masked_messages(const JsonView& messages) {
   return masked;
 }
 
-// Of an example in which nothing is learned.
+// Why an example is left out: nothing if something in it is learned.
 std::optional<LeftOut> reason(const Example& example, const std::vector<bool>& masked) {
   if (!example.learned.empty()) return std::nullopt;
   return std::find(masked.begin(), masked.end(), true) == masked.end() ? LeftOut::empty : LeftOut::marked;
 }
 
-// Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages, with what else they have.
+// Turns ShareGPT's conversations, {"from": "human", "value": …}, into messages. Keeps their other members.
 JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"},
                                                                      {"user", "user"},
@@ -99,8 +99,8 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   return messages;
 }
 
-// How many of a text's tokens lie before a place in it. One that has letters of both sides lies behind: so it
-// will be asked for, too.
+// How many of a text's tokens are before a place in it. `before` is the tokens of the text up to that place.
+// A token that spans the place is after it, as it will be when the model is asked to continue the text.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
   return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
                              whole.begin());
@@ -118,7 +118,7 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
 
 }  // namespace
 
-// What else an object has is skipped: it may be large.
+// Skips all members that are not used: they may be large.
 JsonValue ExampleReader::read(std::string_view line, const std::string& place) const {
   constexpr std::string_view used[] = {
       "prompt", "completion", "messages", "conversations", "system",
@@ -156,11 +156,11 @@ Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) con
   return example;
 }
 
-// Asks for the tokens of a text at places each twice as far as the one before, as that takes time for all of
-// them.
+// Encodes a text only at places that double in distance, because encoding takes time proportional to the
+// place.
 chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& place) const {
   return [this, place, next = reach_](std::string_view text, size_t byte) mutable {
-    if (byte <= next) return false;  // a token is a byte at least
+    if (byte <= next) return false;  // a token has at least one byte
     next = 2 * byte;
     return tokens_before(tokenization_.encode(std::string(text), place, true),
                          tokenization_.encode(std::string(text.substr(0, byte)), place, true)) > reach_;
@@ -177,7 +177,7 @@ Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation,
   for (const Range& said : conversation.said) {
     const Range tokens{token_at(said.first), token_at(said.second)};
     if (tokens.first < tokens.second) learned.push_back(tokens);
-    if (tokens.first > reach_) break;  // and so are all behind it
+    if (tokens.first > reach_) break;  // all later ones are past it too
   }
   return {std::move(whole.tokens), std::move(learned)};
 }
@@ -193,11 +193,11 @@ Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& me
   return example;
 }
 
-// Messages of a prompt, and those of its completion, of which alone is learned.
+// Messages of a prompt and of its completion. Only the completion is learned.
 Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion,
                                    const std::string& place) const {
   const chat::ChatTemplate& chat_template = chat_template_(place);
-  std::vector<bool> masked(masked_messages(prompt).size());  // learned in no case
+  std::vector<bool> masked(masked_messages(prompt).size());  // the prompt is never learned
   const std::vector<bool> masked_of_completion = masked_messages(completion);
   masked.insert(masked.end(), masked_of_completion.begin(), masked_of_completion.end());
   if (!says_something(completion)) return {{}, {}, LeftOut::empty};
@@ -267,8 +267,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     JsonValue asked = array_of({});
     if (prompt.is_array()) {
       asked = array_of(prompt.raw_elements());
-    } else {  // what both begin with, but for an answer that is the same; also beside a text that says it,
-              // too
+    } else {  // the prompt is the messages that both begin with, without the last one of either
       const auto begin_of = [](const std::vector<JsonValue>& messages) {
         return messages.end() - (messages.empty() ? 0 : 1);
       };

@@ -22,7 +22,7 @@ constexpr Reason reasons[left_out_count] = {
     {"no_room", "whose prompts fill a sample", "whose answers are cut away"},
     {"alike", "alike", "whose answers are alike"}};  // in the order of LeftOut
 
-// The first token that can be learned: it has one before it. Nothing: there is none.
+// The index of the first token that can be learned, which needs a token before it. Nothing if there is none.
 std::optional<size_t> first_learned(const Example& example) {
   for (const auto& [begin, end] : example.learned)
     if (const size_t first = std::max<size_t>(begin, 1); first < std::min(end, example.tokens.size()))
@@ -30,8 +30,8 @@ std::optional<size_t> first_learned(const Example& example) {
   return std::nullopt;
 }
 
-// What helps where no sample has room for what is learned: two examples of which it has the first token, so
-// that one can be held out.
+// Advice if no sample reaches a learned token. The least length that helps reaches the first learned token of
+// two examples, so that one can be held out.
 std::string longer_samples(std::vector<size_t> first, size_t longest) {
   std::sort(first.begin(), first.end());
   const size_t least = first[std::min<size_t>(1, first.size() - 1)];
@@ -92,7 +92,7 @@ Examples read_examples(const DataSource& data, const ExampleReader& reader, uint
   shuffle(list, order);
   Examples all;
   ExampleCounts& counts = all.counts;
-  std::vector<size_t> beyond;  // of what has no room its first learned token
+  std::vector<size_t> beyond;  // the first learned token of each example that has no room
   size_t longest = 0;
   for (const Example& example : list) {
     const std::optional<size_t> first = first_learned(example);

@@ -34,7 +34,7 @@ std::optional<uint64_t> number_of(std::string_view label) {
                                                                            : std::nullopt;
 }
 
-// A finite one, as JSON and .csv files have it.
+// The finite number that a word of a JSON or .csv file is; nothing if it is not one.
 std::optional<double> real_number_of(std::string_view word) {
   double number = 0;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -43,7 +43,7 @@ std::optional<double> real_number_of(std::string_view word) {
              : std::nullopt;
 }
 
-// A label by its name, or under "labels" where none was named.
+// The member that has the label: the one that --label-field names, else "label" or "labels".
 JsonView labels_in_object(const JsonView& object, const LabelFields& fields) {
   const JsonView label = object.at(fields.label);
   if (fields.label_given) return label;
@@ -57,7 +57,7 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   const JsonValue object = read_object(line, place, [&](std::string_view key) {
     return key == fields.text || key == fields.pair || key == fields.label || key == "labels";
   });
-  JsonView(object, place).members();  // of an object
+  JsonView(object, place).members();  // throws if it is not an object
   const JsonView view(object, place + ": ");
   LabelledText text;
   text.place = place;
@@ -74,7 +74,7 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   return text;
 }
 
-// Without the case of its letters.
+// The word in small letters.
 std::string without_case(std::string_view word) {
   std::string small;
   while (!word.empty()) {
@@ -91,7 +91,7 @@ std::string_view without_blanks(std::string_view word) {
                             : word.substr(first, word.find_last_not_of(" \t\r\n") + 1 - first);
 }
 
-// The labels of a field of a .csv file.
+// Splits a field of a .csv file into labels.
 void take_labels_of_field(LabelledText& text, std::string_view field, const std::string& separator) {
   text.is_list = !separator.empty();
   if (!text.is_list) {
@@ -131,7 +131,7 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
   const size_t text = column(fields.text, "--text-field"),
                label = wanted == Wanted::labels ? column(fields.label, "--label-field") : 0;
   const auto pair = static_cast<size_t>(std::find(header->begin(), header->end(), fields.pair) -
-                                        header->begin());  // the end: there is none
+                                        header->begin());  // the end if there is no such column
   if (wanted == Wanted::answers && header->size() == 1) reader.keep_blank_lines();
   std::vector<LabelledText> texts;
   while (const auto record = reader.record()) {
@@ -145,7 +145,7 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
   return texts;
 }
 
-// Which of the model's labels a word is.
+// Finds the index of a word among the model's labels.
 class Labels {
  public:
   Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
@@ -167,7 +167,7 @@ class Labels {
     throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", place,
                                            shortened(label), grouped(count_)));
   }
-  // Of the one label that a text has.
+  // For a text with one label.
   uint32_t operator()(const LabelledText& text) const {
     if (text.is_list)
       throw Failure(exit_failed,
@@ -189,7 +189,7 @@ float number_in(const LabelledText& text, const std::string& word) {
   return static_cast<float>(*number);
 }
 
-// Whole ones from the smallest to the largest, each of which a text has.
+// Whether the labels are whole numbers, and none between the smallest and the largest is missing.
 bool are_numbered_classes(std::span<const LabelledText> texts) {
   std::set<uint64_t> numbers;
   for (const LabelledText& text : texts) {
@@ -200,7 +200,7 @@ bool are_numbered_classes(std::span<const LabelledText> texts) {
   return *numbers.rbegin() - *numbers.begin() == numbers.size() - 1;
 }
 
-// What programs write in place of a number that is missing.
+// Whether programs write this word in place of a missing number.
 bool stands_for_no_number(std::string_view word) {
   constexpr std::string_view words[] = {"nan",       "+nan", "-nan", "inf", "+inf", "-inf", "infinity",
                                         "-infinity", "null", "none", "na",  "n/a",  "<na>"};
@@ -208,7 +208,7 @@ bool stands_for_no_number(std::string_view word) {
   return std::find(std::begin(words), std::end(words), small) != std::end(words);
 }
 
-// Throws where the labels are numbers but for words such as "nan", which would be labels of their own.
+// Throws if the labels are numbers and words such as "nan", because such words would become labels.
 void check_missing_numbers(std::span<const LabelledText> texts) {
   const LabelledText* first = nullptr;
   const std::string* word = nullptr;
@@ -242,7 +242,7 @@ bool holds_labels(const DataSource& data, const LabelFields& fields) {
     const JsonValue object = read_object(text, place, {});
     const JsonView view(object, place);
     if (object.kind != JsonValue::Kind::object) return true;
-    // The first line that is of one kind or the other says of which all are.
+    // The first object that is an example or a labelled text decides for the whole file.
     for (const char* of_examples : {"prompt", "completion", "messages", "conversations"})
       if (!view.at(of_examples).is_null()) return false;
     found =
@@ -383,7 +383,7 @@ LabelsOfRun labels_in(const std::string& json, const std::string& path) {
   return of_run;
 }
 
-// All tokens: what is cut is a text's own end.
+// The tokens of a text for an encoder. Cuts the end of the text; the special tokens stay.
 static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& tokenization,
                                   const stw_model_info& model, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::bytes) {
@@ -395,7 +395,7 @@ static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& 
   EncodeOptions options;
   options.max_tokens = most;
   Encoding encoding = tokenization.encode(text.text, text.pair, text.place, options);
-  // A model without types of tokens gets none of transformers either.
+  // transformers too gives no token types to a model that has none.
   const bool has_types = std::any_of(encoding.token_types.begin(), encoding.token_types.end(),
                                      [](int32_t type) { return type != 0; });
   if (model.token_types == 0 || !has_types) encoding.token_types.clear();
@@ -423,7 +423,7 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
   SeenText seen{tokenization.encode(text.text, text.place), {}, false};
   std::vector<int32_t>& tokens = seen.tokens;
   seen.is_cut = tokens.size() > most;
-  uint64_t behind = 0;  // what stands at the end keeps its room
+  uint64_t behind = 0;  // padding tokens at the end; they count towards `most`
   for (; tokens.size() > 1 && tokens.back() == padding; ++behind) tokens.pop_back();
   if (seen.is_cut) tokens.resize(std::min<uint64_t>(tokens.size(), most > behind ? most - behind : 1));
   return seen;
@@ -482,7 +482,7 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
                         const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
                         Order order) {
   const bool has_values = model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER;
-  std::string label_bytes;  // of all texts: as many of each
+  std::string label_bytes;  // of all texts, the same number for each
   const auto put = [&](const auto& numbers) {
     label_bytes.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
   };

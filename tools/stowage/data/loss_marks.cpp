@@ -21,11 +21,11 @@ constexpr LossMark loss_marks[] = {{"weight", true, true},
                                    {"training", true, false},
                                    {"loss", true, false},
                                    {"masked", false, true}};
-// They go below the message.
+// Marks of parts of a message, such as characters or tokens.
 constexpr const char* finer_marks[] = {"train_detail", "training_detail", "loss_mask",    "loss_scale",
                                        "loss_weight",  "loss_weights",    "token_weights"};
 
-// true, false, or a number that is 0 or 1 however it is written.
+// The value of true, false, or a number equal to 0 or 1. Nothing for other values.
 std::optional<bool> truth_of(const JsonValue& value) {
   if (value.kind == JsonValue::Kind::boolean) return value.boolean;
   if (value.kind != JsonValue::Kind::number) return std::nullopt;

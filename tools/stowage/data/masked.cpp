@@ -18,7 +18,7 @@
 namespace command {
 namespace {
 
-// Of pairs each text by itself.
+// Each text of a pair counts as a text of its own.
 std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields& fields) {
   std::vector<LabelledText> texts;
   if (!data.is_table() && !data.holds_objects()) {
@@ -55,13 +55,13 @@ Masks masks_of(const MaskingVocabulary& tokens, const MaskFlags& flags, const To
   };
   mark(tokens.special, STW_TOKEN_SPECIAL);
   for (auto token = static_cast<uint64_t>(tokens.end); token < vocabulary; ++token)
-    masks.kinds[token] = STW_TOKEN_SPECIAL;  // of the model alone
+    masks.kinds[token] = STW_TOKEN_SPECIAL;  // the tokenizer does not have it
   if (tokens.continuing) mark(*tokens.continuing, STW_TOKEN_CONTINUES);
   return masks;
 }
 
 bool hides_words(const std::string& run) {
-  const auto settings = read_text_if_there(run + "/settings.json");  // a flag without a value
+  const auto settings = read_text_if_there(run + "/settings.json");  // the flag has no value to read
   return settings && settings->find("\"mask-whole-words\"") != std::string::npos;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Answers = std::array<Example, 2>;
 
-// To so many tokens in all. Returns whether it was longer.
+// Cuts a pair to `most` tokens in all. Returns whether it was longer.
 bool cut(Answers& pair, size_t most) {
   const size_t first = pair[0].tokens.size(), second = pair[1].tokens.size();
   if (first + second <= most) return false;
@@ -29,7 +29,8 @@ bool is_learned(const Example& answer) {
   });
 }
 
-// The shortest sample in which something of both answers is left; it has room for a token more.
+// The shortest sample in which learned tokens of both answers are left. A sample of n tokens has room for n
+// + 1.
 size_t least_sequence(const Answers& pair) {
   size_t too_few = 0, enough = pair[0].tokens.size() + pair[1].tokens.size();
   while (too_few + 1 < enough) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view word_names[] = {"tokens", "words"}, tag_names[] = {"tags", "ner_tags", "labels"};
 
-// The member of one of these names that is there; a view of null where none is.
+// The first member with one of these names; a view of null if there is none.
 template <size_t n>
 JsonView member_of(const JsonView& object, const std::string_view (&names)[n], const std::string* given) {
   if (given) return object.at(*given);
@@ -44,7 +44,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
            std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
   };
   const JsonValue value = read_object(line, place, is_used);
-  JsonView(value, place).members();  // of an object
+  JsonView(value, place).members();  // throws if it is not an object
   const JsonView object(value, place + ": ");
   TaggedText text;
   text.place = place;
@@ -61,7 +61,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
   return text;
 }
 
-// The first column is the word, the last one its tag.
+// Reads lines whose first column is the word and whose last column is its tag.
 std::vector<TaggedText> read_conll(std::string_view content, const std::string& path, bool with_tags) {
   std::vector<TaggedText> texts;
   bool is_open = false;
@@ -72,7 +72,7 @@ std::vector<TaggedText> read_conll(std::string_view content, const std::string& 
     const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
     while (!line.empty() && blank(line.back())) line.remove_suffix(1);
     while (!line.empty() && blank(line.front())) line.remove_prefix(1);
-    if (line.empty() || line.starts_with("-DOCSTART-")) {  // CoNLL-2003 has that word between its documents
+    if (line.empty() || line.starts_with("-DOCSTART-")) {  // separates the documents of CoNLL-2003
       is_open = false;
       continue;
     }
@@ -185,7 +185,7 @@ SeenWords tokens_of_words(std::span<const std::string> words, const std::string&
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_usage, fmt::format("{}: is words; there is no tokenizer (--tokenizer)", place));
   SeenWords seen;
-  std::vector<int32_t> of_word;  // of each token its word; -1: none
+  std::vector<int32_t> of_word;  // the word of each token; -1: none
   if (tokenization.kind() == Tokenization::Kind::bytes) {
     for (size_t w = 0; w < words.size(); ++w) {
       if (w > 0) seen.text.tokens.push_back(' '), of_word.push_back(-1);
@@ -226,7 +226,7 @@ std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<cons
   for (const SeenWords& text : texts) list.push_back(text.text);
   const std::vector<float> logits = label_logits(trainer, list, labels, true);
   std::vector<std::vector<float>> all;
-  auto row = logits.begin();  // of the text's first token
+  auto row = logits.begin();  // logits of the text's first token
   for (const SeenWords& text : texts) {
     all.emplace_back();
     for (const int64_t first : text.first)

@@ -34,7 +34,7 @@ constexpr const char* file_names[] = {file_name,
                                       "chat_template.jinja",
                                       "generation_config.json"};
 
-// Of what --model or --tokenizer names; empty for a preset.
+// The folder of a --model or --tokenizer; empty for a preset.
 std::string folder_of(const std::string& source) {
   if (is_preset(source)) return {};
   if (is_folder(source)) return source;
@@ -42,7 +42,7 @@ std::string folder_of(const std::string& source) {
   return slash == std::string::npos ? "." : source.substr(0, std::max<size_t>(slash, 1));
 }
 
-// That folder, and where it has adapters, the one of the model that they are for.
+// The folder of a model. If it has adapters, the folder of their base model is the second.
 std::vector<std::string> folders_of(const std::string& model) {
   const std::string folder = folder_of(model);
   if (folder.empty()) return {};
@@ -54,7 +54,7 @@ std::vector<std::string> folders_of(const std::string& model) {
   return folders;
 }
 
-// Empty where there is none. Throws where there is one of another kind.
+// The tokenizer file in a folder; empty if there is none. Throws if it is of a kind that is not supported.
 std::string file_in(const std::string& folder) {
   for (const char* name : {file_name, vocabulary_file_name})
     if (const std::string file = folder + "/" + name; is_there(file)) return file;
@@ -70,14 +70,14 @@ std::string file_in(const std::string& folder) {
   return {};
 }
 
-// Empty where there is none.
+// The tokenizer file in the model's folders; empty if there is none.
 std::string file_beside(const std::string& model) {
   for (const std::string& folder : folders_of(model))
     if (const std::string file = file_in(folder); !file.empty()) return file;
   return {};
 }
 
-// That of --tokenizer, a folder or a file.
+// The tokenizer file that --tokenizer names, as a folder or a file.
 std::string file_given(const std::string& flag) {
   if (!is_folder(flag)) return flag;
   const std::string file = file_in(flag);
@@ -86,7 +86,7 @@ std::string file_given(const std::string& flag) {
 
 }  // namespace
 
-// By its name.
+// Whether the name of a file says that it holds token ids.
 static bool holds_ids(const std::string& data) { return data.ends_with(".bin") || data.ends_with(".npy"); }
 
 bool is_tokenizer_path(const std::string& flag) { return flag != "auto" && flag != "byte" && flag != "ids"; }
@@ -186,7 +186,7 @@ size_t Tokenization::tokens_up_to(size_t byte, PlacedTokens& whole, const std::s
                                   const std::string& name) const {
   if (byte >= text.size()) return whole.tokens.size();
   if (kind_ == Kind::bytes) return byte;
-  // A place that is not certain counts if some tokens after it, far from the end of the part, are the same.
+  // A place that is not certain is used if it is far from the end of the part and some tokens after it agree.
   constexpr size_t least_bytes = 64, least_tokens = 4;
   const auto end = std::lower_bound(whole.places.begin(), whole.places.end(), byte,
                                     [](const TokenPlace& place, size_t at) { return place.byte < at; });
@@ -200,7 +200,7 @@ size_t Tokenization::tokens_up_to(size_t byte, PlacedTokens& whole, const std::s
     const auto begin = whole.tokens.begin() + static_cast<std::ptrdiff_t>(from.token);
     const auto same = static_cast<size_t>(
         std::mismatch(begin, whole.tokens.end(), tokens.begin(), tokens.end()).first - begin);
-    if (!from.is_certain && same < least_tokens) {  // the last certain place
+    if (!from.is_certain && same < least_tokens) {  // goes back to the last certain place
       while (place != whole.places.begin() && !std::prev(place)->is_certain) --place;
       continue;
     }
@@ -297,7 +297,7 @@ std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, cons
                                                    const std::string& model) {
   std::vector<std::string> folders = folders_of(model);
   if (!tokenization.file().empty()) folders.insert(folders.begin(), folder_of(tokenization.file()));
-  folders.push_back({});  // a template may be given although there is no folder
+  folders.push_back({});  // for a template that is given although there is no folder
   for (const std::string& folder : folders)
     if (auto found = chat::ChatTemplate::find(flag, folder)) {
       if (tokenization.kind() == Tokenization::Kind::text) require_whole_tokens(*found, tokenization);
@@ -369,9 +369,9 @@ std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, 
     const std::string to = run + "/" + name;
     const bool is_read_first =
         name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
-    if (is_there(to) || (is_read_first && name != main_name)) continue;  // it would be read instead
-    std::vector<std::string> sources;  // of which the first that is there is taken
-    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());  // whatever that is called
+    if (is_there(to) || (is_read_first && name != main_name)) continue;  // it would be read in its place
+    std::vector<std::string> sources;                                    // the first that exists is copied
+    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());  // under any name
     if (!own.empty()) sources.push_back(own + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)

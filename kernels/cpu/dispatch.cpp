@@ -1,5 +1,6 @@
-// The tables that this build has and this processor runs. Compiled once, for the baseline instruction set.
-// The build defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON if it compiled the kernels for them.
+// Finds the tables that this build contains and this processor can run. Compiled once, for the baseline
+// instruction set. The build defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON if it compiled the
+// kernels for them.
 #include <initializer_list>
 
 #ifdef STW_HAVE_AVX2
@@ -30,7 +31,7 @@ extern const Table table;
 #endif
 
 #ifdef STW_HAVE_AVX2
-// Conversion of fp16. clang 14 has no name for it.
+// Whether the processor converts fp16. __builtin_cpu_supports of clang 14 does not know this feature.
 static bool has_f16c() {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;

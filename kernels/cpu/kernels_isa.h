@@ -16,7 +16,7 @@ extern const Table table;
 // Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) \
   assert(launch.workspace_bytes >= kernel##_workspace(args, launch.parallel->threads))
-// What a kernel divides among its threads fits into it.
+// Checks that the scratch memory holds thread_bytes for every thread.
 #define STW_ASSERT_THREADS_FIT(thread_bytes)                                                                 \
   assert((uint64_t)(thread_bytes) * (uint64_t)(launch.parallel != nullptr ? launch.parallel->threads : 1) <= \
          launch.workspace_bytes)

@@ -1,6 +1,6 @@
-// Eight blocks of random numbers at a time (common/philox.h). A word takes a lane of 64 bits; the upper half
-// of the lane holds anything. So a product of 32 by 32 bits is one instruction, and both halves of its result
-// are used in place.
+// Eight blocks of random numbers at a time (common/philox.h). A word occupies the lower half of a lane of 64
+// bits; the bits of the upper half do not matter. So a product of 32 by 32 bits is one instruction, and both
+// halves of its result are used in place.
 #pragma once
 #include "kernels/common/philox.h"
 

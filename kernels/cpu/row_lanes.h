@@ -19,8 +19,8 @@ STW_INLINE void store_lanes(void* p, int64_t at, int64_t lanes, F16 x) {
 }
 
 // Σ x over columns [at, at + count); group(column, lanes) gives sixteen values of x. The sum has 64 lanes.
-// They add up loss_columns columns at a time, then the results, lane by lane; in the end they are folded
-// pairwise.
+// Each lane adds up its values of loss_columns columns at a time, then these partial sums. At the end, the
+// lanes are folded pairwise.
 template <class Group>
 STW_INLINE float sum_of_columns(int64_t at, int64_t count, const Group& group) {
   F16 totals[4];

@@ -8,9 +8,10 @@
 
 namespace stw::kernels::cuda {
 
-// For groups first, first + step, … of [0, count), by a quad: load(at, n) of several, then use(value, at, n)
-// of each. n is Whole if `vectors` allows it, so load and use are generic in n. A group may not load what
-// another group stores. Index is int where that suffices: less arithmetic, fewer registers.
+// Visits groups first, first + step, … of [0, count), by a quad. Calls load(at, n) for several groups, then
+// use(value, at, n) for each of them. n is Whole if `vectors` allows it, so load and use are generic in n. A
+// group may not load what another group stores. Index is int where that suffices: less arithmetic, fewer
+// registers.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load,
                                  const Use& use) {
@@ -22,7 +23,7 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
     loads_are_issued();
     STW_UNROLL for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, Whole{});
   }
-  // The last groups. Groups after the end are replaced by the first again: that costs less than a branch.
+  // The last groups. Loads past the end load the first group again, which costs less than a branch.
   if (at < whole) {
     decltype(load(at, Whole{})) values[ahead];
     STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] =
@@ -40,8 +41,8 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
 }
 
 // For all groups of [0, count), by the quads of a grid: two adjacent groups at a time, because the second
-// one's addresses cost nothing. The number of blocks is limited, so that a thread's start-up is a small part
-// of its work. The limit is still far above the number of blocks that run together.
+// address is the first one plus a constant. The number of blocks is limited, so that a thread's start-up is a
+// small part of its work. The limit is still far above the number of blocks that run together.
 inline constexpr int groups_ahead = 2, elements_ahead = 16 * groups_ahead, most_blocks_ahead = 8192;
 inline int blocks_for_ahead(int64_t count) {
   const int blocks = blocks_for(count, block_quads * elements_ahead);
@@ -54,7 +55,7 @@ STW_DEVICE void groups_together(const Load& load, const Use& use) {
   loads_are_issued(values);
   STW_UNROLL for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
 }
-// The groups of [begin, end), for the quad with number `own` of `quads`.
+// The same for the groups of [begin, end); the calling quad has number `own` of `quads` quads.
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads,
                                           bool vectors, const Load& load, const Use& use) {
@@ -77,9 +78,9 @@ STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vecto
                                           const Use& use) {
   for_groups_of_quads_ahead(begin, end, threadIdx.x / quad, blockDim.x / quad, vectors, load, use);
 }
-// The same for groups of rows (rows, features); a group lies within a row: load(row, i, n), use(value, row,
-// i, n). n is Whole only if features is a multiple of elements_ahead.
-// Parts of a row: two groups each, or one.
+// The same for the rows of a matrix (rows, features): load(row, i, n), use(value, row, i, n). A group lies
+// within a row. n is Whole only if features is a multiple of elements_ahead. A row has `parts` parts of two
+// groups each if `whole`, else of one group.
 struct RowGroups {
   int64_t rows, features;
   bool whole;
@@ -121,7 +122,7 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
 template <int n>
 struct Ahead {
   static constexpr int value = n;
-};  // A number of loads, for generic callers.
+};  // A number of loads as a type, for generic callers.
 // use(load(i)) for i in [0, count), in order: a chain of uses whose loads run up to 2 · `ahead` ahead of it.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {

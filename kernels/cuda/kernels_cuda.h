@@ -21,7 +21,7 @@ inline int multiprocessors_of_device() {
 
 // Checks that the launch has as much scratch memory as the kernel's workspace function returns.
 #define STW_ASSERT_WORKSPACE(kernel) assert(l.workspace_bytes >= kernel##_workspace(args))
-// What a kernel carved out of it, up to `end`, fits.
+// Checks that the buffers that a kernel placed in the scratch memory, up to `end`, fit.
 #define STW_ASSERT_FITS(end)                                        \
   assert(static_cast<uint64_t>(reinterpret_cast<const char*>(end) - \
                                static_cast<const char*>(l.workspace)) <= l.workspace_bytes)

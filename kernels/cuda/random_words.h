@@ -1,11 +1,12 @@
-// Words of blocks of random numbers that are in registers.
+// Access to the words of Philox blocks that are held in registers.
 #pragma once
 #include "kernels/common/philox.h"
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {
 
-STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {  // Without a place in memory.
+// Word k. By selects: indexing would put the block into local memory.
+STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {
   return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
 }
 

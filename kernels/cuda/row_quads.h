@@ -1,4 +1,4 @@
-// A row by sixteen threads: their four quads are the four vectors in which a CPU sums a row
+// Sixteen threads handle a row. Their four quads correspond to the four vectors in which a CPU sums a row
 // (kernels/cpu/row_lanes.h).
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"

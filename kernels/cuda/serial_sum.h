@@ -24,11 +24,13 @@ STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
   return total;
 }
 
-// The same for floats, in double from +0. No partial sum is rounded while none has bits below the last bit of
-// the smallest number or above 2^53 times that bit; then every order gives the same sum. That is true for
-// thousands of numbers whose sizes differ by less than about 2^16. Other numbers, and NaN, are added in
-// order.
-// Bit patterns of magnitudes; the least is that of the smallest number except 0.
+// The same for floats, in double from +0. All partial sums are multiples of the last bit of the smallest
+// number. If they are also below 2^53 times that bit, none is rounded, and every order gives the same sum.
+// This holds for thousands of numbers whose magnitudes differ by a factor of less than about 2^16. Other
+// numbers, and NaN, are added in order.
+//
+// `most` and `least_less_one` + 1 are the bit patterns of the largest magnitude and of the smallest one
+// except 0.
 struct FloatsSum {
   double sum;
   uint32_t most, least_less_one;
@@ -80,10 +82,10 @@ STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t coun
 
 // The sum of squares of `count` numbers; groups(i, n) gives sixteen of them. It has 16 lanes: each is a chain
 // of multiply-adds over the groups in order, then one fold, as on one thread of a CPU. Called by all threads
-// of a block. Its quads call `groups` in turn, and its first sixteen threads have a chain each and the result
-// (a quad with four chains each would issue twice as many instructions). `groups` may write memory. With
-// `vectors`, n is Whole for whole groups, and several are requested before one is used. sum_squares computes
-// one sum, sum_squares2 two in the same pass.
+// of a block. Its quads call `groups` in turn. Its first sixteen threads add up one chain each and get the
+// result. (If one quad added up four chains a thread, it would issue twice as many instructions.) `groups`
+// may write memory. With `vectors`, n is Whole for whole groups, and several are requested before one is
+// used. sum_squares computes one sum, sum_squares2 two in the same pass.
 inline constexpr int64_t staged_floats = 4096;
 struct Squares2 {
   float a, b;

@@ -1,15 +1,15 @@
-// Products by a warpgroup, which is four warps of a block that compute together, from shared memory: wgmma,
-// on compute capability 9.0 only. tests/simt has a counterpart of everything here, as for device.h.
+// wgmma: matrix products by a warpgroup, four warps of a block that compute together from shared memory.
+// Compute capability 9.0 only. tests/simt has a counterpart of everything here, as for device.h.
 #pragma once
 #include "kernels/lanes/device.h"
 
 namespace stw::kernels::cuda {
 
 // wgmma's descriptor of a matrix of 16-bit elements in shared memory (PTX ISA, "Matrix Descriptor Format").
-// The matrix consists of atoms of eight lines of 128 bytes, at multiples of 1024 bytes; chunk c of line l
-// lies at place c ^ l % 8. Lines run along k, or (transposed) along the rows of a or the columns of b.
-// `stride`: bytes from eight lines to the next. `leading`: transposed, bytes from 64 elements to the next;
-// otherwise there is only one atom along k, and it is not read.
+// The matrix consists of atoms of eight lines of 128 bytes, at multiples of 1024 bytes; chunk c (16 bytes) of
+// line l lies at place c ^ l % 8, the 128-byte swizzle. Lines run along k, or (transposed) along the rows of
+// a or the columns of b. `stride`: bytes from eight lines to the next. `leading`: transposed, bytes from 64
+// elements to the next; otherwise there is only one atom along k, and it is not read.
 static __host__ __device__ constexpr uint64_t matrix_at(uint32_t address, uint32_t leading, uint32_t stride) {
   constexpr uint64_t by_128_bytes = 1;
   return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 |
@@ -31,9 +31,10 @@ __device__ __forceinline__ void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// x + y, by an instruction. If products run on across a loop, the compiler requires that their first sums
-// come from an instruction on every path and that no code reads their bits; otherwise it waits for each
-// product (its notes C7515 and C7517). A y of -0 changes nothing.
+// x + y by an add instruction that is never optimised away. If products are in flight from one iteration of a
+// loop to the next, ptxas requires that an instruction writes their accumulators on every path and that no
+// code reads the bits of the accumulators. Otherwise it waits for each product (C7515 and C7517). A y of -0
+// changes nothing.
 __device__ __forceinline__ float settled_sum(float x, float y) {
   float sum;
   asm volatile("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(x), "f"(y));
@@ -79,9 +80,9 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
       : "memory");
 }
 
-// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or = if not `added`. Warp w has rows 16·w …;
-// fragments are as in multiply_add. The sums, and an `a` in registers, belong to the product until it has
-// been waited for.
+// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or d = a · b if not `added`. Warp w has rows
+// [16·w, 16·w + 16); fragments are as in multiply_add. No code may access the sums, or an `a` in registers,
+// until wait_products.
 #define STW_TEN(t) \
   "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
 #define STW_SUMS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) "%30,%31}, "

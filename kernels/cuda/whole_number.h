@@ -1,4 +1,5 @@
-// A byte as an integer from -128 to 127, by the bits of a float near 2^23: a conversion is slower.
+// Converts a byte to a float from -128 to 127. The byte becomes the low bits of a float near 2^23, because a
+// conversion instruction is slower.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 

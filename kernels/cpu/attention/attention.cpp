@@ -15,8 +15,8 @@ void attention(const Launch& launch, const AttentionArgs& args) {
   ForwardWorkspace counted;
   const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
   STW_ASSERT_THREADS_FIT(thread_bytes);
-  // In causal attention, late chunks see the most keys. They go first, so that no thread ends alone with a
-  // long one.
+  // In causal attention, late chunks see the most keys. They go first, so that no thread is left with a long
+  // chunk at the end.
   parallel_for(launch, args.samples * args.query_heads * chunks, [&](int64_t index, int thread) {
     const int64_t chunk = chunks - 1 - index / (args.samples * args.query_heads);
     const int64_t sample = index % (args.samples * args.query_heads) / args.query_heads;

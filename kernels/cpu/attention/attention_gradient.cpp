@@ -146,8 +146,9 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
         block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);
       };
       if (args.causal) {
-        // Where keys and queries are the same rows, each document has its own square. A later query sees keys
-        // of this block only if it belongs to the block's last document and its window reaches them.
+        // On the diagonal, where keys and queries are the same rows, each document is a square of its own. A
+        // later query sees keys of this block only if it belongs to the block's last document and its window
+        // reaches them.
         for (int64_t row = key, end; row < key + count; row = end) {
           end = document_end(h.rule, row, key + count);
           differentiate({row, end - row, row, end - row, true, row == first_key(h.rule, row)}, member == 0);
@@ -156,8 +157,8 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
         for (int64_t i = 0; i < count * stride; i += 16)
           store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
       }
-      // Queries come in pieces; each lies in one document and one block. A piece meets all keys that any of
-      // its rows sees.
+      // Queries come in pieces; each lies in one document and one block. A piece is combined with all keys
+      // that any of its rows sees.
       const int64_t before = first_row(h.rule, key), block = before - before % query_block;
       for (int64_t query = args.causal ? key + query_block
                                        : max(block, document_start(h.rule.positions, before)),

@@ -6,8 +6,8 @@
 // over all sets of the cache:
 //
 //   rows        (rows, row_stride(head_dim))     queries, keys, values, output gradients
-//   transposed  (head_dim, transposed_stride)        keys or values of one block, one key a lane
-//   scores      (rows, transposed_stride)            as wide as one block of keys
+//   transposed  (head_dim, transposed_stride)    keys or values of one block, one key a lane
+//   scores      (rows, transposed_stride)        as wide as one block of keys
 #pragma once
 #include "kernels/contract/cpu_blocks.h"
 #include "kernels/cpu/product/gemm_panel.h"
@@ -124,7 +124,7 @@ STW_INLINE void unpack_row(const float* from, float factor, int64_t head_dim, Ma
     else store16_some(to.data, to.dtype, at + d, x, head_dim - d);
   }
 }
-// Packs rows [first, first + count) as lanes. Further lanes hold anything.
+// Packs rows [first, first + count) as lanes. The other lanes hold arbitrary values.
 STW_INLINE void pack_transposed(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim,
                                 float* to) {
   const void* data = (const char*)from.data + (from.at + first * from.stride) * element_bytes(from.dtype);

@@ -55,7 +55,7 @@ void one_row(const CrossEntropyArgs& args, const LossTerms& terms, int64_t row) 
     if (args.gradient)
       memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
-  if (target != ignored_target && weight != 0) {  // 0 times the row may be NaN.
+  if (target != ignored_target && weight != 0) {  // A weight of 0 times a NaN would be NaN.
     args.token_loss[row] =
         row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);
     return clear(args.vocabulary);

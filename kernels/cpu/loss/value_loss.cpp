@@ -14,7 +14,7 @@ void row_of_values(const ValueLossArgs& args, float factor, int64_t row) {
     if (args.gradient)
       memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
-  if (args.targets[row] == ignored_target || weight == 0) {  // 0 times the row may be NaN.
+  if (args.targets[row] == ignored_target || weight == 0) {  // A weight of 0 times a NaN would be NaN.
     args.row_loss[row] = 0;
     return clear(0);
   }

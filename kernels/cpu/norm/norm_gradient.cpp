@@ -31,7 +31,7 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
 
 void norm_gradient(const Launch& launch, const NormArgs& args) {
   STW_ASSERT_WORKSPACE(norm_gradient);
-  // First: dx may overwrite its input.
+  // The biases come first, because dx may overwrite their dy.
   if (args.biases != nullptr) linear_bias_gradient(launch, *args.biases);
   auto* statistics = (RowStatistics*)launch.workspace;
   for_rows(launch, args.rows, args.features, [&](int64_t begin, int64_t end) {

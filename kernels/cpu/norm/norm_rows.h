@@ -1,5 +1,5 @@
-// One row of a norm and of its gradient, and a strip of columns of the weight's gradient. A row is a whole
-// row (norm.cpp, norm_gradient.cpp) or a head (qk_norm.cpp, qk_norm_gradient.cpp).
+// One row of a norm and of its gradient, and a strip of columns of the weight's gradient. A row is a token's
+// row (norm.cpp, norm_gradient.cpp) or one of its heads (qk_norm.cpp, qk_norm_gradient.cpp).
 #pragma once
 #include "kernels/common/norm_row.h"
 #include "kernels/cpu/kernels_isa.h"

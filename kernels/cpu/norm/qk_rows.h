@@ -10,7 +10,8 @@ namespace stw::kernels::STW_ISA {
 
 struct QkRows {
   NormArgs norm;
-  int64_t heads, first, step;  // Of a token: number of heads and place of the first; step to the next token.
+  // Number of heads of a token, place of the first one, and step to the next token.
+  int64_t heads, first, step;
   int64_t row(int64_t token, int64_t head) const { return token * step + first + head; }
 };
 

@@ -1,5 +1,5 @@
 // y = base + low·Wᵀ, part by part: chains over the rank are added to the base in fp32, and the result is
-// rounded once. Columns of y outside all parts are the base's.
+// rounded once. Columns of y outside all parts are copies of the base.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/product/adapter_tiles.h"
 #include "kernels/lanes/split.h"

@@ -17,7 +17,7 @@ struct Nf4Pairs {
 };
 constexpr Nf4Pairs nf4_pairs;
 
-// Elements [begin, end) of a row of the part. They begin at a multiple of 16 of the matrix.
+// Elements [begin, end) of a row of the part. The index of the first one in the matrix is a multiple of 16.
 template <WeightCodes codes>
 void dequantize_range(const DequantizeArgs& args, int64_t row, int64_t begin, int64_t end) {
   const uint8_t* const code = (const uint8_t*)args.data;

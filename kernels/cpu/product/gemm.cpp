@@ -93,8 +93,9 @@ class BlocksOfK {
 };
 static_assert(block_depth % chain_terms == 0);
 
-// Takes blocks of rows of a and, for each, panels of b: all columns of a block along k, or, if columns are
-// contiguous in memory, all blocks of a column.
+// For each block of rows of a, visits all panels of b. Usually the outer loop goes over the blocks of k and
+// the inner one over the columns. If the columns of b are contiguous in memory and a is read in place, it is
+// the other way round.
 static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc,
                               bool accumulate, float* workspace, const void* bias, DType bias_dtype,
                               const Chains& chains) {
@@ -119,7 +120,8 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
       const bool zero_start = k0 == 0 && !accumulate, biased = bias != nullptr && k0 + depth == k;
       const Part next = step + 1 < steps ? part_at(step + 1) : Part{};
       if (j == 0 || by_columns) {
-        // Rows that are read in place need a panel only if no tile has their number.
+        // If rows are read in place, only the remainder is packed, and only if no tile has its number of
+        // rows.
         const int64_t cut = rows % tile_rows, first = packs                                   ? 0
                                                       : cut != 0 && cut != tile_for(cut).rows ? rows - cut
                                                                                               : rows;

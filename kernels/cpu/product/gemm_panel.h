@@ -1,5 +1,5 @@
 // Packing for the matrix product. `lanes` vectors along k become one panel, panel[k·width + lane], converted
-// to fp32. Lanes after the last vector hold anything: they affect only results that are not stored.
+// to fp32. Lanes after the last vector hold arbitrary values: they affect only results that are not stored.
 #pragma once
 #include "kernels/cpu/product/gemm.h"
 
@@ -111,7 +111,7 @@ STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes,
     for (int lane = 0; lane < width; ++lane) panel[k * width + lane] = load1(from, dtype, lane_at[lane] + k);
 }
 
-// Adjacent elements are lanes of the same k: copied.
+// Vectors whose elements of one k are adjacent in memory: the elements are copied.
 template <DType dtype, int width>
 STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lanes, int64_t depth,
                             float* panel) {
@@ -134,8 +134,8 @@ STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lane
 }
 
 // The same for several whole panels. The elements of a row for all panels, three cache lines in fp32, are
-// read at once. One panel after the other would read the same lines again, after a cache that holds few rows
-// of this stride has lost them.
+// read at once. If one panel were packed after the other, the same lines would be read again after they left
+// the cache, which holds few rows of such a stride.
 static constexpr int lanes_side_by_side = 48;
 template <DType dtype, int width>
 STW_INLINE void pack_side_by_side(const void* from, int64_t depth_stride, int64_t depth, float* panels) {
@@ -180,7 +180,7 @@ void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t dept
   });
 }
 
-// Consecutive panels; the last one may be cut.
+// Consecutive panels; the last one may have fewer lanes.
 template <int width>
 void pack_panels(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes,
                  int64_t depth, float* panels) {

@@ -85,7 +85,7 @@ STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
   for (int i = 0; i < args.parts; ++i) features += args.part[i].features;
   return tile_grid(args.rows, args.inputs, features, args.x.dtype == DType::f32, threads);
 }
-// Of the stored dW: (features, inputs), or (inputs, features) if `transposed`.
+// The grid of dW as it is stored: (features, inputs), or (inputs, features) if `transposed`.
 STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t features, int threads) {
   const bool fp32 = args.gradient_dtype == DType::f32;
   return args.transposed ? tile_grid(args.inputs, features, args.rows, fp32, threads)

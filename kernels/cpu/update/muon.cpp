@@ -1,5 +1,5 @@
-// Muon (muon_step.h): replaces the momentum of a matrix by a matrix close to the nearest one with orthogonal
-// rows or columns.
+// Muon (muon_step.h): replaces the momentum of a matrix by an approximation of the nearest matrix with
+// orthonormal rows or columns.
 //
 // Every element of a product is one chain of fused multiply-adds (gemm.h). A and A·A are symmetric to the
 // bit, so only their lower triangles are computed. X is rewritten in place, in strips of its longer side,
@@ -59,7 +59,8 @@ template <class Change>
 void complete(const Launch& launch, int64_t n, float* matrix, float diagonal, const Change& change) {
   for_rows(launch, ceil_div(n, 16), 16 * n, [&](int64_t begin, int64_t end) {
     for (int64_t first = 16 * begin; first < 16 * end; first += 16) {
-      const int64_t last = min(n, first + 16);  // A row's groups may end after the diagonal, but in its tile.
+      // A row's groups may extend past the diagonal, but only in its tile.
+      const int64_t last = min(n, first + 16);
       for (int64_t i = first; i < last; ++i) {
         for_groups(0, last, [&](int64_t j, int64_t lanes) {
           store_group(matrix, DType::f32, i * n + j, change(i * n + j, lanes), lanes);

@@ -1,7 +1,7 @@
 // Attention over whole samples on the CUDA cores, with the CPU's bits. A block of threads computes one tile
 // of queries of one head of one sample. Blocks share nothing, so the batch cannot change a bit. In causal
-// attention, late tiles see the most keys; they go first, so that no multiprocessor ends alone with a long
-// one.
+// attention, late tiles see the most keys; they go first, so that no multiprocessor is left with a long tile
+// at the end.
 #include "kernels/cuda/attention/attention_forward.h"
 #include "kernels/cuda/attention/library_attention.h"
 #include "kernels/cuda/attention/tensor_attention.h"

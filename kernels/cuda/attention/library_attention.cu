@@ -16,8 +16,8 @@ void library_attention(const Launch& l, const AttentionArgs& args) {
   l.attention->attend(l.attention->self, args, l.workspace, l.stream);
 }
 
-// From the gradients of a part, (rows, query heads, head_dim), to the heads of keys and of values in rows of
-// dqkv.
+// `keys` and `values` are the gradients of a part for each query head, (rows, query heads, head_dim). Their
+// sums go to the key and value heads of dqkv.
 static __global__ void __launch_bounds__(block_threads)
     shared_heads_kernel(AttentionArgs args, AttentionPart part, const uint16_t* keys,
                         const uint16_t* values) {

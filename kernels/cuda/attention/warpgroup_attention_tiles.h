@@ -74,7 +74,7 @@ STW_DEVICE void load_left_of_lines(uint32_t (&a)[4], const uint16_t* tile, int r
       a, tile + step / part_steps * (rows * line_columns) + r * line_columns + (chunk ^ r % atom_rows) * 8);
 }
 
-// Rounded accumulators are the rows of the second product.
+// Rounds accumulators; they become the left operand of the second product.
 template <DType dtype, int fragments>
 STW_DEVICE void as_own_rows(uint32_t (&p)[fragments / 2][4], const float (&s)[fragments][4]) {
   STW_UNROLL

@@ -1,4 +1,5 @@
-// Between host memory and the arena, in either direction; the runtime finds the direction from the addresses.
+// Copies between host memory and the arena, in either direction; the runtime finds the direction from the
+// addresses.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

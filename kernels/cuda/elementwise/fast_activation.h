@@ -17,9 +17,9 @@ STW_DEVICE float fast_gelu1(float x) {
   return x * falling_sigmoid_of_power1(x * fma1(x * x, falling_cubic, falling_linear));
 }
 
-// s + s·(1 - s)·x·(linear + 3·cubic·x²): in fp32 it is 1 from 6 on, and 0 where s is 0, which is so below
-// -10.5. Between these limits, the last three factors are at most 56, and near 1 they multiply the unit's
-// error of s. Clamping x loses a NaN, but s still has it.
+// s + s·(1 - s)·x·(linear + 3·cubic·x²). In fp32 it is 1 from x = 6 on, and 0 below x = -10.5, where s is 0.
+// Between these limits x·(linear + 3·cubic·x²) is at most 56; it multiplies the error that the special
+// function unit makes in s. Clamping x loses a NaN, but s is still NaN.
 STW_DEVICE float fast_gelu_gradient1(float x) {
   const float below = smaller(x, 6.0f), square = smaller(below * below, 10.5f * 10.5f);
   const float s = falling_sigmoid_of_power1(x * fma1(square, falling_cubic, falling_linear));
@@ -28,7 +28,8 @@ STW_DEVICE float fast_gelu_gradient1(float x) {
 
 STW_DEVICE float fast_sigmoid1(float x) { return falling_sigmoid_of_power1(x * -log2_of_e); }
 STW_DEVICE float fast_swiglu1(float gate, float up) { return gate * fast_sigmoid1(gate) * up; }
-// s·(1 + gate·(1 - s)) is 1 in fp32 from 20 on. Beyond, `gate` would multiply an error of s.
+// s·(1 + gate·(1 - s)) is 1 in fp32 from gate = 20 on. Without the limit, a larger gate would multiply the
+// error of s.
 struct FastSwigluGradient1 {
   float gate, up;
 };
@@ -63,7 +64,7 @@ STW_DEVICE SwigluGradient fast_geglu_gradient(const F16& gate, const F16& up, co
   return {mul(mul(dy, up), fast_gelu_gradient(gate)), mul(dy, fast_gelu(gate))};
 }
 
-// Whether kernels of this tag (for_dtypes) may meet 16-bit numbers; this code serves only those.
+// Whether the operands of an instance (for_dtypes) may have 16 bits. The fast forms serve only those.
 template <class Args>
 bool is_fast(const Args& args) {
   return args.fast && args.x.dtype != DType::f32;

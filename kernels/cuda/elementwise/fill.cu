@@ -1,4 +1,4 @@
-// Zeros, by the device's own engine.
+// Fills memory with zeros by cudaMemsetAsync.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

@@ -2,8 +2,9 @@
 // a 16-bit element, 6 for the gradient. An SM issues 128 operations a cycle. That is 25 operations an element
 // in the time in which an H200 (4.8 TB/s over 132 SMs) moves 4 bytes, 35 on an H100. The tanh form takes
 // about 33 operations, its gradient 42, where memory allows 37 (H200) and 53 (H100). So on an H200 arithmetic
-// limits as much as memory. In fast_activation.h they take 11 and 20 operations. Two of these are the special
-// function unit's, which takes 16 a cycle: as long as 16 others. A thread has two groups in flight (ahead.h).
+// limits as much as memory. The forms of fast_activation.h take 11 and 20 operations. Two of these run on the
+// special function unit, which does 16 a cycle, so together they take as long as 16 others. A thread has two
+// groups in flight (ahead.h).
 #include "kernels/common/gelu_form.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/elementwise/fast_activation.h"

@@ -13,7 +13,7 @@ STW_DEVICE float scale_of(const float* scales, int64_t at, int, Whole) { return 
 STW_DEVICE float scale_of(const float* scales, int64_t at, int i, int64_t) {
   return scales[(at + first_lane() + i) / weight_block];
 }
-// Of a row of the table: n elements from `at` on.
+// n elements of a row of the table, from element `at` of the table on.
 template <bool codes>
 STW_DEVICE F16 table_group(const EmbeddingArgs& args, DType dtype, int64_t at, auto n) {
   if constexpr (!codes) return load_copied(args.table, dtype, at, n);

@@ -8,9 +8,9 @@
 // A pass of the sort is one kernel. A block has a range of the rows. Their places in the output depend on how
 // often each digit occurs before and after the range, so the block counts the digits of all rows. Each of its
 // warps has a part of the range and places its rows 32 at a time, each after the earlier ones with the same
-// digit. So at most 64 blocks read the tokens once a pass, mostly from the second-level cache, where three
-// kernels would wait for each other. The lower bound of the whole is dy read once, and the table rows that
-// occur read and written.
+// digit. So at most 64 blocks read the tokens once a pass, mostly from the second-level cache. The usual
+// three kernels (histogram, scan, scatter) would wait for each other. The lower bound of the whole is dy read
+// once, and the table rows that occur read and written.
 //
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
@@ -117,13 +117,14 @@ STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, i
   return sum;
 }
 
-// The end of the rows that are added up together with this one.
+// The end of the rows whose sums are in one chain with this row.
 STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   const int64_t in_sample = row % args.rows_per_sample;
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
-// A quad has 16 columns of each row that is the first of its token, and then of positions.
+// A task of a quad is 16 columns of a sorted row. The quad sums all rows of a token if its row is the first
+// one of the token, and otherwise does nothing. With with_positions, the tasks of position_gradient follow.
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads)
     fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions,

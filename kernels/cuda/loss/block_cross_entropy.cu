@@ -43,8 +43,8 @@ STW_DEVICE uint4 with_one(const uint4& v, int k, uint32_t two_of_it) {
 template <DType dtype>
 inline constexpr uint32_t two_minus_infinities = dtype == DType::bf16 ? 0xff80ff80u : 0xfc00fc00u;
 
-// For some logits: their maximum as a power of two, x·log2(e), then Σ 2^(x·log2(e) - maximum), then their
-// sum. The rounding of the maximum cancels out of the gradient and adds at most half an ulp of the maximum to
+// The partial result for some logits x: largest = max(x)·log2(e), sum = Σ 2^(x·log2(e) - largest), total = Σ
+// x. The rounding of the maximum cancels out of the gradient and adds at most half an ulp of the maximum to
 // the loss. The initial maximum is below every logit.
 struct Normalizer {
   float largest = -1e38f, sum = 0, total = 0;
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(block_row_threads)
     uint16_t* const data = static_cast<uint16_t*>(args.logits.data) + row * args.stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = target != ignored_target && weight != 0;  // 0 times the row may be NaN.
+    const bool counts = target != ignored_target && weight != 0;  // A weight of 0 times a NaN would be NaN.
     if (counts) {
       Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count)
                                             : normalizer_of<dtype, false>(data, vectors, count);

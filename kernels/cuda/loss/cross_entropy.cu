@@ -15,7 +15,7 @@
 
 namespace stw::kernels::cuda {
 
-// Of a block: four rows, so that a chunk of a few hundred rows reaches all SMs.
+// A block has four rows, so that a chunk of a few hundred rows reaches all SMs.
 static constexpr int rows_threads = 64;
 
 // A row of logits.
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(rows_threads, 10)
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
     int64_t cleared = args.vocabulary;              // From here on.
-    if (target != ignored_target && weight != 0) {  // 0 times the row may be NaN.
+    if (target != ignored_target && weight != 0) {  // A weight of 0 times a NaN would be NaN.
       loss = row_loss(
           args, terms,
           Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors},

@@ -6,7 +6,7 @@
 
 namespace stw::kernels::cuda {
 
-static constexpr int value_threads = 64;  // Of a block: four rows.
+static constexpr int value_threads = 64;  // A block has four rows.
 
 // This quad's lanes of the sum over columns [begin, end).
 template <DType dtype, ValueLoss kind>
@@ -30,7 +30,8 @@ static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueL
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
     void* const logits = element(args.logits.data, dtype, row * args.stride);
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
-    const bool counts = args.targets[row] != ignored_target && weight != 0;  // 0 times the row may be NaN.
+    // A weight of 0 times a NaN would be NaN.
+    const bool counts = args.targets[row] != ignored_target && weight != 0;
     float loss = 0;
     if (counts) {
       F16 total = zero();

@@ -41,7 +41,7 @@ inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
   return t;
 }
 
-// For bodies that exist for both cases.
+// A bool as a type, for bodies that are compiled for both cases.
 template <bool is>
 struct Known {
   static constexpr bool value = is;

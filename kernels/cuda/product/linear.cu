@@ -3,8 +3,8 @@
 // where y is written: 4 bytes an element in 16 bits instead of the 8 of a separate addition. No bit depends
 // on the number of rows. The vendor's library starts from the residual.
 //
-// With a following GELU, the stored value passes through it on the way: 2 bytes an element are written, where
-// a separate kernel would also read it.
+// If a GELU follows, it is applied before the store. This writes 2 bytes an element; a separate kernel would
+// also read 2.
 #include "kernels/cuda/product/linear_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

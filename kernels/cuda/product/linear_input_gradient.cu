@@ -3,10 +3,11 @@
 // reads them, so dx may be the addend. The vendor's library takes the parts one after the other and rounds
 // after each.
 //
-// If x is the output of a GELU, dx is multiplied by GELU's derivative before it is stored: h is read and dx
-// written, 4 bytes an element in 16 bits; a separate kernel would move 6 after the product's 2. If samples
-// are whole tiles of token_tile rows, a block also sums the tiles that it has computed for the gradient of
-// the bias before that GELU (1/32 of dx); another call may add these sums up.
+// If x is the output of a GELU, dx is multiplied by GELU's derivative before it is stored. This reads the
+// input of GELU and writes dx, 4 bytes an element in 16 bits. A separate kernel would move 6 bytes in
+// addition to the 2 of the product. If samples are whole tiles of token_tile rows, a block also sums the
+// tiles that it has computed for the gradient of the bias before that GELU (1/32 of dx); another call may add
+// these sums up.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/product/matrix_product.h"

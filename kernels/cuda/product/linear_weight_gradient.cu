@@ -12,7 +12,7 @@
 
 namespace stw::kernels::cuda {
 
-// The part of weight gradients that `count` rows from `row` on give. Later parts start from the buffer.
+// The same products over `count` rows from `row` on. If row > 0, they add to the buffer.
 static Products rows_of(Products all, int64_t row, int64_t count) {
   for (int i = 0; i < all.count; ++i) {
     Product& p = all.product[i];

@@ -15,7 +15,7 @@ void own_product(const Launch& l, const Products& all, ProductKernels how) {
   tensor_product<a_along, b_along, rounded>(l, all);
 }
 
-// Whether a product's kernel can apply GELU at its end.
+// Whether a product's kernel can apply GELU in its epilogue.
 template <Contiguous a_along, Contiguous b_along>
 bool ends_inside(const Products& all, ProductKernels how) {
   return (how == ProductKernels::tensor || how == ProductKernels::warpgroup) && all.c == all.a &&

@@ -6,7 +6,8 @@
 
 namespace stw::kernels::cuda {
 
-// How a row of tiles reads an operand: contiguous along its depth (k), or along the output.
+// The direction in which an operand is contiguous in memory: along k (the depth), or along a side of the
+// output.
 enum class Contiguous : uint8_t { depth, output };
 
 // c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, rounded to c's type; then residual + that, rounded
@@ -20,7 +21,7 @@ struct Product {
   const void* bias;                // (n), added last. Null: none.
   uint32_t stream = 0;             // Random stream, if c is rounded stochastically.
   const void* residual = nullptr;  // c's stride and type; not c. Null: none.
-  // Endings of tensor-core products with a 16-bit c; all have c's stride and type.
+  // Epilogues of tensor-core products with a 16-bit c; all have c's stride and type.
   void* activated = nullptr;  // Gets gelu(c as stored); c may then be null. Null: none.
   // c = the product as stored, times GELU's derivative here; may be c. Null: none.
   const void* before_gelu = nullptr;

@@ -9,9 +9,9 @@
 
 namespace stw::kernels::cuda {
 
-// Fragments of 16 rows of a, or of 16 columns of b, in a slice: fragment i of a warp, counted from `first`,
-// for one of its two steps. Its place is that of the first fragment and step with some bits flipped and a
-// constant added, because edges are powers of two.
+// The places of a warp's fragments in a slice. A fragment is 16 rows of a, or 16 columns of b, for one of the
+// two steps of the slice; the first one begins at row or column `first`. If edges are powers of two, the
+// place of any fragment and step follows from the first place by an xor and an addition of constants.
 template <class T, int edge, int fragments, Contiguous along>
 struct FragmentPlaces {
   static constexpr bool from_first = along == Contiguous::depth || (edge & (edge - 1)) == 0;
@@ -90,7 +90,8 @@ struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
   static constexpr int number = tile_number;  // In developer.h.
   static constexpr size_t shared_bytes = WarpTiles::slices_bytes;
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
-  // Eight lines are 512 bytes (contiguous along k) or at least 1024.
+  // The swizzle puts chunk c of eight lines into different banks. Eight lines are 512 bytes if contiguous
+  // along k, otherwise at least 1024.
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
     if constexpr (along == Contiguous::depth)
@@ -114,12 +115,13 @@ using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 // 24 KiB of shared memory in 192 cycles, for 144 tensor-core instructions, which take 229 cycles on an H100.
 struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   static constexpr int number = mma_96x192;
-  // All sums at once (Rows).
+  // Large enough for all sums at once (Rows).
   static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float),
                           shared_bytes = slices_bytes;
   static_assert(slices_bytes >= Tiles::slices_bytes);
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
-  // For an edge of 96: two lines cover the banks three times, and a line is three times four chunks.
+  // A swizzle for an edge of 96: two lines cover the banks three times, and a line has three times four
+  // chunks.
   template <int edge, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
     static_assert(along == Contiguous::output && (edge % 64 == 0 || edge % 64 == 32));

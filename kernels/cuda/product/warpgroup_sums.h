@@ -13,7 +13,7 @@ template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], const Product& out,
                                   const Tile& tile, uint16_t* shared, int thread) {
   static_assert(T::warps_n == 1 && T::warp_m == 16);
-  // lines: at once.
+  // `lines`: lines that a warp stores at once.
   constexpr int stride = T::edge_n + chunk, line_chunks = T::edge_n / chunk, lines = 32 / line_chunks;
   static_assert(T::threads / 32 * 16 * stride * sizeof(uint16_t) <= T::slices_bytes);
   uint32_t bias[T::fragments_n];

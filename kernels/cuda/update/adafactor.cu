@@ -1,10 +1,14 @@
 // Adafactor (adafactor_step.h) for matrices and vectors.
 //
-// A block takes a line (a row of a matrix, 4096 elements of a vector); its threads stage it for the one chain
-// of its sum. A quad sums 16 columns of a block of rows. The kernels are: the lines' moments and sums of p²,
-// and, for a matrix, those of the columns; one block for the scalars of all lines, alpha and mean(R); the
-// lines' sums of u²; one block for the step; the update. Bound by memory: the gradient is read three times,
-// four times for a matrix.
+// Kernels, in order:
+//   1. The second moments and the sums of p² of every line. A line is a row of a matrix, or 4096 elements
+//      of a vector. A block stages a line in shared memory, and a few of its threads add it up in order.
+//   2. For a matrix, the second moments of columns. A quad sums 16 columns of a block of rows.
+//   3. alpha and mean(R), by one block.
+//   4. The sums of u² of every line.
+//   5. The step, by one block.
+//   6. The update.
+// Bound by memory: the gradient is read three times, four times for a matrix.
 //
 // Workspace: the scalars, a float for each line, a row of floats for each block of rows.
 #include "kernels/common/adafactor_step.h"
@@ -17,7 +21,7 @@ namespace stw::kernels::cuda {
 struct AdafactorFound {
   double alpha;
   float mean, step;
-};  // Of this step: 16 bytes before the sums.
+};  // The scalars of this step. They lie before the sums.
 
 // Threads of a line: a quad for each of its groups, limited by the size of a block.
 static int line_threads(int64_t width) {
@@ -25,7 +29,7 @@ static int line_threads(int64_t width) {
   return static_cast<int>(threads < block_threads ? threads : block_threads);
 }
 
-// Rows of a matrix: their states and their sums of p².
+// For the rows of a matrix: computes the states and the sums of p².
 template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads)
     square_rows_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
@@ -43,7 +47,7 @@ static __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// Columns of a block of rows: Σ g².
+// For the columns of each block of rows: computes Σ g².
 template <DType gradient>
 static __global__ void __launch_bounds__(block_threads)
     square_columns_kernel(UpdateArgs args, AdafactorLayout layout, float* blocks) {
@@ -85,7 +89,7 @@ static __global__ void __launch_bounds__(block_threads)
   });
 }
 
-// Lines of a vector: their states and their sums of p².
+// For the lines of a vector: computes the states and the sums of p².
 template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads)
     square_lines_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {

@@ -25,7 +25,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
   });
   for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin,
                                                     int64_t count) {
-    const auto update = [&](const auto& part) {  // Elements of the block from one on: Whole, or the rest.
+    // part(i): the number of elements of the block from element i on, or Whole.
+    const auto update = [&](const auto& part) {
       struct Operands {
         Gradients g;
         F16 p;

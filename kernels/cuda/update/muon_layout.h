@@ -2,7 +2,7 @@
 // of the chunks of u, and the scale that turns u into X. No bit depends on it.
 //
 // On the CUDA cores, matrices are fp32. On tensor cores (tensor_muon.cu), they are bf16 in rows that begin at
-// multiples of 8 elements, and X also has the 16 bits that bf16 lacks of fp32.
+// multiples of 8 elements, and another matrix holds the lower 16 bits of X in fp32.
 #pragma once
 #include "kernels/contract/kernels.h"
 

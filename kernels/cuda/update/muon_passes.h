@@ -1,6 +1,6 @@
-// The passes of Muon other than its products, for any storage of X (store_x and load_x take groups of the
-// matrix without gaps). The first pass writes u to the place of X and sums the squares of its chunks as in
-// square_sum (kernels.h). Then the scale is computed. In the end, X changes the parameter.
+// The passes of Muon other than its products, for any storage of X. store_x and load_x take the index of an
+// element in the matrix without padding. The first pass writes u to the place of X and sums the squares of
+// its chunks as in square_sum (kernels.h). Then the scale is computed. In the end, X changes the parameter.
 #pragma once
 #include "kernels/common/muon_step.h"
 #include "kernels/cuda/kernels_cuda.h"

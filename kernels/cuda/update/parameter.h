@@ -138,7 +138,8 @@ STW_DEVICE Scalars once_a_block(const Make& make) {
   return all;
 }
 
-// Therefore the number of blocks is limited to what keeps any device busy.
+// Because every block computes its scalars, the number of blocks is limited. The limit still keeps any device
+// busy.
 inline constexpr int64_t most_update_blocks = 2048;
 inline int blocks_for_update(int64_t tasks, int64_t tasks_of_block) {
   const int blocks = blocks_for(tasks, tasks_of_block);

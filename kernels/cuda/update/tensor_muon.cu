@@ -1,11 +1,12 @@
 // Muon on tensor cores (muon_step.h). Operands of products are bf16 and sums are fp32 (chains of chain_terms,
-// and totals), as in the iteration of Jordan et al. But X itself is kept in fp32: as a bf16 half, which is
-// the operand, and the 16 bits that it lacks (master_bits.h). With h(x) for the half of x:
+// and totals), as in the iteration of Jordan et al. But X itself is kept in fp32, in two parts
+// (master_bits.h): a bf16 number, which is the operand of products, and the remaining 16 bits. h(x) is the
+// bf16 part of x:
 //   A = h(h(X)·h(X)ᵀ),  B = h(b·A + c·A·A),  X = a·X + B·h(X)
-// Small singular values grow by a factor of 3.4445 in each step, through a·X. B has almost nothing in their
-// directions, but a rounding of X has. With X in bf16, a·h(X) would carry an error from the large singular
-// values that is as large as the small ones. Root mean square errors of updates of 64 × 4096 to 1000 × 1000
-// against fp64 (tools/bench/muon_rounding.py):
+// Small singular values grow by a factor of 3.4445 in each step, through a·X. B is almost zero in their
+// directions, but the rounding error of X is not. With X in bf16, a·h(X) would carry an error from the large
+// singular values that is as large as the small ones. Root mean square errors of updates of 64 × 4096 to 1000
+// × 1000 against fp64 (tools/bench/muon_rounding.py):
 //                                                     this         X in bf16    a·I in B     torch.optim.Muon
 //    normally distributed                             1.0 to 1.5 % 0.9 to 1.4 % 0.8 to 1.3 % 1.0 to 1.4 %
 //    rank 32 and 1 % of noise                         0.2 to 0.9 % 13 to 16 %   13 to 16 %   16 to 20 %
@@ -14,10 +15,10 @@
 // cancel less and be twice as large.
 //
 // u is not scaled; A and X of the first iteration are. Rows are padded with zeros to a multiple of 8
-// elements, because tensor cores take whole groups of 8. Of A and B, only tiles on and below the diagonal are
-// computed, and written twice. In a tile on the diagonal, an element and its mirror image are the device's
-// results; they need not be equal. This is our own product, whatever computes the other products: k is not
-// split, and nothing depends on the order of blocks.
+// elements, because tensor cores take whole groups of 8. Only the tiles of A and B on and below the diagonal
+// are computed, and each is also stored transposed. In a tile on the diagonal, an element and its mirror
+// image are the device's results; they need not be equal. This is our own product, whatever computes the
+// other products: k is not split, and nothing depends on the order of blocks.
 //
 // With the sides s <= l: 5·(3·s²·l + s³) floating-point operations of tensor cores plus the part of the
 // diagonal's tiles above the diagonal. Workspace: 6·s·l + 4·s² bytes (muon_layout.h).
@@ -92,7 +93,8 @@ STW_DEVICE void store_symmetric(const Product& out, int64_t row, int64_t column,
   const uint32_t both = pack_halves<DType::bf16>(x.f[0], n > 1 ? x.f[1] : 0.0f);
   auto* const matrix = static_cast<uint16_t*>(out.c);
   store_vector(matrix + row * out.c_stride + column, both);
-  if (!mirrored) return;  // Else all columns of the tile are inside.
+  if (!mirrored) return;
+  // A mirrored tile lies below the diagonal, so all of its columns are inside the matrix.
   matrix[column * out.c_stride + row] = static_cast<uint16_t>(both);
   matrix[(column + 1) * out.c_stride + row] = static_cast<uint16_t>(both >> 16);
 }
@@ -107,7 +109,7 @@ STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, 
 
 struct PolynomialSums : TriangleSums, MuonSums {
   const uint16_t* gram;
-};  // Stride of the output.
+};  // `gram` has the stride of the output.
 STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column,
                          Float2 x, int64_t n, bool mirrored) {
   const Float2 gram = halves_at(sums.gram, row * out.c_stride + column);
@@ -116,8 +118,8 @@ STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t
                   mirrored);
 }
 
-// No other thread reads or writes these remainders. The old halves are still operands of other blocks.
-// Stride of the output.
+// No other thread reads or writes these remainders. The old halves are still operands of other blocks. Both
+// matrices have the stride of the output.
 struct StepSums : EndedSums, MuonSums {
   const uint16_t* half;
   uint16_t* remainder;

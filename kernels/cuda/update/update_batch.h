@@ -1,7 +1,8 @@
-// The updates of several tensors in one launch. A model's hundred small tensors would otherwise take a
-// hundred launches, each of some microseconds, where their bytes take one. A launch takes tensors that are
-// alike: stored in the same types, with the same rate and decay, so that they share one set of scalars. The
-// differences are in the kernel's arguments, which the device reads as constants (at most 4 KB).
+// The updates of several tensors in one launch. The hundred small tensors of a model would otherwise take a
+// hundred launches of some microseconds each, while their memory traffic takes one microsecond. A launch
+// takes tensors that are alike: stored in the same types, with the same rate and decay, so that they share
+// one set of scalars. The differences are in the kernel's arguments, which the device reads as constants (at
+// most 4 KB).
 #pragma once
 #include "kernels/cuda/product/tensor_chunks.h"
 #include "kernels/cuda/update/parameter.h"
@@ -9,7 +10,7 @@
 namespace stw::kernels::cuda {
 
 struct UpdateTensor {
-  void *parameter, *rest;  // The rest of the master in the parameter's Storage.
+  void *parameter, *rest;  // `rest`: the master or its remainder, depending on the Storage.
   const void* gradient[2];
   void* state[4];  // first and second, or their codes and both absmax.
   int64_t count;

@@ -2,8 +2,8 @@
 // writes; dropout is 0. Sources: the models' published configuration files (openai-community/gpt2*,
 // HuggingFaceTB/SmolLM-*, Qwen/Qwen2.5-*, Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B,
 // bigscience/bloom-*, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*, google-bert/bert-*-uncased,
-// FacebookAI/roberta-base). `bert-1.3b` is as deep as BERT-large and twice as wide. `nano` is nanoGPT's
-// setting for small machines with a vocabulary of bytes.
+// FacebookAI/roberta-base). `bert-1.3b` has as many layers as BERT-large and is twice as wide. `nano` is
+// nanoGPT's setting for small machines with a vocabulary of bytes.
 #include "src/models/model.h"
 
 namespace stw {

@@ -15,7 +15,7 @@ Result<Activation> parse_activation(const Json& json, const char* key, const cha
 
 namespace {
 
-// Refuses decoders, and other kinds of positions.
+// Refuses decoders, and positions that are not absolute.
 Status check_kind(const Json& json) {
   STW_ASSIGN(positions, get_string(json, "position_embedding_type", "absolute"));
   if (positions != "absolute")

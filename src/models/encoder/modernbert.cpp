@@ -208,7 +208,7 @@ class ModernBertBuilder {
     const LayerAttention& how = c_.layer_attention[static_cast<size_t>(layer)];
     const std::string name = "model.layers." + std::to_string(layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
-    // The embeddings have a norm already.
+    // The first block has no norm here, as the embeddings end with one.
     const int n = layer == 0 ? x : norm(x, name + "attn_norm", "attn_norm");
     int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, c_.qkv_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
@@ -227,7 +227,7 @@ class ModernBertBuilder {
     return x;
   }
 
-  // The common first part of all heads.
+  // The layers that all heads begin with.
   int prediction(int x) {
     return norm(
         b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"),

@@ -21,7 +21,7 @@ Buffer all_halves(DType dtype) {
   return halves;
 }
 
-// A copy into another type by lanes: dropout that drops nothing.
+// Copies into another type, sixteen lanes at a time: dropout with p = 0.
 Buffer by_lanes(const Table& table, const Buffer& x, DType to) {
   Buffer y(to, x.count());
   run(table.dropout, DropoutArgs{1, x.count(), 0, 0, nullptr, x.const_matrix(), y.matrix()}, 1, 0);
@@ -101,7 +101,7 @@ std::vector<float> numbers_to_round(DType dtype) {
                           std::numeric_limits<float>::min()})
       x.push_back(static_cast<float>(sign) * special);
   }
-  // NaNs among them.
+  // Some of them are NaNs.
   for (uint64_t u = 0; u <= 0xffffffffu; u += 4099) x.push_back(value(static_cast<uint32_t>(u)));
   Random random(1);
   for (int i = 0; i < 500000; ++i)  // Random digits with the exponents of f16 and a few around them.
@@ -141,8 +141,8 @@ TEST(Conversion, ReferenceKnowsTheLandmarks) {
   for (const auto& point : known) EXPECT_EQ(f16_of(point.x), point.half) << point.x;
 }
 
-// Through each operand of a product with the identity, for each kind of packing. +0 replaces -0: chains start
-// from +0.
+// Multiplies the numbers by the identity, as either operand, for each kind of packing. +0 replaces -0: chains
+// start from +0.
 TEST(Conversion, PackingKeepsEveryFiniteNumber) {
   constexpr int64_t size = 248, rows = 256;  // 2 · 31 · 1024 numbers.
   static_assert(size * rows == 63488);

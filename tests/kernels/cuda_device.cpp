@@ -48,7 +48,7 @@ std::string library_error() {
   return text;
 }
 
-// A launch that was refused is not an error of the kernels that ran.
+// Checks for a refused launch first: it is not an error of the kernels that ran.
 void finish_kernels() {
   const cudaError_t launched = cudaGetLastError(), ran = cudaDeviceSynchronize();
   ASSERT_EQ(launched, cudaSuccess) << "a kernel did not start: " << cudaGetErrorString(launched);

@@ -25,7 +25,7 @@ bool emulated();
 // Scratch memory in bytes of a CUDA kernel called with `args`; for other tables `otherwise`.
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
-// Whether ProductKernels::warpgroup runs here, with kernels of its own.
+// Whether ProductKernels::warpgroup runs here by warpgroup kernels, not by its fallback.
 bool has_warpgroups();
 // Our own kernels for tensor cores.
 inline std::vector<ProductKernels> tensor_kernels() {
@@ -33,7 +33,7 @@ inline std::vector<ProductKernels> tensor_kernels() {
   return {ProductKernels::tensor};
 }
 
-// For kernels that use the vendor's library for products; null if there is no library.
+// The vendor's library for products; null if there is none.
 const ProductLibrary* product_library();
 const AttentionLibrary* attention_library();
 std::string library_error();  // Errors of the library since the last call; empty: no error.

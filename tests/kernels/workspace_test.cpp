@@ -1,5 +1,5 @@
-// Scratch memory: what kernels carve out never exceeds what the formulas of kernels/contract say, which is
-// what the planner allocates.
+// Scratch memory: the buffers that kernels place in it never exceed the bytes that the formulas of
+// kernels/contract give and the planner allocates.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -132,7 +132,7 @@ TEST_F(Workspace, Attention) {
   }
 }
 
-// Every part of a gradient by a library fits, and what the library declines our own kernels take.
+// Every part of a gradient by a library fits. If the library declines, our own kernels fit.
 TEST_F(Workspace, AttentionByALibrary) {
   for (int i = 0; i < 20000; ++i) {
     AttentionArgs a{};

@@ -134,7 +134,7 @@ Operation comparison(std::string_view how) {
   return {};
 }
 
-// Division by zero may give anything. Here it must not end the process.
+// The result of a division by zero is undefined. Here it must not end the process.
 template <class T>
 Operation integer(std::string_view name, std::string_view how) {
   using U = std::make_unsigned_t<T>;
@@ -187,7 +187,7 @@ Operation floating(std::string_view name, std::string_view how) {
   if (name == "div" && how == "full") return binary<T, T, T>([](T a, T b) { return a / b; });
   if (name == "neg") return unary<T, T>([](T a) { return -a; });
   if (name == "abs") return unary<T, T>([](T a) { return std::fabs(a); });
-  // A number, if the other operand is NaN; -0 is below +0.
+  // If one operand is NaN, the result is the other one; -0 is below +0.
   if (name == "min")
     return binary<T, T, T>([](T a, T b) {
       return a != a ? b : b != b ? a : a < b || (a == b && std::signbit(a)) ? a : b;

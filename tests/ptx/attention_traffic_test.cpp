@@ -21,7 +21,7 @@ Counts counts_of(const AttentionShape& s) {
   Counts sum;
   for (const auto& [name, t] : kernels) {
     sum.instructions += static_cast<double>(t.instructions) / static_cast<double>(scores);
-    // Wherever the operands are.
+    // least_sectors does not depend on the alignment of the operands.
     sum.sectors += static_cast<double>(t.least_sectors) / static_cast<double>(scores);
   }
   EXPECT_EQ(kernels.size(), 3u) << s;  // Forward, gradients of queries and of keys.

@@ -54,7 +54,7 @@ struct Instruction {
   bool unless = false;  // For lanes whose predicate is not set.
   std::vector<Place> operand;
   int64_t offset = 0;  // Of an address.
-  // In the last two, addresses count from the first byte.
+  // In shared and local memory, addresses count from the first byte.
   enum Space : uint8_t { anywhere, global, shared, local } space = anywhere;
   int vector = 1;           // Numbers read or written at once.
   bool whole_warp = false;  // together: needs all lanes, not those in its last operand.
@@ -62,10 +62,11 @@ struct Instruction {
   std::string text;         // The instruction's text, for messages.
 };
 
-// A kernel's demands on a device. Sectors: 32 bytes of global memory, counted for each instruction of a warp;
-// least_sectors: the number if the lanes' accesses were contiguous. Turns: of the banks of shared memory,
-// which deliver 32 different words of 4 bytes at once if no two of them are in the same bank; least_turns:
-// the number without bank conflicts. A warp's accesses of 8 and 16 bytes take two and four turns.
+// The memory accesses of a kernel. `sectors`: accesses to sectors of 32 bytes of global memory, counted for
+// each instruction of a warp; least_sectors: their number if the lanes' accesses were contiguous. `turns`:
+// cycles of shared memory, whose banks deliver 32 different words of 4 bytes at once if no two of them are in
+// the same bank; least_turns: their number without bank conflicts. A warp's accesses of 8 and 16 bytes take
+// two and four turns.
 struct Traffic {
   uint64_t launches = 0, instructions = 0, sectors = 0, least_sectors = 0, turns = 0, least_turns = 0;
   // Bytes of the distinct sectors that a launch loads and stores: the memory traffic if caches keep the rest.
@@ -149,7 +150,7 @@ struct Warp {
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
   std::array<std::deque<std::vector<Copy>>, lanes> copies;  // The last group is not committed.
-  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;  // At the last fence.
+  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;  // When the last fence ran.
   bool products_begun = false;
   int number = 0;                                     // In the block.
   std::deque<std::vector<ProductInFlight>> products;  // In groups, like copies.

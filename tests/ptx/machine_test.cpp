@@ -265,7 +265,8 @@ mov.u32 %r2, memory;
     for (int i = 0; i < 32; ++i)
       text += "st.shared.u32 [%r4+" + std::to_string(8192 + 2048 * half + 4 * i) + "], %r6;\n";
   for (int i = 0; i < 64; ++i) text += "mov.f32 %s" + std::to_string(i) + ", 0f3F800000;\n";
-  // Of a row and the row eight below it: two columns, and the two columns eight to the right.
+  // A thread's sums in a row and in the row eight below it: two columns, and the two columns eight to the
+  // right.
   text +=
       "shr.u32 %r9, %r1, 5; shl.b32 %r9, %r9, 4; and.b32 %r10, %r1, 31; shr.u32 %r11, %r10, 2; add.s32 %r9, "
       "%r9, %r11;\n"

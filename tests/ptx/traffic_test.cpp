@@ -70,8 +70,8 @@ class Traffic : public CudaDeviceTest {
       for (const char* attention :
            {"tensor_attention", "tensor_gradient", "warpgroup_attention", "warpgroup_gradient"})
         EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
-      // In the time of a byte, an H200's multiprocessors (132, 1.7 GHz) issue 6 operations of a lane. These
-      // kernels wait for memory only.
+      // In the time in which an H200 moves a byte, its 132 multiprocessors (1.7 GHz) issue 6 operations of a
+      // lane. The kernels below are bound by memory only.
       for (const char* streaming :
            {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel", "swiglu_gradient_kernel",
             "qk_norm_kernel", "block_cross_entropy", "chunk_sums", "dequantize"})
@@ -89,9 +89,9 @@ class Traffic : public CudaDeviceTest {
 
 // The traffic of a block of GPT-2 other than the operands and outputs of its products and the inputs and
 // outputs of attention: by kernels of their own, and fused into products (residuals, GELU, its derivative).
-// With heads of 64, all of it is proportional to the width, so a width of 128 stands for 768. Two numbers of
-// layers separate a block from the rest, two numbers of samples separate what grows with tokens from what
-// does not (parameters).
+// With heads of 64, all of it is proportional to the width, so a width of 128 stands for 768. The difference
+// between two numbers of layers gives the traffic of a block. The difference between two numbers of samples
+// gives the traffic that grows with tokens; the rest is that of parameters.
 class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kernels> {
  protected:
   static constexpr int64_t width = 128, sequence = 64;

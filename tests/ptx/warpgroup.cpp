@@ -78,7 +78,7 @@ void multiply(Warp& w, const Instruction& i) {
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands, true);
-  // Of shared memory. Numbers in registers have their own names here.
+  // The digest covers shared memory only: in PTX, every value has a register of its own.
   const uint64_t digest = operands.digest;
   for (int l = 0; has_own_rows && l < lanes; ++l) {
     uint32_t words[4];

@@ -99,7 +99,7 @@ TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
         ++waits;
         const int was = std::exchange(branch.waits_for[k], -1);
         const OpKind kind = program->instructions[k].kind;
-        // It is not an operand.
+        // The StepState is not an operand.
         const bool of_state = kind == OpKind::loss_sum || kind == OpKind::finish_step;
         needed += of_state || conflicts(plan->graph, plan->programs, *program, stage, branch) > 0;
         branch.waits_for[k] = was;

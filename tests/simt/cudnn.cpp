@@ -2,8 +2,8 @@
 // operations that we use, one after the other in fp32, and rounds tensors that are kept in 16 bits. An
 // element of a product is summed in slices, whose length is a setting of the engine. The best setting depends
 // on all extents, and the defaults are others. So a caller that lets the samples of a micro-batch choose the
-// setting sees other bits. The first engines in the list do not suit: one is not deterministic, one needs
-// more scratch memory than any card has. Scratch memory is overwritten.
+// setting sees other bits. The first engines in the list are unusable: one is not deterministic, one needs
+// more scratch memory than any GPU has. Scratch memory is overwritten.
 #include "src/cuda/cudnn.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The CUDA device when things fail, and what it takes and gives back: on the emulated machine, whose faults a
-// test can set.
+// Failures of the CUDA device, and its allocations and releases, on the emulated machine, in which a test can
+// inject faults.
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -91,7 +91,8 @@ TEST_F(CudaDeviceTest, ACancelDoesNotWaitForTheDevice) {
   EXPECT_TRUE(run(*trainer, 1, 1) == run(*straight, 0, 2));
 }
 
-// Both refuse to choose during the recording of a stream, and would leave everything to our own kernels.
+// Both libraries refuse to choose an algorithm while a stream is recorded, and would leave everything to our
+// own kernels.
 TEST_F(CudaDeviceTest, TheLibrariesChooseWhileNothingIsRecorded) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
@@ -250,8 +251,8 @@ TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
       << refused.error().message;
 }
 
-// Like another thread of the host that records a graph in the default mode, which forbids most calls that a
-// trainer makes.
+// Another thread of the host records a graph in the default mode, which forbids most calls that a trainer
+// makes.
 TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
   const auto planned = plan_for(*model_, request());
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
@@ -302,7 +303,7 @@ TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
 }
 
-// On a thread of its own, which has no context, with two cards of which neither has one.
+// Runs the test on a new thread without a context, with two GPUs of which neither has a context.
 void on_two_cards(const std::function<void()>& test) {
   simt::faults.devices = 2;
   simt::forget_contexts();

@@ -1,5 +1,5 @@
 // 1 / x by the special function unit and a correction (kernels/lanes/gpu_lanes.h): the nearest float for
-// every mantissa, whichever answer within its error the unit gives.
+// every mantissa, for every approximation that the unit may return.
 #include <gtest/gtest.h>
 
 #include <limits>

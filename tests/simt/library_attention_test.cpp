@@ -47,8 +47,8 @@ TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
   EXPECT_EQ(simt::library_attentions, before);
 }
 
-// With both in the numerics, warpgroups compute what the library declines. Their bits differ from those of
-// mma.sync.
+// With library_or_warpgroup, warpgroups compute the attention that the library declines. Their bits differ
+// from those of mma.sync.
 TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
   AttentionShape s{1, 79, 2, 1, 64, true, 0, DType::bf16};
   Random random(5);

@@ -34,9 +34,10 @@ namespace {
 
 constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes;
 constexpr int most_pieces = 64, most_copies = 64;
-// Of a block: its variables and the launch's; see launch in kernels/lanes/device.h.
+// Shared memory of a block, static and dynamic, up to which no attribute is needed; see launch in
+// kernels/lanes/device.h.
 constexpr size_t without_asking = 48 * 1024;
-// Of a block, on cards with the least: compute capability 8.6, 8.9, 12.0.
+// Largest shared memory of a block on the GPUs that have least: compute capability 8.6, 8.9, 12.0.
 constexpr size_t most_shared = 99 * 1024;
 constexpr size_t most_with_warpgroups = 227 * 1024;  // 9.0.
 

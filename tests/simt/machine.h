@@ -63,7 +63,9 @@ void wait_for_copies(int groups_left);
 // copies shows them, and a barrier follows.
 void show_copies();
 bool copies_are_shown();  // To the current thread.
-void use_warpgroups();    // The block does, and may have as much shared memory as cards that support them.
+// Declares that the block uses warpgroups. It may then have as much shared memory as on GPUs that support
+// them.
+void use_warpgroups();
 int current_thread();
 // Dynamic shared memory by its address; the first address is first_shared_byte.
 inline constexpr uint32_t first_shared_byte = 528;

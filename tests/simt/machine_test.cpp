@@ -1,4 +1,4 @@
-// The machine must find errors that a device does not forgive.
+// The machine must find errors that a real device hides or turns into wrong results.
 #include "tests/simt/machine.h"
 
 #include <gtest/gtest-spi.h>
@@ -32,7 +32,8 @@ TEST(Machine, RefusesWhatADeviceDoesNotStart) {
   run(dim3(1), dim3(32), 48 * 1024 - 16, with_a_variable, nullptr);
 }
 
-// A read that comes too late finds none of the old data; a read that comes too early finds none of the new.
+// From the start of a copy on, a read of its target does not find the old data; before the wait, it does not
+// find the new data.
 TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
   struct Seen {
     float begun, under_way, done;

@@ -1,5 +1,5 @@
-// The linear kernels, tested for properties that the emulated machine shows better than a real one: the sum
-// of a tensor-core step is known, threads run in any order, and collectives are counted.
+// The linear kernels, tested for properties that only the emulated machine can show: the exact sum of a
+// tensor-core step, any order of threads, and the number of collectives.
 #include <cstdio>
 
 #include "tests/kernels/product/linear_problem.h"
@@ -185,8 +185,8 @@ TEST(EmulatedProducts, CutLongSums) {
   }
 }
 
-// Gradients over 16,384 tokens are as close to fp64 as a good library's (4e-7 of the largest in PyTorch,
-// times 4). One chain of tensor cores is not: its truncations add up.
+// Gradients over 16,384 tokens are about as close to fp64 as PyTorch's: within 4 times 4e-7 of the largest
+// element. One chain of tensor cores is not: its truncations add up.
 TEST(EmulatedProducts, LongSumsStayAccurate) {
   constexpr int64_t tokens = 16384, edge = 64;
   constexpr double limit = 4 * 4e-7;

@@ -374,8 +374,8 @@ cudaError_t cudaFreeHost(void* p) {
   return cudaSuccess;
 }
 
-// From memory that is not pinned, a device copies at once. So does this runtime, so that a buffer on the
-// stack may end its life.
+// From memory that is not pinned, a device copies at once. So does this runtime: the caller's buffer may be
+// on the stack and end its life after the call.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   std::lock_guard lock(one);

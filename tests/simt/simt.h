@@ -40,7 +40,8 @@
 #define blockDim (::simt::place.block_extent)
 #define gridDim (::simt::place.grid_extent)
 
-// A static variable stands for each place in the source (and each instance of a template).
+// Each place in the source (and each instance of a template) is identified by the address of its static
+// variable.
 #define STW_SHARED(T, name, count) \
   static char name##_key;          \
   T* const name = static_cast<T*>(::simt::shared(&name##_key, sizeof(T) * (count)))

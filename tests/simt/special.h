@@ -1,6 +1,6 @@
-// The special function unit, which is less exact than other units. Among the answers that its error allows
-// (PTX ISA), this one varies, so that no kernel relies on the answers of one device. It treats subnormal
-// numbers as 0.
+// The special function unit, which is less exact than other units. This one returns different results among
+// those that the error bound of the PTX ISA allows, so that no kernel relies on the results of one device. It
+// treats subnormal numbers as 0.
 #pragma once
 
 namespace simt {

@@ -1,6 +1,6 @@
 // The sum of a tensor core, and chains of fused multiply-adds: the arithmetic in which emulated training
-// spends its time. Only arithmetic, on numbers that the callers have read: compiled for the host's processor,
-// without sanitizers.
+// spends its time. These files contain only arithmetic on numbers that the callers have read. So they are
+// compiled for the host's processor, without sanitizers.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -23,7 +23,7 @@ struct InFlight {
   bool running;
 };
 // Sums of products in flight: their addresses in each lane, and their future values.
-// count: of a lane; 0: unused.
+// `count`: sums of a lane; 0: the entry is unused.
 struct Sums {
   float *d[lanes], value[lanes][most_sums];
   int count, last_group;

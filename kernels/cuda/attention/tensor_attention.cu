@@ -1,8 +1,8 @@
 // Attention on tensor cores for 16-bit operands, after Dao, "FlashAttention-2" (2023). A block has 64 queries
-// of one head, 16 a warp, and meets 64 keys at a time. Scores, the running maximum and sum, and the outputs
-// stay in fp32 in the registers of the warp that owns the rows. Probabilities are rounded to 16 bits for the
-// second product; the accumulators of the first product are the operand of the second. The next keys arrive
-// while probabilities and outputs are computed, the values while the scores are computed.
+// of one head, 16 a warp, and processes 64 keys at a time. Scores, the running maximum and sum, and the
+// outputs stay in fp32 in the registers of the warp that owns the rows. Probabilities are rounded to 16 bits
+// for the second product; the accumulators of the first product are the operand of the second. The next keys
+// arrive while probabilities and outputs are computed, the values while the scores are computed.
 //
 // The bits are not the CPU's: tensor cores add 16 products in their own order, and exponentials come from the
 // special function unit. But the bits of a row depend on nothing outside its document, whose keys are counted
@@ -50,7 +50,8 @@ STW_DEVICE void multiply_keys(Scores& s, const uint32_t (&q)[depth / 16][4], con
 }
 
 // Hides the keys that a row does not see. `row`: the warp's first row; `key`: the first key of the scores;
-// `last`: the end of all keys. A row that sees nothing of a block is all -inf, below any maximum.
+// `last`: the end of all keys. If a row sees no key of a block, all of its scores are -inf, below any
+// maximum.
 STW_DEVICE void mask_scores(Scores& s, const DocumentRule<int>& rule, int warp_row, int key, int last) {
   STW_UNROLL for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half), end = end_key(rule, row);

@@ -14,8 +14,8 @@ namespace stw::kernels::cuda {
 inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;
 inline constexpr float log_of_2 = 0.693147181f;
 
-// Whether the tensor-core kernels support this attention; the kernels with the CPU's bits do the rest.
-// Depends on shapes and types alone, so that the same plan always uses the same kernel.
+// Whether the tensor-core kernels support this attention; otherwise the kernels with the CPU's bits compute
+// it. Depends on shapes and types alone, so that the same plan always uses the same kernel.
 inline bool tensor_cores_take(const AttentionArgs& args) {
   return args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 &&
          args.out.dtype == args.qkv.dtype && is_tensor_head(args.head_dim);
@@ -76,8 +76,9 @@ STW_DEVICE Documents documents_of(const AttentionArgs& args, int64_t sample) {
           args.following == nullptr ? nullptr : args.following + first};
 }
 // A segment: the rows of a tile that belong to one document, [begin, end), and the rule within that document.
-// A block works on one segment after the other. Rows of two documents never share a product: the zeros of a
-// mask would not stop a NaN of the other document. Rows of a sample are counted in 32 bits to save registers.
+// A block works on one segment after the other. Rows of two documents never share a product: a mask would
+// only multiply the other document's values by 0, and 0 · NaN is NaN. Rows of a sample are counted in 32 bits
+// to save registers.
 struct Segment {
   int begin, end;
   DocumentRule<int> rule;
@@ -88,8 +89,8 @@ STW_DEVICE Segment segment_at(const AttentionArgs& args, const Documents& docume
   const int begin = documents.positions == nullptr ? 0 : row - documents.positions[row];
   return {row, tile_end < end ? tile_end : end, {begin, end, window, args.causal}};
 }
-// The first row of the document's block that contains `row`. So blocks lie alike in every document, wherever
-// it begins.
+// The first row of the document's block that contains `row`. So the blocks of a document do not depend on
+// where it begins.
 STW_DEVICE int block_with(const DocumentRule<int>& rule, int row, int block) {
   return rule.begin + (row - rule.begin) / block * block;
 }
@@ -247,7 +248,8 @@ STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
   STW_UNROLL for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
   return kept;
 }
-// One block for each element: for rows or keys whose groups of four do not match those of the quad.
+// Draws one block for each element. Used if the groups of four elements of a block do not match those of the
+// quad.
 template <class Element>
 STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const Element& element_of) {
   uint32_t bits = 0;

@@ -1,6 +1,6 @@
 // The gradient of attention on tensor cores, with the formulas of attention_gradient.cu. Two kernels from one
-// source. A block keeps 64 rows, 16 a warp, and meets 32 other rows at a time; the next ones arrive while
-// these are processed.
+// source. A block keeps 64 rows, 16 a warp, and processes 32 other rows at a time; the next ones are copied
+// meanwhile.
 //
 //   of queries: rows are queries, others their keys:       S = Q·Kᵀ   dP = dout·Vᵀ   dQ += dS·K
 //   of keys:    rows are keys, others the group's queries: Sᵀ = K·Qᵀ  dPᵀ = V·doutᵀ  dV += Pᵀ·dout
@@ -14,8 +14,8 @@
 // the 5 of a single kernel.
 //
 // The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (of
-// keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because all rows meet
-// all others.
+// keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because every row needs
+// all other rows of the stage.
 #include "kernels/cuda/attention/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -58,13 +58,14 @@ STW_DEVICE HalfRows keys_of(const AttentionArgs& args, const TensorGradientBlock
 STW_DEVICE HalfRows values_of(const AttentionArgs& args, const TensorGradientBlock& b) {
   return queries_of(args, b, args.query_heads + args.kv_heads + b.kv_head);
 }
-// Of `out`, or of its gradient.
+// The rows of `out`, or of its gradient.
 STW_DEVICE HalfRows outputs_of(const void* outputs, const AttentionArgs& args, const TensorGradientBlock& b,
                                int64_t head) {
   return half_rows(outputs, b.sample * b.rows * b.out_width + head * args.head_dim, b.out_width);
 }
 
-// The others that a row meets, [begin, end): the keys that a query sees, the queries that see a key.
+// The other rows that belong to a row, [begin, end): the keys that a query sees, or the queries that see a
+// key.
 template <bool of_keys>
 STW_DEVICE int begin_of_others(const DocumentRule<int>& rule, int own_row) {
   return of_keys ? first_row(rule, own_row) : first_key(rule, own_row);
@@ -80,7 +81,7 @@ struct TensorStage {
   int64_t head;
   int at, parity;
 };
-// All others that rows of a document meet.
+// All other rows that belong to the rows of a document.
 struct TensorOthers {
   int first, end;
   int64_t heads_end;
@@ -264,8 +265,8 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
   float sum_s[depth / 8][4] = {};                // dQ or dK.
   float sum_d[of_keys ? depth / 8 : 1][4] = {};  // dV.
   float slope = 0;
-  // The others that all rows of a warp meet. Empty if some rows belong to another document. Most stages lie
-  // within it and need no mask. With a bias, no stage counts as inside.
+  // The other rows that belong to all rows of a warp. Empty if some rows belong to another document. Most
+  // stages lie within it and need no mask. With a bias, no stage counts as inside.
   const int warp_row = b.first + static_cast<int>(threadIdx.x) / 32 * 16, warp_last = warp_row + 15,
             met_begin = begin_of_others<of_keys>(rule, warp_last);
   const int met_end = args.alibi_root == 0 && warp_row >= segment.begin && warp_last < segment.end

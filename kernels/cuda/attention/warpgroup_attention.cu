@@ -28,8 +28,8 @@ struct AttentionTiles {
 struct RunningSoftmax {
   float largest[2], sum[2];
 };
-// Turns scores into probabilities, before dropout. Earlier sums must then be multiplied by `rescale`. A row
-// that sees none of the keys is all -inf here, but has a maximum from earlier keys.
+// Turns scores into probabilities, before dropout. Earlier sums must then be multiplied by `rescale`. If a
+// row sees none of the keys, all of its scores are -inf, but it has a maximum from earlier keys.
 template <int fragments>
 STW_DEVICE void apply_softmax(float (&s)[fragments][4], float factor, RunningSoftmax& running,
                               float (&rescale)[2]) {
@@ -260,7 +260,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   const QueryBlock place = query_block<T>(args);
   const int count = place.count, tile_end = place.first + T::rows < count ? place.first + T::rows : count;
   const Documents documents = documents_of(args, place.sample);
-  // All queries at once, of whatever document: the rows of a product are independent.
+  // Copies all queries at once, whatever their document: the rows of a product are independent.
   copy_rows<T::threads, T::depth, T::rows>(place.queries, place.width, place.first, count, queries);
   Segment segment;
   for (int next = place.first; next < tile_end; next = segment.end) {

@@ -1,11 +1,11 @@
 // The gradient of attention by warpgroups; tensor_attention_gradient.cu lists its products. A block keeps 128
-// rows, 64 a warpgroup, and meets 64 other rows at a time; the next ones arrive while these are processed.
-// Both second products have their left operand in the registers where the first ones were accumulated. They
-// read the others from the same tiles as the first products, transposed. Two warpgroups at different points
+// rows, 64 a warpgroup, and processes 64 other rows at a time; the next ones are copied meanwhile.
+// The left operands of both second products are in the registers where the first products were accumulated.
+// The right operands are the tiles of the first products, read transposed. Two warpgroups at different points
 // of a stage keep the tensor cores busy: off the diagonal, a stage takes about 400 instructions of each warp
 // (of keys, head_dim 64, as compiled by nvcc 13) and 512 cycles of the tensor cores for a warpgroup; mma.sync
 // takes about 1080 instructions for the same work. All data of a stage come by asynchronous copies, lse and
-// dots too: the wait for a load would fall between the products and their wait.
+// dots too: a load would have to be waited for while the products run.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
@@ -58,14 +58,14 @@ template <class T>
 STW_DEVICE const uint16_t* values_of(const AttentionArgs& args, const GradientBlock& b) {
   return queries_of<T>(args, b, args.query_heads + args.kv_heads + b.kv_head);
 }
-// Of `out`, or of its gradient.
+// The rows of `out`, or of its gradient.
 template <class T>
 STW_DEVICE const uint16_t* outputs_of(const void* outputs, const GradientBlock& b, int head) {
   return static_cast<const uint16_t*>(outputs) + b.sample * b.rows * b.out_width + head * T::depth;
 }
 
-// The others that a row meets, [begin, end): the keys that a query sees, the queries that see a key. Windows
-// are not supported here.
+// The other rows that belong to a row, [begin, end): the keys that a query sees, or the queries that see a
+// key. Windows are not supported here.
 template <class T>
 STW_DEVICE int begin_of_others(const DocumentRule<int>& rule, int own_row) {
   return T::of_keys ? first_row(rule, own_row) : rule.begin;
@@ -80,7 +80,7 @@ STW_DEVICE int end_of_others(const DocumentRule<int>& rule, int own_row) {
 struct Stage {
   int head, at, parity;
 };
-// All others that rows of a document meet.
+// All other rows that belong to the rows of a document.
 struct Others {
   int first, end, heads_end;
 };
@@ -138,7 +138,7 @@ STW_DEVICE OwnStatistics own_statistics(const AttentionArgs& args, const QuerySt
   return own;
 }
 
-// Hides the others that a row does not meet. `at`: the first of them.
+// Masks the scores of other rows that do not belong to a row. `at`: the first other row of the scores.
 template <class T>
 STW_DEVICE void mask_others(float (&s)[T::others / 8][4], const DocumentRule<int>& rule, const Others& all,
                             int warp_row, int at) {
@@ -248,8 +248,8 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
   float sum_s[depth / 8][4] = {};                // dQ or dK.
   float sum_d[of_keys ? depth / 8 : 1][4] = {};  // dV.
   float slope = 0;
-  // The others that all rows of a warp meet. Most stages lie within it and need no mask. With a bias, no
-  // stage counts as inside. Results of rows outside this document are not stored.
+  // The other rows that belong to all rows of a warp. Most stages lie within this range and need no mask.
+  // With a bias, no stage counts as inside. Results of rows outside this document are not stored.
   const int met_begin = begin_of_others<T>(rule, warp_row + 15),
             met_by_first = end_of_others<T>(rule, warp_row);
   const int met_end = args.alibi_root != 0 ? 0 : met_by_first < all.end ? met_by_first : all.end;
@@ -314,7 +314,7 @@ static __global__ void __launch_bounds__(T::threads, 1)
   const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) {
     copy_rows<T::threads, T::depth, T::rows>(head, stride, b.first, b.count, to);
   };
-  // All rows at once, of whatever document: the rows of a product are independent.
+  // Copies all rows at once, whatever their document: the rows of a product are independent.
   copy_own(T::of_keys ? keys_of<T>(args, b) : queries_of<T>(args, b, b.own_head), b.width, memory.own_s);
   copy_own(T::of_keys ? values_of<T>(args, b) : outputs_of<T>(args.dout.data, b, b.own_head),
            T::of_keys ? b.width : b.out_width, memory.own_d);

@@ -1,4 +1,5 @@
-// Gradient of LayerNorm and RMSNorm, plus the residual's gradient. With h = (x - mean)·rstd and g = dy·w:
+// Gradient of LayerNorm and RMSNorm, added to the gradient of the residual connection. With h = (x -
+// mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
 // dw and db are summed in tiles of token_tile rows that restart in every sample, each from +0 in the order of
@@ -18,11 +19,11 @@
 // and the weight for each thread of the first kernel, and four to eight rows of both in the second. Both ways
 // give the same bits. Calculated, not measured.
 //
-// Bias gradients that run in the same launches have tiles of the same rows, and one fold together with the
-// weight's. If the addend is the dy of such a bias (the gradient of the linear op's output that was added to
-// the residual before), a block sums the tile that it has loaded. Tiles of other biases are blocks of their
-// own in the same launch. With two kernels, the biases' tiles come one launch earlier, because dx may
-// overwrite the addend.
+// Bias gradients in the same launches have tiles of the same rows. One kernel adds up their tiles and those
+// of the weight. If the addend is the dy of such a bias (the gradient of the linear op's output that was
+// added to the residual before), a block sums the tile that it has loaded. Tiles of other biases are blocks
+// of their own in the same launch. With two kernels, the biases' tiles come one launch earlier, because dx
+// may overwrite the addend.
 //
 // Workspace: statistics (rows), then the tiles' sums: dw (tiles, features), db (tiles, features), and those
 // of the biases.
@@ -32,7 +33,7 @@
 
 namespace stw::kernels::cuda {
 
-// Of a block that takes whole tiles: each row has at least a warp.
+// Largest number of rows in a block that takes whole tiles: each row has at least a warp.
 static constexpr int most_rows_of_block = 4;
 
 // x and g of a row lie in shared memory, one after the other.

@@ -14,8 +14,8 @@
 // memory an element for 256 multiply-adds. `rounded`: totals are rounded at the end of every sample; small
 // tiles only.
 //
-// Slices restart with every chain. After its end, a is +0 and b is -0: their product -0 is the one number
-// whose addition changes no number, -0 included.
+// Slices restart with every chain. After the end of a chain, slices are padded with +0 in a and -0 in b.
+// Their product is -0, the only number whose addition changes no number, not even -0.
 #pragma once
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/round_gradient.h"

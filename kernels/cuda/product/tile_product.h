@@ -2,7 +2,7 @@
 // computes them (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
 //
 // A tensor core takes a step of 16 of k at a time. The device defines how it adds the 16 products to the sum,
-// but it always cuts off the bits below the sum's last one, toward zero: the error of a chain of such steps
+// but it always truncates the sum: the error of a chain of such steps
 // grows with its length. So a long sum consists of chains (Summing::totals): each starts from zero, and total
 // = total + chain is rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices
 // also begin. Neither the tile nor the number of rows changes them, and nothing is split along k. So the bits
@@ -81,7 +81,7 @@ static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_tw
 // How a thread copies its share of an operand's slices. T::place_of<edge, along>(line, c) is the place of
 // chunk c of a line in shared memory. A thread copies the same chunk of all of its lines, which are a
 // multiple of eight apart. After the edge of the output, a thread copies the last line or chunk that exists.
-// The results of that are not stored, so no thread has to test for the edge.
+// The sums of these are not stored, so no thread has to test for the edge.
 template <class T, int edge, Contiguous along>
 struct SliceCopy {
   static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
@@ -134,12 +134,12 @@ struct SliceCopy {
   }
 };
 
-// An ending processes the sums of a tile. StoredSums stores them, with the bias. Other endings derive from
-// EndedSums or TriangleSums, hold their data, and provide two functions. is_idle(ending): there is nothing to
-// do. end_sums(ending, product, row, column, sums, n, mirrored): processes two adjacent sums, n of which are
-// inside the output. `triangle`: there is one product, with m = n, and tiles above the diagonal are not
-// computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the mirrored ones
-// above.
+// An Ending (epilogue) processes the sums of a tile. StoredSums stores them, with the bias. Other endings
+// derive from EndedSums or TriangleSums, hold their data, and provide two functions. is_idle(ending): there
+// is nothing to do. end_sums(ending, product, row, column, sums, n, mirrored): processes two adjacent sums, n
+// of which are inside the output. `triangle`: there is one product, with m = n, and tiles above the diagonal
+// are not computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the mirrored
+// ones above.
 struct StoredSums {
   static constexpr bool stored = true, triangle = false;
 };
@@ -251,7 +251,7 @@ STW_DEVICE void round_totals(SumsOfThread<T>& total, const Products& all, const 
   for (int i = 0; i < T::fragments_m; ++i) STW_UNROLL
   for (int half = 0; half < 2; ++half) STW_UNROLL
   for (int four = 0; four < T::fragments_n; four += 4) {
-    // No place is kept from one block to the next: totals leave few registers.
+    // Addresses are computed again for each block, because totals leave few registers.
     const int t = forgotten(thread);
     const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half,
                   column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);

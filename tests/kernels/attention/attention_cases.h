@@ -22,7 +22,7 @@ struct AttentionShape {
   int64_t document_start(int64_t sample, int64_t row) const {
     return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
   }
-  // The rule, from its definition.
+  // Whether a row sees a key, by the definition of the rule.
   bool sees(int64_t sample, int64_t row, int64_t key) const {
     return document_start(sample, row) == document_start(sample, key) && (!causal || key <= row) &&
            (window == 0 || std::abs(row - key) < window);
@@ -67,7 +67,7 @@ inline StepState step_state() {
 }
 inline constexpr uint32_t stream = 21;
 
-// A second Philox4x32-10, from the paper: the mask is checked by independent code.
+// A second implementation of Philox4x32-10, written from the paper, so that independent code checks the mask.
 inline double dropout_factor(const AttentionShape& s, const StepState& state, int64_t sample,
                              uint64_t element) {
   uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample),
@@ -89,7 +89,7 @@ struct Reference {
   std::vector<double> out, lse, dqkv;
 };
 
-// Everything from its definition; dqkv only with a dout.
+// Computes all results by their definitions; dqkv only if there is a dout.
 inline Reference reference(const AttentionShape& s, const std::vector<double>& qkv,
                            const std::vector<double>& dout) {
   const StepState state = step_state();
@@ -189,7 +189,7 @@ inline Buffer slice(const Buffer& from, int64_t first, int64_t count) {
   return part;
 }
 
-// The same sequence over a cache, at most `largest` rows at a time.
+// Computes the same sequence over a cache, at most `largest` rows at a time.
 inline Buffer compute_cached(const Table& table, const AttentionShape& s, const Buffer& qkv,
                              int64_t largest) {
   const int64_t columns = s.kv_heads * s.head_dim, capacity = s.rows + 3;

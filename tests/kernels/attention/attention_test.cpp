@@ -341,8 +341,8 @@ TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
   }
 }
 
-// Rows that see keys before and after them: whole samples, windows on both sides, documents, padding at the
-// end, in any combination.
+// Rows that see keys before and after them, in any combination of whole samples, windows on both sides,
+// documents, and padding at the end.
 TEST(AttentionOfBothSides, AgreesWithDoublePrecision) {
   uint64_t seed = 600;
   for (DType dtype : all_dtypes) {

@@ -50,7 +50,7 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
 }
 
-// By all of our kernels that treat the shape in their own way.
+// The shape for each of our kernels that supports it with tensor cores.
 std::vector<AttentionShape> in_all_ways(const AttentionShape& s) {
   std::vector<AttentionShape> ways;
   for (const ProductKernels products : tensor_kernels())
@@ -79,8 +79,8 @@ TEST(LibraryAttention, AgreesWithDoublePrecision) {
   check(by_library({20, 5, 14, 2, 8, true, 0, DType::bf16}), seed++);
 }
 
-// Dropout, documents, windows, biases, sizes and types that the library does not support have the bits of our
-// own kernels.
+// If the library does not support the dropout, documents, window, bias, size or type, the result has the bits
+// of our own kernels.
 TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16},
@@ -118,8 +118,8 @@ TEST(TensorAttention, AgreesAcrossBlocks) {
   check_in_all_ways({1, 130, 1, 1, 128, false, 0.2f, DType::f16}, 723);
 }
 
-// The CPU decides which probabilities are dropped. Kernels find them block by block if rows are multiples of
-// four, else one by one.
+// The reference computes which probabilities are dropped. If the number of rows is a multiple of four,
+// kernels draw the random numbers in blocks, else one by one.
 TEST(TensorAttention, DropsWhatTheReferenceDrops) {
   uint64_t seed = 760;
   for (bool causal : {true, false})
@@ -132,7 +132,7 @@ TEST(TensorAttention, DropsWhatTheReferenceDrops) {
       }
 }
 
-// Warpgroups leave windows to mma.sync.
+// The warpgroup kernels do not support windows, so mma.sync computes them.
 TEST(TensorAttention, AgreesInsideOfWindows) {
   uint64_t seed = 780;
   for (const AttentionShape& s :
@@ -215,7 +215,8 @@ TEST(TensorAttention, AgreesWithAlibi) {
   check(on_tensor_cores(with_alibi({2, 130, 5, 5, 40, true, 0, DType::f16})), 844);
 }
 
-// The contents of other documents, even NaN, change no bit of a document. Alone, it has the same outputs.
+// The contents of other documents, even NaN, change no bit of a document. If it is alone in its sample, it
+// has the same outputs.
 void expect_documents_apart(const AttentionShape& s) {
   SCOPED_TRACE(testing::Message() << s);
   const AttentionInputs in = inputs(s, 12);
@@ -252,8 +253,8 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
       on_tensor_cores(within(20, {1, 216, 1, 1, 16, false, 0, DType::bf16, position_ids_of(lengths)})));
 }
 
-// Later rows change no bit of a row's output or of its query's gradient, and queries before a key change none
-// of the key's gradients, wherever blocks of either end.
+// Later rows change no bit of a row's output or of its query's gradient. Queries before a key change no bit
+// of the key's gradients. This holds wherever the blocks of queries and keys end.
 TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
   for (const std::vector<int64_t>& documents : {std::vector<int64_t>{2, 141}, {14, 129}})
     for (const AttentionShape& s :

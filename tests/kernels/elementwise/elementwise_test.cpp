@@ -181,7 +181,7 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   }
 }
 
-// A second generator, from the paper: word `element % 4` of a block.
+// A second implementation of Philox4x32-10, written from the paper: word `element % 4` of a block.
 uint32_t philox_word(uint64_t seed, uint32_t element, uint32_t sample, uint32_t stream, uint32_t step) {
   uint32_t c[4] = {element / 4, sample, stream, step};
   uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};

@@ -1,6 +1,6 @@
-// GELU and SwiGLU of every 16-bit number, by the portable formulas and by a device's own (GeluArgs::fast,
-// SwigluArgs::fast). The portable ones have the CPU's bits. Both are far closer to double precision than 16
-// bits can show.
+// GELU and SwiGLU of every 16-bit number, by the portable formulas and by the special function unit of a
+// device (GeluArgs::fast, SwigluArgs::fast). The portable formulas give the CPU's bits. The errors of both
+// are far below the rounding to 16 bits.
 #include <algorithm>
 #include <functional>
 
@@ -98,7 +98,7 @@ Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, Gate
   return out;
 }
 
-// Without infinities and NaNs: processors differ in which NaN they produce.
+// Removes infinities and NaNs, because processors produce different NaNs.
 Buffer numbers_alone(Buffer x) {
   for (int64_t i = 0; i < x.count(); ++i)
     if (!std::isfinite(x.get(i))) x.set(i, 0);
@@ -178,7 +178,7 @@ TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
     }
 }
 
-// By the activation of the gate, which has slope 0 there.
+// `form` and `slope` are the activation of the gate and its derivative, which is 0 at slope_zero.
 void check_gate(Gate by, double (*form)(double), double (*slope)(double), double slope_zero) {
   constexpr double bound = 0x1p-16;
   const Table& table = *tables().back().table;

@@ -7,7 +7,7 @@
 namespace stw::kernels::test::document_mean_test {
 namespace {
 
-// Consecutive documents in samples. The rest of a sample is documents of one row.
+// Samples of consecutive documents. The rows after the last document are documents of one row each.
 struct Documents {
   int64_t sequence;
   std::vector<int32_t> positions, following;
@@ -30,7 +30,7 @@ struct Documents {
   }
 };
 
-// In fp32 from the definition: chains from the document's first row.
+// The means in fp32 by the definition: chains from the document's first row.
 std::vector<float> means_in_order(const Documents& d, int64_t features, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   for (int64_t row = 0; row < d.rows(); ++row) {

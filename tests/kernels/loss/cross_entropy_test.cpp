@@ -196,7 +196,7 @@ TEST(CrossEntropy, RowsMayLieFurtherApart) {
     }
 }
 
-// In the device's own order; the CPU has only one.
+// Sums in the order of the device; the CPU has only one order.
 TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
   Random random(15);
   for (DType dtype : {DType::bf16, DType::f16})
@@ -239,7 +239,8 @@ TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
       }
 }
 
-// Values that are not finite show in the result. An impossible token (a logit of -inf) does not.
+// A value that is not finite makes the result not finite. A logit of -inf, which is an impossible token, does
+// not.
 TEST(CrossEntropy, FastOneHidesNoNumberThatIsNotFinite) {
   for (const NamedTable& named : tables())
     for (float odd : {INFINITY, static_cast<float>(NAN), -INFINITY}) {

@@ -234,7 +234,7 @@ TEST(Preference, OfExtremesIsFinite) {
         EXPECT_EQ(std::isfinite(found.state.loss_sum), !std::isnan(chosen))
             << name_of(terms) << ": " << chosen << ", " << rejected;
         if (std::isnan(chosen)) continue;
-        // In double, infinite odds have no loss.
+        // In double, the loss of infinite odds is not finite.
         const double want = wanted(c, terms, std::vector<double>(c.losses.begin(), c.losses.end())).loss;
         if (std::isfinite(want)) {
           EXPECT_NEAR(found.state.loss_sum, want, 1e-5 * (1 + std::abs(want)))

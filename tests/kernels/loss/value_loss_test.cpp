@@ -172,7 +172,8 @@ TEST(ValueLoss, SurvivesExtremeLogits) {
     }
 }
 
-// Values that are not finite show in the rows where they count, and in no other.
+// A value that is not finite makes the result of its row not finite if the row counts, and changes no other
+// row.
 TEST(ValueLoss, HidesNoNumberThatIsNotFinite) {
   for (const ValueLoss kind : {ValueLoss::binary_cross_entropy, ValueLoss::squared_error})
     for (const DType dtype : all_dtypes)

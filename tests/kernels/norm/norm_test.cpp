@@ -231,7 +231,7 @@ TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
     p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample;
     const bool in_place = round % 2 == 0, accumulate = round % 4 < 2;
     for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
-    const int64_t parts[] = {40, 17, 100}, width = 160;  // Of another op, whose rows are further apart.
+    const int64_t parts[] = {40, 17, 100}, width = 160;  // Another op, whose rows are further apart.
     Buffer other_dy = Buffer::normal(p.dtype, random, p.rows() * width);
     const Buffer start = Buffer::normal(DType::f32, random, p.features),
                  start_of_part = Buffer::normal(DType::f32, random, 100);

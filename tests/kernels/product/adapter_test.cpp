@@ -236,7 +236,7 @@ TEST(Adapter, ThreadsChangeNoBit) {
   }
 }
 
-// Any bits outside all parts, NaN or not.
+// Columns outside all parts keep the bits of the base, NaN or not.
 TEST(Adapter, ColumnsWithoutAPartAreTheBases) {
   Random random(4);
   for (int round = 0; round < 12; ++round) {
@@ -365,7 +365,7 @@ TEST(TensorAdapter, StaysCloseToDoublePrecision) {
   }
 }
 
-// A shape that they do not support has the bits of chains.
+// A shape that tensor cores do not support has the bits of chains.
 TEST(TensorAdapter, TakesRanksAndColumnsInEights) {
   Random random(10);
   const auto expect = [&](Shape shape, Types types, bool forward, bool input, bool weights) {

@@ -20,7 +20,7 @@ std::vector<unsigned char> quantized(WeightCodes codes, const std::vector<float>
   return data;
 }
 
-// Read by independent code: which value of the table, and which scale.
+// The index into the table of values and the scale of an element, read by independent code.
 struct Element {
   float value, scale;
 };
@@ -153,7 +153,7 @@ TEST(QuantizeWeights, TakesTheNearestValue) {
     }
 }
 
-// Values made from codes get the same codes again, so a folder may hold either.
+// Dequantized values get the same codes again. So a checkpoint may hold the codes or the values.
 TEST(QuantizeWeights, OfDequantizedWeightsNf4IsTheSame) {
   Random random(3);
   const int64_t count = 10000;

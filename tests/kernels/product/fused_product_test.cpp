@@ -95,7 +95,7 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
           }
           EXPECT_TRUE(same_bits(bias, has_bias ? sums : start));
           if (!has_bias) continue;
-          // The tiles' sums first, and their fold by another call.
+          // One call computes the sums of tiles, another call adds them up.
           const int64_t in_sample = (problem.shape.rows_per_sample + token_tile - 1) / token_tile;
           Buffer tiles(f32, problem.rows / problem.shape.rows_per_sample * in_sample * problem.shape.inputs),
               again = in_place ? before : dx, folded = start;
@@ -116,7 +116,7 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
   }
 }
 
-// Two ops and three, alike and different: as many as a launch can take, and more.
+// Two and three ops, of the same and of different kinds: as many as one launch can take, and more.
 TEST(FusedProduct, FurtherOpsHaveTheBitsOfTheirOwnCalls) {
   Random random(33);
   for (int round = 0; round < 6; ++round) {

@@ -1,6 +1,6 @@
 // Weight gradients in bf16: compared with the plain rule (rounding.h) bit for bit, for all threads, tiles and
-// cuts between samples; on tensor cores compared with fp64. Roundings are right in the mean. Values that are
-// not finite stay so.
+// cuts between samples; on tensor cores compared with fp64. The rounding is unbiased. Values that are not
+// finite stay not finite.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::gradient_rounding_test {

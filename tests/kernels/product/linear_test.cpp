@@ -102,7 +102,7 @@ TEST(Linear, SeveralChainsHaveTheBitsOfNaiveOnes) {
     }
 }
 
-// Contract E3 within samples: between chains, and not elsewhere.
+// Contract E3 within samples: cuts between chains change no bit.
 TEST(Linear, CutsBetweenChainsGiveTheSameWeightGradients) {
   Random random(16);
   for (int64_t rows_per_sample : {300, 512, 700}) {
@@ -280,7 +280,7 @@ TEST(Linear, LongChainsStayCloseToDoublePrecision) {
   }
 }
 
-// Rows of y further apart than they are long. The gap does not count: it holds NaN where no kernel may read.
+// Rows of y are further apart than they are long. The gaps hold NaN where no kernel may read.
 TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
   Random random(12);
   for (DType dtype : all_dtypes)
@@ -358,7 +358,8 @@ TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
     }
 }
 
-// Features may be computed separately, with rows as far apart as in the whole, the residual's too.
+// Features may be computed separately. The rows of y and of the residual then have the stride of the whole
+// matrix.
 TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
   Random random(14);
   for (const DType dtype : all_dtypes) {

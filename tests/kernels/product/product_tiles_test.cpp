@@ -141,8 +141,8 @@ void expect_tiles_alike(Linear& p, Random& random) {
     }
 }
 
-// GPT-2's own products on a real card. The emulated one sees edges of every tile, whole tiles, and samples
-// that end within a slice.
+// On a real GPU, the products of GPT-2. On the emulated machine, products with edges of every tile, whole
+// tiles, and samples that end within a slice.
 TEST(ProductTiles, AllGiveTheSameBits) {
   Random random(21);
   struct Extents {

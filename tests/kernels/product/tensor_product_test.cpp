@@ -1,6 +1,6 @@
-// The linear kernels with tensor cores, and by the vendor's library if there is one: compared with fp64, and
-// the contracts for any order of additions: cuts between samples and the number of rows change no bit. The
-// CPU has neither.
+// The linear kernels on tensor cores, and by the vendor's library if there is one, compared with fp64. Cuts
+// between samples and the number of rows must change no bit, in whatever order the device adds. The CPU has
+// neither.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::tensor_product_test {
@@ -84,7 +84,7 @@ TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   }
 }
 
-// Tiles of either size inside the output, with all start values and endings of a product.
+// Tiles of either size inside the output, with all start values and epilogues of a product.
 TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
   Random random(12);
   for (int round = 0; round < 4; ++round) {
@@ -99,7 +99,7 @@ TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
   }
 }
 
-// In the types that it supports, and in others, which our kernels compute.
+// With types that the library supports, and with others, which our kernels compute.
 TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(5);
   for (int round = 0; product_library() && round < 48; ++round) {
@@ -218,8 +218,8 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   }
 }
 
-// Matrices as large as GPT-2's have tiles of their own, on a device of a hundred multiprocessors too; 64 of
-// its rows alone have other tiles.
+// Matrices as large as GPT-2's get the large tiles, even on a device of a hundred multiprocessors; 64 of its
+// rows alone get other tiles.
 TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
   Random random(8);
   constexpr int64_t inputs = 768, features = 3072, some = 64;

@@ -1,4 +1,4 @@
-// Muon compared with fp64 and with PyTorch; singular values; what the update must not depend on.
+// Muon compared with fp64 and with PyTorch; singular values; independence of the update of layout and scale.
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/update/updates.h"
 

@@ -1,4 +1,4 @@
-// Several tensors in one call: each has the bits that it has alone, whatever the others are.
+// Several tensors in one call: each gets the bits of a call with that tensor alone, whatever the others are.
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update/update.h"
 #include "tests/kernels/update/updates.h"

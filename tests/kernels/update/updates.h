@@ -144,7 +144,7 @@ inline StepState state_of(double t = 4) {
   return s;
 }
 
-// In [-1, 1), a multiple of 2^-15; tests/golden/optimizers.py repeats it.
+// A number in [-1, 1), a multiple of 2^-15. tests/golden/optimizers.py has the same function.
 inline float number_at(int step, int element) {
   const uint32_t seed =
       static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;

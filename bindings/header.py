@@ -74,8 +74,8 @@ class Header:
 
 
 def remarks(body):
-    """The comments of a struct's fields. A comment at the end of a line belongs to the declaration on that line. A
-    comment on a line of its own belongs to several fields, and is left out."""
+    """The comments of a struct's fields. A comment at the end of a line belongs to the declaration on that
+    line. A comment on a line of its own belongs to several fields, and is left out."""
     for code, comment in re.findall(r"((?:[^/]|/(?!\*))*)(?:/\*(.*?)\*/|$)", body, flags=re.S):
         *_, declared, gap = ["", *code.rsplit(";", 1)]
         if comment and declared.strip() and "\n" not in gap:

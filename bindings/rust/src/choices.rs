@@ -34,11 +34,14 @@ choices! {
     /// The messages that are logged.
     LogLevel { Warning = STW_LOG_WARNING, Error = STW_LOG_ERROR, Info = STW_LOG_INFO, }
     /// Instruction sets of a CPU. No trained bit depends on them.
-    Isa { Auto = STW_ISA_AUTO, Scalar = STW_ISA_SCALAR, Avx2 = STW_ISA_AVX2, Avx512 = STW_ISA_AVX512, Neon = STW_ISA_NEON, }
+    Isa { Auto = STW_ISA_AUTO, Scalar = STW_ISA_SCALAR, Avx2 = STW_ISA_AVX2, Avx512 = STW_ISA_AVX512,
+        Neon = STW_ISA_NEON, }
     /// The format in which activations are stored, and the weights that products read.
-    Precision { Default = STW_PRECISION_DEFAULT, Fp32 = STW_PRECISION_FP32, Bf16 = STW_PRECISION_BF16, Fp16 = STW_PRECISION_FP16, }
+    Precision { Default = STW_PRECISION_DEFAULT, Fp32 = STW_PRECISION_FP32, Bf16 = STW_PRECISION_BF16,
+        Fp16 = STW_PRECISION_FP16, }
     /// The optimizer.
-    Optimizer { AdamW = STW_OPTIMIZER_ADAMW, Sgd = STW_OPTIMIZER_SGD, Lion = STW_OPTIMIZER_LION, Muon = STW_OPTIMIZER_MUON, Adafactor = STW_OPTIMIZER_ADAFACTOR, }
+    Optimizer { AdamW = STW_OPTIMIZER_ADAMW, Sgd = STW_OPTIMIZER_SGD, Lion = STW_OPTIMIZER_LION,
+        Muon = STW_OPTIMIZER_MUON, Adafactor = STW_OPTIMIZER_ADAFACTOR, }
     /// Bits of the optimizer's states.
     States { Auto = STW_STATES_AUTO, Bits32 = STW_STATES_32, Bits8 = STW_STATES_8, }
     /// How bf16 keeps the fp32 value of a trained parameter.
@@ -46,15 +49,21 @@ choices! {
     /// The format in which the gradients of the blocks' matrices are summed.
     GradientPrecision { Fp32 = STW_GRADIENTS_FP32, Bf16 = STW_GRADIENTS_BF16, }
     /// The kernels that compute matrix products, which differ in the order in which they add.
-    Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR, CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA, CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA, }
+    Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR,
+        CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA,
+        CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA, }
     /// The implementation of attention.
     Attention { Own = STW_ATTENTION_OWN, Cudnn = STW_ATTENTION_CUDNN, }
     /// The format in which frozen matrices under adapters are stored.
-    Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4, Int8 = STW_QUANTIZE_INT8, }
+    Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4,
+        Int8 = STW_QUANTIZE_INT8, }
     /// The training objective: every target by itself, or the better one of two answers.
-    Preference { None = STW_PREFERENCE_NONE, Dpo = STW_PREFERENCE_DPO, Ipo = STW_PREFERENCE_IPO, Simpo = STW_PREFERENCE_SIMPO, Orpo = STW_PREFERENCE_ORPO, }
+    Preference { None = STW_PREFERENCE_NONE, Dpo = STW_PREFERENCE_DPO, Ipo = STW_PREFERENCE_IPO,
+        Simpo = STW_PREFERENCE_SIMPO, Orpo = STW_PREFERENCE_ORPO, }
     /// The task that a model is trained for.
-    Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL, MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL, Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
+    Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL,
+        MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL,
+        Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
     /// Whether activations are recomputed in the backward pass.
@@ -62,27 +71,36 @@ choices! {
     /// The content of a dataset's file.
     Tokenizer { Auto = STW_TOKENIZER_AUTO, Byte = STW_TOKENIZER_BYTE, Ids = STW_TOKENIZER_IDS, }
     /// How ids are stored.
-    TokenType { Auto = STW_TOKEN_TYPE_AUTO, Uint16 = STW_TOKEN_TYPE_UINT16, Uint32 = STW_TOKEN_TYPE_UINT32, Int32 = STW_TOKEN_TYPE_INT32, Int64 = STW_TOKEN_TYPE_INT64, }
+    TokenType { Auto = STW_TOKEN_TYPE_AUTO, Uint16 = STW_TOKEN_TYPE_UINT16, Uint32 = STW_TOKEN_TYPE_UINT32,
+        Int32 = STW_TOKEN_TYPE_INT32, Int64 = STW_TOKEN_TYPE_INT64, }
     /// The course of the learning rate after the warm-up.
-    Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT, Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
+    Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT,
+        Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
     /// The reaction to a loss or gradient that is not finite.
     NonFinite { Skip = STW_NON_FINITE_SKIP, Stop = STW_NON_FINITE_STOP, }
     /// The activity of a trainer.
-    Phase { Idle = STW_PHASE_IDLE, Train = STW_PHASE_TRAIN, Evaluate = STW_PHASE_EVALUATE, Generate = STW_PHASE_GENERATE, Save = STW_PHASE_SAVE, Calibrate = STW_PHASE_CALIBRATE, }
+    Phase { Idle = STW_PHASE_IDLE, Train = STW_PHASE_TRAIN, Evaluate = STW_PHASE_EVALUATE,
+        Generate = STW_PHASE_GENERATE, Save = STW_PHASE_SAVE, Calibrate = STW_PHASE_CALIBRATE, }
     /// The reason why a step updated nothing.
-    SkipReason { None = STW_SKIP_NONE, NoTarget = STW_SKIP_NO_TARGET, NotFinite = STW_SKIP_NOT_FINITE, Outlier = STW_SKIP_OUTLIER, }
+    SkipReason { None = STW_SKIP_NONE, NoTarget = STW_SKIP_NO_TARGET, NotFinite = STW_SKIP_NOT_FINITE,
+        Outlier = STW_SKIP_OUTLIER, }
     /// Pictures of a plan.
     Picture { Svg = STW_PICTURE_SVG, Html = STW_PICTURE_HTML, Csv = STW_PICTURE_CSV, }
     /// The answer of a search for offsets.
-    PackAnswer { Optimal = STW_PACK_OPTIMAL, Fits = STW_PACK_FITS, Impossible = STW_PACK_IMPOSSIBLE, Unknown = STW_PACK_UNKNOWN, }
+    PackAnswer { Optimal = STW_PACK_OPTIMAL, Fits = STW_PACK_FITS, Impossible = STW_PACK_IMPOSSIBLE,
+        Unknown = STW_PACK_UNKNOWN, }
     /// The kind of long call in progress.
     Work {
-        None = STW_WORK_NONE, Plan = STW_WORK_PLAN, OpenDataset = STW_WORK_OPEN_DATASET, CreateTrainer = STW_WORK_CREATE_TRAINER, Step = STW_WORK_STEP,
-        Evaluate = STW_WORK_EVALUATE, Generate = STW_WORK_GENERATE, Calibrate = STW_WORK_CALIBRATE, Save = STW_WORK_SAVE, Restore = STW_WORK_RESTORE,
+        None = STW_WORK_NONE, Plan = STW_WORK_PLAN, OpenDataset = STW_WORK_OPEN_DATASET,
+        CreateTrainer = STW_WORK_CREATE_TRAINER, Step = STW_WORK_STEP,
+        Evaluate = STW_WORK_EVALUATE, Generate = STW_WORK_GENERATE, Calibrate = STW_WORK_CALIBRATE,
+        Save = STW_WORK_SAVE, Restore = STW_WORK_RESTORE,
         Export = STW_WORK_EXPORT,
     }
     /// The unit of its progress.
-    Unit { None = STW_UNIT_NONE, Bytes = STW_UNIT_BYTES, MicroSteps = STW_UNIT_MICRO_STEPS, Samples = STW_UNIT_SAMPLES, }
+    Unit { None = STW_UNIT_NONE, Bytes = STW_UNIT_BYTES, MicroSteps = STW_UNIT_MICRO_STEPS,
+        Samples = STW_UNIT_SAMPLES, }
     /// The kinds of tensors of a parameter.
-    TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT, FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
+    TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT,
+        FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
 }

@@ -9,8 +9,9 @@
 //! let mut device = Device::open(DeviceOptions::default())?;         // a GPU if there is one, else the CPU
 //! let about = device.info();
 //! let asked = PlanOptions { global_batch: 32, sequence: 512, memory_bytes: 4 << 30, ..Default::default() };
-//! let plan = Plan::new(&model, &asked.on(&about))?;                 // over budget: error.plan() says what fits
-//! let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // the only allocation of tensors
+//! let plan = Plan::new(&model, &asked.on(&about))?;  // over budget: error.plan() says what fits
+//! // The only allocation of tensors.
+//! let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;
 //! let tokens = vec![0i32; 32 * 512];
 //! let done = trainer.step(&Batch::of_tokens(&tokens, 512), 3e-4)?;
 //! println!("{}", done.loss);

@@ -1,4 +1,5 @@
-"""Writes guide.cpp: guide.py OUTPUT INDEX PAGES... makes a C++ file of Markdown pages. The index has a row for each, `| [Title](page.md) | what it answers |`."""
+"""Writes guide.cpp: guide.py OUTPUT INDEX PAGES... makes a C++ file of Markdown pages. The index has one row for
+each page, `| [Title](page.md) | the questions that it answers |`."""
 
 import pathlib
 import re
@@ -8,7 +9,7 @@ PIECE = 8000  # bytes of a string literal; compilers need not accept more than 6
 
 
 def literal(text):
-    """The text as string literals of limited length, each escaped byte by byte where it is not plain ASCII."""
+    """The text as string literals of limited length. Bytes outside of plain ASCII are escaped."""
     data = text.encode()
     out = []
     for at in range(0, len(data), PIECE):

@@ -87,7 +87,7 @@ STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 
 // The rule of one head of one sample.
 struct ScoreRule {
-  const int32_t *positions, *following;  // Of the sample's rows, or null.
+  const int32_t *positions, *following;  // For the rows of the sample, or null.
   int64_t position;                      // Position of row 0 among the keys.
   int64_t keys;
   int64_t window;

@@ -140,8 +140,8 @@ struct LinearArgs {
   ProductKernels products;
   // Weight gradients by a library: sample by sample, so that a cut between samples changes no bit.
   bool exact;
-  DType weight_dtype;      // Of weights and biases.
-  DType gradient_dtype;    // Of weight gradients: f32, or bf16 with stochastic rounding.
+  DType weight_dtype;      // Type of weights and biases.
+  DType gradient_dtype;    // Type of weight gradients: f32, or bf16 with stochastic rounding.
   const StepState* state;  // Null unless gradient_dtype is bf16.
   LinearPart part[max_parts];
   Matrix x;  // (rows, inputs). linear_input_gradient: the output dx.
@@ -262,7 +262,7 @@ struct QkNormArgs {
   bool accumulate;
   DType weight_dtype;
   float weight_offset;    // As in NormArgs.
-  const void* weight[2];  // Of queries and of keys: (head_dim).
+  const void* weight[2];  // For queries and for keys: (head_dim).
   Matrix x;
   Matrix y;                   // Output, may be x. qk_norm_gradient: the input dy.
   Matrix dx;                  // qk_norm_gradient: output, may be dy. Null data: only the weights are trained.

@@ -55,7 +55,7 @@ STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t fir
 }
 STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {
   const int top = static_cast<int>(all.most >> 23), bottom = static_cast<int>((all.least_less_one + 1) >> 23);
-  int bits = 24;  // Of the largest possible sum, in units of the last bit of the smallest number.
+  int bits = 24;  // Bits of the largest possible sum, in units of the last bit of the smallest number.
   while (bits < 53 && int64_t{1} << (bits - 24) < count) ++bits;
   return all.most == 0 || (top < 255 && bits + (top - bottom) <= 53 && int64_t{1} << (bits - 24) >= count);
 }

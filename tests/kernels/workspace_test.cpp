@@ -184,7 +184,7 @@ TEST_F(Workspace, Updates) {
       ASSERT_EQ(16 + adafactor_workspace(a, n), cuda::adafactor_workspace(a));
     }
   }
-  // What a thread needs is bounded: for large matrices the bound is reached.
+  // The scratch memory of a thread is bounded, and large matrices reach the bound.
   UpdateArgs large{};
   large.count = 4096 * 11008, large.columns = 11008;
   EXPECT_EQ(static_cast<uint64_t>(muon_layout(large, 2).bytes), muon_workspace(large, 2));

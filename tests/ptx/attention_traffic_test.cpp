@@ -7,7 +7,7 @@ namespace {
 
 struct Counts {
   double instructions = 0, sectors = 0;
-};  // Of one score.
+};  // The traffic of one score.
 
 Counts counts_of(const AttentionShape& s) {
   const AttentionInputs in = inputs(s, 40);

@@ -20,7 +20,7 @@ struct Streamed {
 template <DType dtype>
 static void streamed_strip(int64_t m, int64_t n, int64_t k, View a, View b, const Streamed& to,
                            bool accumulate, const Chains& chains) {
-  int64_t begin = 0, end = chain_end(chains, 0, k);  // Of the current chain.
+  int64_t begin = 0, end = chain_end(chains, 0, k);  // The current chain.
   for (int64_t k0 = 0; k0 < k;) {
     const int64_t depth = min(streamed_depth, end - k0);
     const bool begins = k0 == begin, ends = k0 + depth == end, zero_start = begin == 0 && !accumulate;

@@ -43,7 +43,7 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   TileGrid best = {};
   int64_t best_cost = -1;
   const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
-  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);  // Of the widest part.
+  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);  // In the widest part.
   for (int64_t split = 1; split <= (serial ? 1 : 2 * workers); split += split < 4 ? 1 : split / 2) {
     const int64_t row_tile = even_tile(m, fewest_row_tiles * split, panel_rows);
     const int64_t row_tiles = tiles_in(m, row_tile);

@@ -1,8 +1,8 @@
 // Muon (muon_step.h): replaces the momentum of a matrix by an approximation of the nearest matrix with
 // orthonormal rows or columns.
 //
-// Every element of a product is one chain of fused multiply-adds (gemm.h). A and A·A are symmetric to the
-// bit, so only their lower triangles are computed. X is rewritten in place, in strips of its longer side,
+// Every element of a product is a sum of chains of fused multiply-adds (gemm.h). A and A·A are symmetric to
+// the bit, so only their lower triangles are computed. X is rewritten in place, in strips of its longer side,
 // each from a copy.
 //
 // With the sides s <= l: 5·(3·s²·l + s³) floating-point operations plus the part of the diagonal's tiles

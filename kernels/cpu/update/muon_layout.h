@@ -12,7 +12,7 @@ struct MuonLayout {
   int64_t rows, columns, shorter, longer;
   bool wide;              // The rows are the shorter side.
   int64_t tile, tiles;    // Square tiles of the products of shorter × shorter; tiles a side.
-  int64_t strip, strips;  // Of the longer side.
+  int64_t strip, strips;  // Strips of the longer side.
   int64_t product_bytes, thread_bytes;
   int64_t gram_at, square_at, sums_at, threads_at, bytes;  // Offsets in bytes, multiples of 64.
 };

@@ -9,7 +9,7 @@
 // On the CPU, every element of dQ, dK and dV is one chain: dQ over the keys that its row sees, dK and dV over
 // the query heads of the group and, within each, over the queries that see the key. To keep these orders
 // without atomics, two kernels each compute the scores: one takes tiles of queries, the other tiles of keys.
-// That makes 7 products instead of 5, but no order depends on timing. The kernel of queries runs first; it
+// This takes 7 products instead of 5, but no order depends on timing. The kernel of queries runs first; it
 // computes D of its rows and stores it for the kernel of keys.
 //
 // Workspace: D (samples, query_heads, rows_per_sample), like lse, and log2(e)·lse in the same shape, which

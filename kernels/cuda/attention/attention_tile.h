@@ -1,7 +1,7 @@
 // The building blocks of the attention kernels on the CUDA cores. A block of 128 threads owns a tile of 32
-// rows (queries, or keys in the gradient of keys) of one head and meets 64 columns at a time. There are two
-// products. Both consist of fp32 chains in the CPU's order (kernels/cpu/attention/attention_tile.h), so the
-// bits of an element depend neither on the tile nor on other elements:
+// rows (queries, or keys in the gradient of keys) of one head and processes 64 columns at a time. There are
+// two products. Both consist of fp32 chains in the CPU's order (kernels/cpu/attention/attention_tile.h), so
+// the bits of an element depend neither on the tile nor on other elements:
 //
 //   scores (32, 64) = rows · columnsᵀ            a chain over head_dim from +0, in slices of 32 elements
 //   outputs (32, head_dim) += weights · columns  a chain over the columns that continues from block to block
@@ -24,7 +24,7 @@ inline constexpr int transposed_score_stride = tile_rows + 4;
 inline constexpr int row_slice_floats = tile_slice * (tile_rows + 4),
                      column_slice_floats = tile_slice * (key_block + 4);
 inline constexpr int slices_floats = row_slice_floats + column_slice_floats;
-inline constexpr int output_columns = 64;  // Of outputs that are computed at a time.
+inline constexpr int output_columns = 64;  // Columns of outputs that are computed at a time.
 inline int64_t outputs_floats(int head_dim) { return tile_rows * round_up(head_dim, output_columns); }
 
 // A head's rows in a larger row-major matrix: row r of the head starts at element `at` + r·stride.
@@ -54,8 +54,8 @@ STW_DEVICE int clamp_to(int64_t x, int highest) {
   return x < 0 ? 0 : x > highest ? highest : static_cast<int>(x);
 }
 
-// Elements [d, d + tile_slice) of `rows` rows, one by one: element (row, d + e) goes to to[e·(rows + 4) +
-// row].
+// Loads elements [d, d + tile_slice) of `rows` rows and transposes them: element (row, d + e) goes to
+// to[e·(rows + 4) + row].
 template <int rows>
 STW_DEVICE void load_slice_transposed(const SomeRows& from, int head_dim, int d, float* to) {
   constexpr int tasks = rows * (tile_slice / 16), quads = tile_threads / quad;

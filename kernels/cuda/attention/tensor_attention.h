@@ -24,8 +24,8 @@ inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
 }
 void tensor_attention(const Launch& l, const AttentionArgs& args);
-// What the gradient of queries stores for the gradient of keys, for every query: log2(e)·lse, for fast_exp2,
-// and rowsum(dout ∘ out).
+// Statistics of every query, which the gradient of queries stores for the gradient of keys: log2(e)·lse, for
+// fast_exp2, and rowsum(dout ∘ out).
 struct QueryStatistics {
   float *lse, *dots;
 };  // (samples, query_heads, rows_per_sample) each.

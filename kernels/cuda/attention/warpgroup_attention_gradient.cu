@@ -227,7 +227,7 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
   constexpr bool of_keys = T::of_keys;
   constexpr int fragments = T::others / 8, depth = T::depth;
   const int thread = static_cast<int>(threadIdx.x), warp_row = b.first + thread / 32 * 16;
-  // Of this warpgroup.
+  // The rows of this warpgroup.
   const uint32_t own_rows = static_cast<uint32_t>(thread / warpgroup_threads) * warpgroup_rows * line_bytes;
   const DocumentRule<int> rule = segment.rule;
   const Others all = {begin_of_others<T>(rule, segment.begin), end_of_others<T>(rule, segment.end - 1),

@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(sort_threads)
       total += of_warp;
     }
     total += counted[thread] + after[thread];
-    sum = total;  // Of the lanes up to this one.
+    sum = total;  // Over the lanes up to this one.
     for (unsigned by = 1; by < warp; by *= 2) {
       const int other = __shfl_up_sync(all_lanes, sum, by);
       if (lane >= static_cast<int>(by)) sum += other;

@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
   }
 }
 
-static constexpr int whole_tile_threads = 128, most_columns = 16;  // Of a thread.
+static constexpr int whole_tile_threads = 128, most_columns = 16;  // For each thread.
 
 // Shared memory of a block: the factors of the features, w + offset, and whole rows of x and dy of `teams`.
 struct WholeRows {

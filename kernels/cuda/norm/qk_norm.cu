@@ -3,7 +3,7 @@
 // finds it in the first-level cache.
 //
 // The lower bound is the heads read and written: 2·rows·(query_heads + kv_heads)·head_dim elements if y is x.
-// That is 201 MB of bf16 for 16384 rows of 16 and 8 heads of 128, 60 µs at 3.35 TB/s. A quad has four groups
+// This is 201 MB of bf16 for 16384 rows of 16 and 8 heads of 128, 60 µs at 3.35 TB/s. A quad has four groups
 // of a head in flight, 8 bytes a thread: 32 KB for an SM with 1024 threads, where 15 KB would suffice
 // (ahead.h). A warp's eight heads of 128 are about 450 PTX instructions: 25 µs in total. Calculated, not
 // measured.

@@ -16,7 +16,7 @@ struct Bias {
 };
 struct Biases {
   int count;
-  DType dtype;  // Of all y.
+  DType dtype;  // Type of all y.
   TokenTiles tiles;
   int64_t tasks;
   Bias bias[most_biases];

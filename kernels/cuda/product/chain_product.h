@@ -79,7 +79,7 @@ STW_DEVICE int group_column(int t, int g) {
   return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
 }
 
-// What a thread computes: the sums of the chain in progress, and the totals to which chains are added.
+// The sums that a thread computes: those of the chain in progress, and the totals to which chains are added.
 template <class T>
 struct ChainSums {
   float sum[T::per][T::per];
@@ -113,7 +113,7 @@ STW_DEVICE void begin_sums(ChainSums<T>& sums, const Products& all, const Produc
 enum ChainEnd : int { inside, of_chain, of_sample };
 struct SliceLoader {
   int current, k, last;           // The product and the place in it of the next slice; the last product.
-  int64_t sample_end, chain_end;  // Of the next slice: where its chain and its sample end.
+  int64_t sample_end, chain_end;  // Where the chain and the sample of the next slice end.
   Raw4 next_a, next_b;
   ChainEnd next_ends;
 };

@@ -34,7 +34,7 @@ struct Products {
   int count;
   int64_t restart;  // Chains restart at every multiple of it if k counts tokens; 0: k is one sample.
   Product product[max_parts];
-  const StepState* state = nullptr;  // Of the rounding.
+  const StepState* state = nullptr;  // For stochastic rounding.
   int64_t first = 0;  // Place of k = 0 in its sample (`restart`): a multiple of chain_terms, 0 if rounded.
   bool padded_a = false;        // a is 0 after its contiguous extent, up to the next multiple of 8.
   int64_t chain = chain_terms;  // Tensor cores: terms of a chain if there are totals.

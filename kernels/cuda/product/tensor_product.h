@@ -15,7 +15,7 @@ namespace stw::kernels::cuda {
 template <class T, int edge, int fragments, Contiguous along>
 struct FragmentPlaces {
   static constexpr bool from_first = along == Contiguous::depth || (edge & (edge - 1)) == 0;
-  int at[from_first ? 1 : fragments];  // Of this lane's row of ldmatrix.
+  int at[from_first ? 1 : fragments];  // Places of this lane's row of ldmatrix.
   // upper_o: lanes of the second eight rows or columns. upper_k: lanes of the second eight of k.
   __device__ FragmentPlaces(int first, int upper_o, int upper_k) {
     const int lane = static_cast<int>(threadIdx.x % 8);
@@ -67,7 +67,7 @@ struct WarpMultiply {
  private:
   struct Fragments {
     uint32_t a[T::fragments_m][4], b[T::fragments_n][2];
-  };  // Of a step.
+  };  // The fragments of a step.
   __device__ void load(Fragments& f, const uint16_t* a, const uint16_t* b, int step) const {
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i) places_a.load(f.a[i], a, i, step);

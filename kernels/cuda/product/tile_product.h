@@ -2,9 +2,9 @@
 // computes them (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
 //
 // A tensor core takes a step of 16 of k at a time. The device defines how it adds the 16 products to the sum,
-// but it always truncates the sum: the error of a chain of such steps
-// grows with its length. So a long sum consists of chains (Summing::totals): each starts from zero, and total
-// = total + chain is rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices
+// but it always truncates the result, so the error of a chain of such steps grows with its length. Therefore
+// a long sum consists of chains (Summing::totals). Each chain starts from zero, and total = total + chain is
+// rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices
 // also begin. Neither the tile nor the number of rows changes them, and nothing is split along k. So the bits
 // of a row do not depend on other rows, and a product may be cut between two chains and continued from the
 // output (contract E3).

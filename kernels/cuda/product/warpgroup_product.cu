@@ -81,7 +81,7 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   }
   template <int, Contiguous along>
   STW_CLASS_DEVICE int place_of(int line, int c) {
-    // Of 64 rows or columns.
+    // `column_elements`: elements of 64 rows or columns.
     constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;
     if constexpr (along == Contiguous::depth) return line * atom_line + (c ^ line % atom_lines) * chunk;
     else

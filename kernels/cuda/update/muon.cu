@@ -1,9 +1,9 @@
 // Muon (muon_step.h): replaces the momentum of a matrix by an approximation of the nearest matrix with
 // orthonormal rows or columns.
 //
-// Tensor cores use another iteration (tensor_muon.cu). Here, every element of a product is one chain of fused
-// multiply-adds (muon_product.h). A and A·A are symmetric to the bit, so only tiles on and below the diagonal
-// are computed, and each is also stored transposed. X alternates between two buffers.
+// Tensor cores use another iteration (tensor_muon.cu). Here, every element of a product is a sum of chains of
+// fused multiply-adds (muon_product.h). A and A·A are symmetric to the bit, so only tiles on and below the
+// diagonal are computed, and each is also stored transposed. X alternates between two buffers.
 //
 // With the sides s <= l: 5·(3·s²·l + s³) floating-point operations plus the part of the diagonal's tiles
 // above the diagonal, all in fp32. Workspace: 4·(2·s·l + 2·s²) bytes (muon_layout.h).

@@ -55,7 +55,7 @@ STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int6
   // reads without bank conflicts.
   const int my_row = 4 * static_cast<int>(threadIdx.x / 8), my_column = 4 * static_cast<int>(threadIdx.x % 8);
   static_assert(chain_terms % product_step == 0);
-  float total[8][8], sum[8][8];  // sum: of a chain.
+  float total[8][8], sum[8][8];  // `sum`: the chain in progress.
   STW_UNROLL for (int i = 0; i < 8; ++i) STW_UNROLL for (int j = 0; j < 8; ++j) total[i][j] = sum[i][j] =
       0.0f;
   const auto multiply = [&](int k) {

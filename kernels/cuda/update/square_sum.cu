@@ -16,7 +16,7 @@ static_assert(staged_floats == square_chunk);
 // An argument of the kernels: the tensors of a list that one launch takes.
 struct SquareSumTensor {
   SquareSumArgs args;
-  int32_t first_chunk;  // Of the launch.
+  int32_t first_chunk;  // Its number in the launch.
 };
 struct SquareSumBatch {
   int32_t tensors, chunks;

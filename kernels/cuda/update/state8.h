@@ -78,7 +78,7 @@ STW_DEVICE void encode(const QuantileMap& map, F16 x, float absmax, uint8_t* cod
 }
 
 // The largest of a warp's lanes. With a NaN, the result may differ from the CPU's, whose order of comparisons
-// differs; but such a step has been skipped before.
+// differs. That does not matter, because a step with a NaN is skipped before its update.
 STW_DEVICE float fold_warp_maximum(F16 x) {
   float most = fold_maximum(x);
   for (int threads = quad; threads < warp_threads; threads *= 2) {

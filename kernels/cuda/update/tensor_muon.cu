@@ -77,7 +77,7 @@ static __global__ void __launch_bounds__(block_threads)
     matrix[i / padding * stride + columns + i % padding] = 0;
 }
 
-// ---- endings of products; pairs of columns begin at even columns, and the second column may be padding
+// ---- epilogues of products; pairs of columns begin at even columns, and the second column may be padding
 struct MuonSums {
   const StepState* state;
   const float* scale;

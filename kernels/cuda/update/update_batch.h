@@ -14,7 +14,7 @@ struct UpdateTensor {
   const void* gradient[2];
   void* state[4];  // first and second, or their codes and both absmax.
   int64_t count;
-  int32_t first_chunk;  // Of the launch.
+  int32_t first_chunk;  // Its number in the launch.
   uint32_t stream;
 };
 struct UpdateBatch {

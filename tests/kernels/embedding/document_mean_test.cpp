@@ -11,7 +11,7 @@ namespace {
 struct Documents {
   int64_t sequence;
   std::vector<int32_t> positions, following;
-  std::vector<int64_t> first, count;  // Of every row's document.
+  std::vector<int64_t> first, count;  // For each row: the first row and the number of rows of its document.
   Documents(int64_t samples, int64_t rows, const std::function<int64_t()>& length) : sequence(rows) {
     for (int64_t sample = 0; sample < samples; ++sample)
       for (int64_t row = 0; row < sequence;) {
@@ -127,7 +127,7 @@ TEST(DocumentMean, ADocumentIsAlone) {
   const Buffer x = Buffer::normal(DType::f32, random, length * features);
   const std::vector<float> values = x.floats();
   for (const int64_t before : {1, 63, 300}) {
-    int64_t documents_before = before;  // Of one row each.
+    int64_t documents_before = before;  // Documents of one row each.
     const Documents alone(1, length, [] { return length; }),
         among(1, before + length, [&] { return documents_before-- > 0 ? 1 : length; });
     std::vector<float> longer(static_cast<size_t>(before * features), NAN);

@@ -43,7 +43,7 @@ double softplus(double x) { return x > 0 ? std::log1p(std::exp(-x)) : std::log1p
 struct Wanted {
   double loss = 0;
   uint64_t pairs = 0, in_order = 0;
-  std::vector<bool> counts;  // Of rows.
+  std::vector<bool> counts;  // For each row.
 };
 
 // The sum over all pairs, from the definitions in stowage.h.

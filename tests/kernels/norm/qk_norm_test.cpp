@@ -13,7 +13,7 @@ struct Problem {
   int64_t rows() const { return samples * rows_per_sample; }
   int64_t heads() const { return query_heads + 2 * kv_heads; }
   int64_t elements() const { return rows() * heads() * head_dim; }
-  // Of an element's head: 0 queries, 1 keys, 2 values.
+  // The kind of an element's head: 0 queries, 1 keys, 2 values.
   int part(int64_t element) const {
     const int64_t head = element / head_dim % heads();
     return head < query_heads ? 0 : head < query_heads + kv_heads ? 1 : 2;

@@ -103,7 +103,7 @@ struct Problem {
     });
     return dlow;
   }
-  // Of the parts except `frozen`.
+  // The gradients of all parts except `frozen`.
   std::vector<Buffer> weight_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {},
                                        int frozen = -1) {
     std::vector<Buffer> result = gradient;

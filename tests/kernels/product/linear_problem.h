@@ -41,9 +41,9 @@ struct Problem {
   bool transposed = false, bias = false, accumulate = false;
   ProductKernels products = ProductKernels::chain;
   bool exact = true;
-  int64_t y_stride = 0;  // Of y and of dy, which is then `dy` spread out; 0: outputs.
+  int64_t y_stride = 0;  // Stride of y and of dy, which is then `dy` spread out; 0: outputs.
   int64_t rows = 0, outputs = 0;
-  DType gradient_dtype = DType::f32;  // Of weights.
+  DType gradient_dtype = DType::f32;  // Type of weight gradients.
   StepState state = {};               // For the rounding, if gradients are bf16.
   Buffer x, dy, addend, residual;     // residual: empty, or added to y.
   std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
@@ -153,7 +153,7 @@ struct Problem {
     return result;
   }
 
-  // Of the first part, in pieces that begin at rows `cuts`.
+  // The weight gradient of the first part, computed in pieces that begin at rows `cuts`.
   Buffer weight_gradients_in(const Table& table, const std::vector<int64_t>& cuts) {
     Buffer result = weight_gradient[0];
     const int64_t size = types.activation == DType::f32 ? 4 : 2;

@@ -31,7 +31,7 @@ struct Linear {
   int64_t rows, rows_per_sample, inputs, features;
   DType half;
   bool transposed;
-  DType of_rows = half;  // Of x and dy.
+  DType of_rows = half;  // Type of x and dy.
   StepState state = {};
   Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};  // start: of dW.
 

@@ -115,7 +115,8 @@ double rms_error(const Dense& found, const Dense& expected) {
   }
   return std::sqrt(difference / size);
 }
-// Of a first step from these gradients, without its factor 0.1 + 0.9·0.1, which does not matter.
+// The expected u of a first step from these gradients. The factor 0.1 + 0.9·0.1 is omitted: it does not
+// matter.
 Dense expected_of(const Parameter& s) {
   Dense u(s.rows(), s.columns);
   std::copy(s.gradient.begin(), s.gradient.end(), u.x.begin());

@@ -15,7 +15,7 @@ STW_INLINE void store_words(uint64_t* p, Words8 x) { _mm512_storeu_si512(p, x.v)
 STW_INLINE Words8 splat_word(uint32_t x) { return {_mm512_set1_epi64((int64_t)x)}; }
 STW_INLINE Words8 product(Words8 x, Words8 y) { return {_mm512_mul_epu32(x.v, y.v)}; }
 STW_INLINE Words8 upper_words(Words8 x) { return {_mm512_srli_epi64(x.v, 32)}; }
-STW_INLINE Words8 either(Words8 x, Words8 y) { return {_mm512_xor_si512(x.v, y.v)}; }
+STW_INLINE Words8 exclusive_or(Words8 x, Words8 y) { return {_mm512_xor_si512(x.v, y.v)}; }
 STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
   return {_mm512_mask_blend_epi32(0xaaaa, low.v, _mm512_slli_epi64(high.v, 32))};
 }
@@ -37,7 +37,7 @@ STW_INLINE Words8 product(Words8 x, Words8 y) {
   return {_mm256_mul_epu32(x.a, y.a), _mm256_mul_epu32(x.b, y.b)};
 }
 STW_INLINE Words8 upper_words(Words8 x) { return {_mm256_srli_epi64(x.a, 32), _mm256_srli_epi64(x.b, 32)}; }
-STW_INLINE Words8 either(Words8 x, Words8 y) {
+STW_INLINE Words8 exclusive_or(Words8 x, Words8 y) {
   return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)};
 }
 STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
@@ -59,7 +59,7 @@ STW_INLINE void store_words(uint64_t* p, Words8 x) {
 STW_INLINE Words8 splat_word(uint32_t x) { STW_WORDS(x); }
 STW_INLINE Words8 product(Words8 x, Words8 y) { STW_WORDS((x.w[i] & 0xffffffffu) * (y.w[i] & 0xffffffffu)); }
 STW_INLINE Words8 upper_words(Words8 x) { STW_WORDS(x.w[i] >> 32); }
-STW_INLINE Words8 either(Words8 x, Words8 y) { STW_WORDS(x.w[i] ^ y.w[i]); }
+STW_INLINE Words8 exclusive_or(Words8 x, Words8 y) { STW_WORDS(x.w[i] ^ y.w[i]); }
 STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
   STW_WORDS((low.w[i] & 0xffffffffu) | high.w[i] << 32);
 }
@@ -77,8 +77,8 @@ STW_INLINE void philox8(uint32_t first, const Philox4& counter, uint64_t seed, u
   PhiloxKey key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
   for (int round = 0; round < 10; ++round, key = next_key(key)) {
     const Words8 p0 = product(m0, c0), p1 = product(m1, c2);
-    c0 = either(either(upper_words(p1), c1), splat_word(key.k0));
-    c2 = either(either(upper_words(p0), c3), splat_word(key.k1));
+    c0 = exclusive_or(exclusive_or(upper_words(p1), c1), splat_word(key.k0));
+    c2 = exclusive_or(exclusive_or(upper_words(p0), c3), splat_word(key.k1));
     c1 = p1;
     c3 = p0;
   }

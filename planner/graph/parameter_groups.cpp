@@ -171,8 +171,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
       Tensor& tensor = graph.tensors[t];
       if (has_adapters && !tensor.of_adapters && g.frozen == false)
         return Error{Code::bad_argument,
-                     "group \"" + g.pattern +
-                         "\": with adapters nothing but them is trained, and this names " + tensor.name};
+                     "group \"" + g.pattern + "\": only adapters are trained, but it names " + tensor.name};
       if (g.frozen) tensor.trainable = !*g.frozen;
       if (g.rate) tensor.rate = *g.rate;
       if (g.decay) tensor.decay = *g.decay;

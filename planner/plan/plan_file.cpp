@@ -417,7 +417,7 @@ Status read_figures(const Json& body, Plan& plan) {
     return not_a_plan("its peak is not the sum of arena and reserve");
   uint64_t parts = plan.bytes.padding;
   for (const uint64_t part : plan.bytes.of) parts = size_add(parts, part);
-  if (parts != plan.bytes.arena) return not_a_plan("its classes of bytes are not its arena");
+  if (parts != plan.bytes.arena) return not_a_plan("the bytes of its classes do not add up to its arena");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
   plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);

@@ -148,8 +148,9 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
        " tokens, " + numerics_text(plan.numerics);
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
-    s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +
-         human_bytes(plan.minimum_bytes) + " (" + std::to_string(plan.minimum_bytes) + " bytes)\n";
+    s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) +
+         ", the smallest budget that works is " + human_bytes(plan.minimum_bytes) + " (" +
+         std::to_string(plan.minimum_bytes) + " bytes)\n";
     for (const Relaxation& x : plan.relaxations) s += "  instead      " + relaxation_text(x) + "\n";
     s += "  the smallest plan:\n";
   }
@@ -177,7 +178,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
                  fixed_point(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " %\n";
   if (plan.fits)
     s += plan.step_picoseconds == plan.bound_picoseconds
-             ? "  proven       no plan of these numerics is faster within this budget\n"
+             ? "  proven       no plan with these numerics is faster within this budget\n"
              : "  bound        within this budget no plan is more than " +
                    fixed_point(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) +
                    " % faster\n";

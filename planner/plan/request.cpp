@@ -84,18 +84,17 @@ Status check_kernels(const Request& request) {
   const std::string place =
       std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
   if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
-    return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
+    return Error{Code::bad_argument, "tensor cores need a 16-bit precision and a GPU" + place};
   if (request.kernels && uses_wgmma(*request.kernels) &&
       (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
     return Error{
         Code::bad_argument,
-        "products by wgmma are for 16-bit precisions on a GPU of compute capability 9.0 (H100, H200)" +
-            place};
+        "products by wgmma need a 16-bit precision and a GPU of compute capability 9.0 (H100, H200)" + place};
   if (request.kernels && uses_cublaslt(*request.kernels) && !is_for_cuda(request))
-    return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
+    return Error{Code::bad_argument, "cuBLASLt needs a GPU" + place};
   if (request.attention == Attention::cudnn) {
     if (!is_for_cuda(request) || request.precision == Precision::fp32)
-      return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
+      return Error{Code::bad_argument, "cuDNN's attention needs a 16-bit precision and a GPU" + place};
     if (request.inputs.positions)
       return Error{Code::bad_argument,
                    "cuDNN's attention does not support documents inside of samples; use attention own"};

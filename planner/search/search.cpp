@@ -73,7 +73,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
     return Error{Code::unsupported_shape,
                  "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
-                 "ALiBi and no sliding window shorter than a sample; this model's needs our own"};
+                 "ALiBi and no sliding window shorter than a sample; the attention of this model needs the "
+                 "kernels `own`"};
   if (wide.is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   const uint64_t unlimited =

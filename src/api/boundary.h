@@ -158,7 +158,8 @@ void copy_text(char (&to)[n], const std::string& from) {
 // The error for a plan that does not fit.
 inline Error over_budget(const Plan& plan) {
   Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) +
-                                 " bytes, the smallest that works is " + std::to_string(plan.minimum_bytes)};
+                                 " bytes, the smallest budget that works is " +
+                                 std::to_string(plan.minimum_bytes)};
   e.bytes_needed = plan.minimum_bytes;
   e.bytes_available = plan.bytes.budget;
   return e;

@@ -388,7 +388,7 @@ class EncoderTest(CommandTest):
             "64MiB",
             expect=DOES_NOT_FIT,
         )
-        self.assertIn("the smallest that works is", told.stdout)
+        self.assertIn("the smallest budget that works is", told.stdout)
         self.assertIn(
             "it needs labels",
             self.run_command("plan", "--model", "bert-base", "--batch", 8, expect=FAILED).stderr,

@@ -407,7 +407,9 @@ class PlanTest(CommandTest):
             "plan.json",
             self.run_command("plan", *words, "--quantize", "nf4", "--vram", "64MiB", "--json").stdout,
         )
-        self.assertIn("no plan of these numerics is faster", self.run_command("inspect", plan, *words).stdout)
+        self.assertIn(
+            "no plan with these numerics is faster", self.run_command("inspect", plan, *words).stdout
+        )
         self.refused("inspect", plan, *words[:-2], says=["plan.json", "another model"])
 
     def test_a_frontier_of_what_does_not_fit(self):

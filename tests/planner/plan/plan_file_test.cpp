@@ -180,7 +180,8 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   const auto unequal =
       Planned::load(*model, with_fingerprint(with_value(body, {"bytes", "optimizer"}, uint64_t{1} << 63)));
   ASSERT_FALSE(unequal);
-  EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos)
+  EXPECT_NE(unequal.error().message.find("the bytes of its classes do not add up to its arena"),
+            std::string::npos)
       << unequal.error().message;
   // Tiles that a block may have, but too many of them.
   Request many = request(1200, 33);

@@ -51,7 +51,7 @@ TEST(Price, OfTheLibrarysProducts) {
   r.kernels = Kernels::cublaslt;
   const auto refused = Planned::make(*model, r);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("cuBLASLt needs a GPU"), std::string::npos)
       << refused.error().message;
 }
 
@@ -200,9 +200,9 @@ TEST(Price, OfTheLibrarysAttention) {
     return refused ? std::string() : refused.error().message;
   };
   EXPECT_EQ(refusal([](Request&) {}), "");
-  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precisions on a GPU"),
+  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precision and a GPU"),
             std::string::npos);
-  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precisions on a GPU"),
+  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precision and a GPU"),
             std::string::npos);
   EXPECT_NE(refusal([](Request& o) { o.inputs.positions = true; }).find("documents"), std::string::npos);
 }

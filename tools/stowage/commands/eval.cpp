@@ -356,7 +356,7 @@ void add_eval(CLI::App& application) {
   add_data_flags(command, self->data);
   add_request_flags(command, self->plan);
   command.get_option("--vram")->description(
-      "Bounds the peak of the memory. Default: the smallest that works.");
+      "Bounds the peak of the memory. Default: the smallest budget that works.");
   command.get_option("--batch")->description("Samples of a batch. Default: that of the run, else 8.");
   command.get_option("--seq")->description(
       "Tokens of a sample. Default: that of the run, else all positions, at most 1024. nano: 64.");

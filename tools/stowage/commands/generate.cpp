@@ -184,7 +184,7 @@ void add_generate(CLI::App& application) {
       ->type_name("N");
   command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
   add_bytes(command, "--vram,--memory", self->plan.memory_bytes,
-            "Bounds the memory. Default: the smallest that works.");
+            "Bounds the memory. Default: the smallest budget that works.");
   add_quantize_flags(command, self->plan);
   add_threads_flag(command, self->plan);
   command.callback([self] { self->run(); });

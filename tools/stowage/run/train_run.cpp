@@ -113,9 +113,10 @@ Plan read_plan(const TrainRun& run) {
   Plan plan = load_plan(run.opened, run.plan_file);
   const stw_plan_info info = query(plan);
   if (!info.fits)
-    throw Failure(exit_does_not_fit,
-                  fmt::format("{}: this plan does not fit in its budget of {}: the smallest that works is {}",
-                              run.plan_file, human_bytes(info.budget), exact_bytes(info.minimum_bytes)));
+    throw Failure(
+        exit_does_not_fit,
+        fmt::format("{}: this plan does not fit in its budget of {}: the smallest budget that works is {}",
+                    run.plan_file, human_bytes(info.budget), exact_bytes(info.minimum_bytes)));
   check_plan_of_run(run, info);
   return plan;
 }

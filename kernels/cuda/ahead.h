@@ -17,24 +17,30 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
                                  const Use& use) {
   const Index stride = step * 16, whole = vectors ? count / 16 * 16 : 0;
   Index at = first * 16;
-  STW_ROLLED for (; at + (ahead - 1) * stride < whole; at += ahead * stride) {
+  STW_ROLLED
+  for (; at + (ahead - 1) * stride < whole; at += ahead * stride) {
     decltype(load(at, Whole{})) values[ahead];
-    STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride, Whole{});
+    STW_UNROLL
+    for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride, Whole{});
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, Whole{});
+    STW_UNROLL
+    for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, Whole{});
   }
   // The last groups. Loads past the end load the first group again, which costs less than a branch.
   if (at < whole) {
     decltype(load(at, Whole{})) values[ahead];
-    STW_UNROLL for (int k = 0; k < ahead; ++k) values[k] =
-        load(at + k * stride < whole ? at + k * stride : at, Whole{});
+    STW_UNROLL
+    for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride < whole ? at + k * stride : at, Whole{});
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < ahead; ++k) if (at + k * stride < whole)
-        use(values[k], at + k * stride, Whole{});
+    STW_UNROLL
+    for (int k = 0; k < ahead; ++k)
+      if (at + k * stride < whole) use(values[k], at + k * stride, Whole{});
     at += ahead * stride;
   }
-  STW_ROLLED while (at - stride >= whole) at -= stride;
-  STW_ROLLED for (; at < count; at += stride) {
+  STW_ROLLED
+  while (at - stride >= whole) at -= stride;
+  STW_ROLLED
+  for (; at < count; at += stride) {
     const int64_t n = count - at < 16 ? count - at : 16;
     use(load(at, n), at, n);
   }
@@ -51,19 +57,23 @@ inline int blocks_for_ahead(int64_t count) {
 template <class Load, class Use>
 STW_DEVICE void groups_together(const Load& load, const Use& use) {
   decltype(load(0)) values[groups_ahead];
-  STW_UNROLL for (int k = 0; k < groups_ahead; ++k) values[k] = load(16 * k);
+  STW_UNROLL
+  for (int k = 0; k < groups_ahead; ++k) values[k] = load(16 * k);
   loads_are_issued(values);
-  STW_UNROLL for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
+  STW_UNROLL
+  for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
 }
 // The same for the groups of [begin, end); the calling quad has number `own` of `quads` quads.
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads,
                                           bool vectors, const Load& load, const Use& use) {
   const int64_t whole = vectors ? begin + (end - begin) / elements_ahead * elements_ahead : begin;
-  STW_ROLLED for (int64_t at = begin + own * elements_ahead; at < whole; at += quads * elements_ahead)
-      groups_together([&](int k) { return load(at + k, Whole{}); },
-                      [&](const auto& value, int k) { use(value, at + k, Whole{}); });
-  STW_ROLLED for (int64_t at = whole + own * 16; at < end; at += quads * 16) {
+  STW_ROLLED
+  for (int64_t at = begin + own * elements_ahead; at < whole; at += quads * elements_ahead)
+    groups_together([&](int k) { return load(at + k, Whole{}); },
+                    [&](const auto& value, int k) { use(value, at + k, Whole{}); });
+  STW_ROLLED
+  for (int64_t at = whole + own * 16; at < end; at += quads * 16) {
     const int64_t n = end - at < 16 ? end - at : 16;
     use(load(at, n), at, n);
   }
@@ -105,7 +115,8 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
     return Place{row, static_cast<int>(task - row * parts)};
   };
   const Place step = place_of(static_cast<int64_t>(gridDim.x) * blockDim.x / quad);
-  STW_ROLLED for (Place at = place_of(thread_of_grid() / quad); at.row < g.rows;) {
+  STW_ROLLED
+  for (Place at = place_of(thread_of_grid() / quad); at.row < g.rows;) {
     if (g.whole) {
       const int64_t i = at.part * elements_ahead;
       groups_together([&](int k) { return load(at.row, i + k, Whole{}); },
@@ -130,10 +141,17 @@ STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   if (count >= ahead) {
     // Two alternating sets, so that none is copied.
     decltype(load(i)) even[ahead], odd[ahead];
-    const auto load_all = [&](auto& to) { STW_UNROLL for (int k = 0; k < ahead; ++k) to[k] = load(i + k); };
-    const auto use_all = [&](const auto& from) { STW_UNROLL for (int k = 0; k < ahead; ++k) use(from[k]); };
+    const auto load_all = [&](auto& to) {
+      STW_UNROLL
+      for (int k = 0; k < ahead; ++k) to[k] = load(i + k);
+    };
+    const auto use_all = [&](const auto& from) {
+      STW_UNROLL
+      for (int k = 0; k < ahead; ++k) use(from[k]);
+    };
     load_all(even);
-    STW_ROLLED for (i = ahead; i + 2 * ahead <= count; i += ahead) {
+    STW_ROLLED
+    for (i = ahead; i + 2 * ahead <= count; i += ahead) {
       load_all(odd);
       use_all(even);
       i += ahead;
@@ -151,8 +169,11 @@ STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   }
   if (i >= count) return;
   decltype(load(i)) last[ahead];
-  STW_UNROLL for (int k = 0; k < ahead; ++k) last[k] = load(i + k < count ? i + k : count - 1);
-  STW_UNROLL for (int k = 0; k < ahead; ++k) if (i + k < count) use(last[k]);
+  STW_UNROLL
+  for (int k = 0; k < ahead; ++k) last[k] = load(i + k < count ? i + k : count - 1);
+  STW_UNROLL
+  for (int k = 0; k < ahead; ++k)
+    if (i + k < count) use(last[k]);
 }
 
 }  // namespace stw::kernels::cuda

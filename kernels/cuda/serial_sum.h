@@ -48,9 +48,11 @@ STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t fir
         const uint32_t size = bits_of(x) & 0x7fffffffu;
         own = both_of(own, {static_cast<double>(x), size, size - 1});
       });
-  STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2) own =
-      both_of(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes),
-                    __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
+  STW_UNROLL
+  for (int lanes = 1; lanes < 32; lanes *= 2)
+    own =
+        both_of(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes),
+                      __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
   return own;
 }
 STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {

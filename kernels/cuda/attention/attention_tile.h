@@ -89,8 +89,9 @@ STW_DEVICE void load_slice(const SomeRows& from, int row, int head_dim, int d, f
 STW_DEVICE float4 load_four(const float* p) { return load_vector<float4>(p); }
 STW_DEVICE void multiply_outer(const float4& a, const float4& b, Micro& sum) {
   const float x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
-  STW_UNROLL for (int i = 0; i < 4; ++i) STW_UNROLL for (int j = 0; j < 4; ++j) sum.f[i][j] =
-      fma1(x[i], y[j], sum.f[i][j]);
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i) STW_UNROLL
+  for (int j = 0; j < 4; ++j) sum.f[i][j] = fma1(x[i], y[j], sum.f[i][j]);
 }
 
 // This thread's part of rows (tile_rows) · columnsᵀ (key_block). Called by all threads of the block.
@@ -111,15 +112,17 @@ STW_DEVICE Micro multiply_rows(const SomeRows& rows, const SomeRows& columns, in
   return sum;
 }
 STW_DEVICE void store_scores(const Micro& s, float* scores) {  // (tile_rows, score_stride)
-  STW_UNROLL for (int i = 0; i < 4; ++i)
-      store_vector(scores + (micro_row() + i) * score_stride + micro_column(),
-                   float4{s.f[i][0], s.f[i][1], s.f[i][2], s.f[i][3]});
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i)
+    store_vector(scores + (micro_row() + i) * score_stride + micro_column(),
+                 float4{s.f[i][0], s.f[i][1], s.f[i][2], s.f[i][3]});
 }
 // (key_block, transposed_score_stride): each row becomes a column.
 STW_DEVICE void store_scores_transposed(const Micro& s, float* scores) {
-  STW_UNROLL for (int j = 0; j < 4; ++j)
-      store_vector(scores + (micro_column() + j) * transposed_score_stride + micro_row(),
-                   float4{s.f[0][j], s.f[1][j], s.f[2][j], s.f[3][j]});
+  STW_UNROLL
+  for (int j = 0; j < 4; ++j)
+    store_vector(scores + (micro_column() + j) * transposed_score_stride + micro_row(),
+                 float4{s.f[0][j], s.f[1][j], s.f[2][j], s.f[3][j]});
 }
 
 // outputs (tile_rows, round_up(head_dim, 64)) = outputs·rescale + weights · columns. Row r multiplies only
@@ -131,18 +134,20 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
   const int stride = static_cast<int>(round_up(head_dim, output_columns));
   Range range[4];
   float factor[4];
-  STW_UNROLL for (int i = 0; i < 4; ++i) {
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i) {
     range[i] = ranges[micro_row() + i];
     factor[i] = rescale == nullptr ? 1.0f : rescale[micro_row() + i];
   }
   for (int d = 0; d < head_dim; d += output_columns) {
     float* out = outputs + micro_row() * stride + d + micro_column();
     Micro sum;
-    STW_UNROLL for (int i = 0; i < 4; ++i) {
+    STW_UNROLL
+    for (int i = 0; i < 4; ++i) {
       const float4 o = load_four(out + i * stride);
       const float before[4] = {o.x, o.y, o.z, o.w};
-      STW_UNROLL for (int j = 0; j < 4; ++j) sum.f[i][j] =
-          factor[i] != 1.0f ? before[j] * factor[i] : before[j];
+      STW_UNROLL
+      for (int j = 0; j < 4; ++j) sum.f[i][j] = factor[i] != 1.0f ? before[j] * factor[i] : before[j];
     }
     for (int half = 0; half < columns.count; half += tile_slice) {
       __syncthreads();
@@ -151,7 +156,8 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
       if (d + micro_column() >= head_dim) continue;
       for (int c = 0; c < tile_slice; c += 4) {
         float w[4][4];  // (column, row)
-        STW_UNROLL for (int i = 0; i < 4; ++i) {
+        STW_UNROLL
+        for (int i = 0; i < 4; ++i) {
           if constexpr (transposed) {
             const float4 x = load_four(weights + (half + c + i) * transposed_score_stride + micro_row());
             w[i][0] = x.x, w[i][1] = x.y, w[i][2] = x.z, w[i][3] = x.w;
@@ -160,7 +166,8 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
             w[0][i] = x.x, w[1][i] = x.y, w[2][i] = x.z, w[3][i] = x.w;
           }
         }
-        STW_UNROLL for (int e = 0; e < 4; ++e) {
+        STW_UNROLL
+        for (int e = 0; e < 4; ++e) {
           const float4 y = load_four(slices + (c + e) * (output_columns + 4) + micro_column());
           if (all) {
             multiply_outer(float4{w[e][0], w[e][1], w[e][2], w[e][3]}, y, sum);
@@ -169,13 +176,16 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
           Micro next = sum;
           multiply_outer(float4{w[e][0], w[e][1], w[e][2], w[e][3]}, y, next);
           const int column = half + c + e;
-          STW_UNROLL for (int i = 0; i < 4; ++i) if (column >= range[i].begin && column < range[i].end)
-              STW_UNROLL for (int j = 0; j < 4; ++j) sum.f[i][j] = next.f[i][j];
+          STW_UNROLL
+          for (int i = 0; i < 4; ++i)
+            if (column >= range[i].begin && column < range[i].end) STW_UNROLL
+          for (int j = 0; j < 4; ++j) sum.f[i][j] = next.f[i][j];
         }
       }
     }
-    STW_UNROLL for (int i = 0; i < 4; ++i)
-        store_vector(out + i * stride, float4{sum.f[i][0], sum.f[i][1], sum.f[i][2], sum.f[i][3]});
+    STW_UNROLL
+    for (int i = 0; i < 4; ++i)
+      store_vector(out + i * stride, float4{sum.f[i][0], sum.f[i][1], sum.f[i][2], sum.f[i][3]});
   }
 }
 
@@ -188,7 +198,8 @@ STW_DEVICE F16 dropout_factors16(const Dropout& d, int64_t first) {
   if (skipped != 0) high = dropout_words(d, block + 1);
   const uint32_t words[7] = {low.w[0], low.w[1], low.w[2], low.w[3], high.w[0], high.w[1], high.w[2]};
   F16 factors;
-  STW_UNROLL for (int i = 0; i < 4; ++i) {
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i) {
     const uint32_t even = skipped >= 2 ? words[i + 2] : words[i],
                    odd = skipped >= 2 ? words[i + 3 < 7 ? i + 3 : 6] : words[i + 1];
     factors.f[i] = (skipped % 2 == 0 ? even : odd) >= d.threshold ? d.kept_scale : 0.0f;

@@ -42,7 +42,9 @@ using Scores = float[tensor_keys / 8][4];
 // s = q · the tile of keys, transposed.
 template <DType dtype, int depth>
 STW_DEVICE void multiply_keys(Scores& s, const uint32_t (&q)[depth / 16][4], const uint16_t* keys) {
-  STW_UNROLL for (int k = 0; k < depth / 16; ++k) STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
+  STW_UNROLL
+  for (int k = 0; k < depth / 16; ++k) STW_UNROLL
+  for (int n = 0; n < tensor_keys / 16; ++n) {
     uint32_t b[4];
     load_right<depth>(b, keys, 16 * n, 16 * k);
     multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], q[k], b);
@@ -53,13 +55,15 @@ STW_DEVICE void multiply_keys(Scores& s, const uint32_t (&q)[depth / 16][4], con
 // `last`: the end of all keys. If a row sees no key of a block, all of its scores are -inf, below any
 // maximum.
 STW_DEVICE void mask_scores(Scores& s, const DocumentRule<int>& rule, int warp_row, int key, int last) {
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half), end = end_key(rule, row);
     const int seen = (end < last ? end : last) - key, unseen = first_key(rule, row) - key;
-    STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
-        STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) if (8 * n + accumulator_column(e) >= seen ||
-                                                                     8 * n + accumulator_column(e) < unseen)
-            s[n][e] = -infinity;
+    STW_UNROLL
+    for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL
+    for (int e = 2 * half; e < 2 * half + 2; ++e)
+      if (8 * n + accumulator_column(e) >= seen || 8 * n + accumulator_column(e) < unseen)
+        s[n][e] = -infinity;
   }
 }
 
@@ -72,22 +76,29 @@ struct TensorSoftmax {
 template <int depth>
 STW_DEVICE void apply_softmax(Scores& s, float (&out)[depth / 8][4], float factor, TensorSoftmax& running) {
   float found[2] = {running.largest[0], running.largest[1]};
-  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
+  STW_UNROLL
+  for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e) {
     s[n][e] *= factor;
     found[e / 2] = larger(found[e / 2], s[n][e]);
   }
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
-    STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) found[half] =
-        larger(found[half], __shfl_xor_sync(all_lanes, found[half], lanes));
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    STW_UNROLL
+    for (int lanes = 1; lanes <= 2; lanes *= 2)
+      found[half] = larger(found[half], __shfl_xor_sync(all_lanes, found[half], lanes));
     const float rescale = fast_exp2(running.largest[half] - found[half]);
     running.largest[half] = found[half];
     running.sum[half] *= rescale;
-    STW_UNROLL for (int n = 0; n < depth / 8; ++n) {
+    STW_UNROLL
+    for (int n = 0; n < depth / 8; ++n) {
       out[n][2 * half] *= rescale;
       out[n][2 * half + 1] *= rescale;
     }
   }
-  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
+  STW_UNROLL
+  for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e) {
     s[n][e] = fast_exp2(s[n][e] - running.largest[e / 2]);
     running.sum[e / 2] += s[n][e];
   }
@@ -97,17 +108,20 @@ STW_DEVICE void drop_probabilities(Scores& s, const AttentionArgs& args, const T
                                    int warp_row, int key) {
   const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, b.sample);
   const uint32_t kept = kept_of_queries(dropout, tensor_keys / 8, b.rows, b.head * b.rows + warp_row, key);
-  STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *=
-      (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
+  STW_UNROLL
+  for (int n = 0; n < tensor_keys / 8; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
 }
 
 // out += the rounded probabilities · the tile of values.
 template <DType dtype, int depth>
 STW_DEVICE void multiply_values(float (&out)[depth / 8][4], const Scores& s, const uint16_t* values) {
-  STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
+  STW_UNROLL
+  for (int k = 0; k < tensor_keys / 16; ++k) {
     uint32_t p[4];
     as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
-    STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+    STW_UNROLL
+    for (int n = 0; n < depth / 16; ++n) {
       uint32_t b[4];
       load_right_transposed<depth>(b, values, 16 * k, 16 * n);
       multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
@@ -120,9 +134,11 @@ template <DType dtype, int depth>
 STW_DEVICE void store_rows(const AttentionArgs& args, const TensorQueryBlock& b, const Segment& segment,
                            int warp_row, TensorSoftmax& running, const float (&out)[depth / 8][4]) {
   float inverse[2];
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
-    STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) running.sum[half] +=
-        __shfl_xor_sync(all_lanes, running.sum[half], lanes);
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    STW_UNROLL
+    for (int lanes = 1; lanes <= 2; lanes *= 2)
+      running.sum[half] += __shfl_xor_sync(all_lanes, running.sum[half], lanes);
     inverse[half] = 1.0f / running.sum[half];
     const int row = warp_row + accumulator_row(2 * half);
     if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
@@ -155,7 +171,8 @@ STW_DEVICE void attend_segment(const AttentionArgs& args, const TensorQueryBlock
   uint32_t q[depth / 16][4];
   wait_copies<1>();
   __syncthreads();
-  STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], values, tile_row, 16 * k);
+  STW_UNROLL
+  for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], values, tile_row, 16 * k);
   __syncthreads();
   copy_tile<depth, tensor_keys>(b.values, begin, begin, last, args.head_dim, values);
   commit_copies();

@@ -105,7 +105,8 @@ STW_DEVICE float unscaled_slope(const AttentionArgs& args, int64_t head) {
 template <int depth, int rows>
 STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, int head_dim, uint16_t* tile) {
   constexpr int pieces = depth / 8;
-  STW_ROLLED for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
+  STW_ROLLED
+  for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
     const int row = task / pieces, column = task % pieces * 8;
     uint16_t* to = tile + row * tile_stride<depth> + column;
     if (first + row >= begin && first + row < end && column < head_dim)
@@ -162,8 +163,11 @@ STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2
 template <bool of_keys, int fragments>
 STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int other) {
   const float sign = of_keys ? -slope : slope;
-  STW_UNROLL for (int n = 0; n < fragments; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] = fma1(
-      sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)), s[n][e]);
+  STW_UNROLL
+  for (int n = 0; n < fragments; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e)
+    s[n][e] = fma1(sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)),
+                   s[n][e]);
 }
 
 // Stores 16 rows of accumulators, multiplied by a factor for each half of the rows and rounded, to those of
@@ -173,10 +177,14 @@ template <DType dtype, int depth>
 STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data,
                                    int64_t at, int64_t stride, int row, int begin, int end, int head_dim) {
   auto* to = static_cast<uint16_t*>(data) + at;
-  STW_UNROLL for (int four = 0; four < depth / 8; four += 4) STW_UNROLL for (int half = 0; half < 2; ++half) {
+  STW_UNROLL
+  for (int four = 0; four < depth / 8; four += 4) STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
     Philox4 words;
-    STW_UNROLL for (int n = 0; n < 4; ++n) words.w[n] =
-        pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
+    STW_UNROLL
+    for (int n = 0; n < 4; ++n)
+      words.w[n] =
+          pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
     words = transposed_in_quad(words);
     const int r = row + accumulator_row(2 * half), column = 8 * (four + lane_of_warp() % 4);
     if (r >= begin && r < end && column < head_dim)
@@ -201,7 +209,8 @@ struct RowDots {
 };
 template <DType dtype>
 STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {
-  STW_UNROLL for (int i = 0; i < 4; ++i) {
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i) {
     const float2 x = unpack_halves<dtype>(dout[i]), y = unpack_halves<dtype>(out[i]);
     float* const sum = sums.lanes[i % 2] + i / 2 * 2;
     sum[0] = fma1(x.x, y.x, sum[0]);
@@ -212,7 +221,8 @@ STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uin
 // result.
 STW_DEVICE float folded(const float (&lanes)[4]) {
   float even = lanes[0] + lanes[2], odd = lanes[1] + lanes[3];
-  STW_UNROLL for (int threads = 2; threads > 0; threads /= 2) {
+  STW_UNROLL
+  for (int threads = 2; threads > 0; threads /= 2) {
     even = even + __shfl_xor_sync(all_lanes, even, threads);
     odd = odd + __shfl_xor_sync(all_lanes, odd, threads);
   }
@@ -220,7 +230,8 @@ STW_DEVICE float folded(const float (&lanes)[4]) {
 }
 // lse of a quad's two queries; lse begins at query 0 of the head. 0 for queries outside [begin, end).
 STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, float (&own)[2]) {
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
     own[half] = row >= begin && row < end ? lse[row] : 0.0f;
   }
@@ -228,7 +239,8 @@ STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, flo
 // Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head has number `at`.
 STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp_row, int begin, int end,
                                  float (&lse)[2], const float (&dots)[2]) {
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
     lse[half] *= log2_of_e;
     if (row < begin || row >= end || lane_of_warp() % 4 != 0) continue;
@@ -245,7 +257,8 @@ STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp
 STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
   const Philox4 r = dropout_words(d, element / 4);
   uint32_t kept = 0;
-  STW_UNROLL for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
+  STW_UNROLL
+  for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
   return kept;
 }
 // Draws one block for each element. Used if the groups of four elements of a block do not match those of the
@@ -253,7 +266,8 @@ STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
 template <class Element>
 STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const Element& element_of) {
   uint32_t bits = 0;
-  STW_ROLLED for (int i = 0; i < 4 * accumulators; ++i) {
+  STW_ROLLED
+  for (int i = 0; i < 4 * accumulators; ++i) {
     const int64_t element = element_of(i / 4, i % 4);
     bits |= (kept_of_block(d, element) >> element % 4 & 1u) << i;
   }
@@ -269,12 +283,15 @@ STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t 
   if (rows % 4 != 0 || key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
   const int lane = lane_of_warp(), in_quad = lane % 4;
   uint32_t bits = 0;
-  STW_ROLLED for (int n = 0; n < accumulators; ++n) {
+  STW_ROLLED
+  for (int n = 0; n < accumulators; ++n) {
     const uint32_t kept =
         kept_of_block(d, (first_row + lane / 4 + in_quad / 2 * 8) * rows + key + 8 * n + in_quad % 2 * 4);
-    STW_UNROLL for (int half = 0; half < 2; ++half) bits |=
-        (__shfl_sync(all_lanes, kept, lane - in_quad + 2 * half + in_quad / 2) >> 2 * (in_quad % 2) & 3u)
-        << (4 * n + 2 * half);
+    STW_UNROLL
+    for (int half = 0; half < 2; ++half)
+      bits |=
+          (__shfl_sync(all_lanes, kept, lane - in_quad + 2 * half + in_quad / 2) >> 2 * (in_quad % 2) & 3u)
+          << (4 * n + 2 * half);
   }
   return bits;
 }
@@ -288,10 +305,12 @@ STW_DEVICE uint32_t kept_of_keys(const Dropout& d, int accumulators, int64_t row
   if (rows % 4 != 0 || first_key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
   const int lane = lane_of_warp(), neighbour = lane / 4 % 4;
   uint32_t bits = 0;
-  STW_ROLLED for (int n = 0; n < accumulators; ++n) {
+  STW_ROLLED
+  for (int n = 0; n < accumulators; ++n) {
     const uint32_t kept = kept_of_block(d, element_of(n, neighbour) - neighbour);
-    STW_UNROLL for (int e = 0; e < 4; ++e) bits |=
-        (__shfl_sync(all_lanes, kept, lane + 4 * (e - neighbour)) >> neighbour & 1u) << (4 * n + e);
+    STW_UNROLL
+    for (int e = 0; e < 4; ++e)
+      bits |= (__shfl_sync(all_lanes, kept, lane + 4 * (e - neighbour)) >> neighbour & 1u) << (4 * n + e);
   }
   return bits;
 }

@@ -149,14 +149,16 @@ STW_DEVICE TensorStatistics own_statistics(const AttentionArgs& args, const Quer
   wait_copies<1>();
   __syncthreads();
   RowDots sums = {};
-  STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+  STW_UNROLL
+  for (int k = 0; k < depth / 16; ++k) {
     if (16 * k >= args.head_dim) break;
     uint32_t dout[4], out[4];
     load_left<depth>(dout, memory.own_d, tile_row, 16 * k);
     load_left<depth>(out, outs, tile_row, 16 * k);
     add_products<dtype>(sums, dout, out);
   }
-  STW_UNROLL for (int half = 0; half < 2; ++half) own.dot[half] = folded(sums.lanes[half]);
+  STW_UNROLL
+  for (int half = 0; half < 2; ++half) own.dot[half] = folded(sums.lanes[half]);
   share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own.lse, own.dot);
   return own;
 }
@@ -168,11 +170,13 @@ template <DType dtype, int depth>
 STW_DEVICE void multiply_others(OtherScores& s, OtherScores& d, const TensorGradientMemory& memory,
                                 const uint16_t* other_s, const uint16_t* other_d) {
   const int tile_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+  STW_UNROLL
+  for (int k = 0; k < depth / 16; ++k) {
     uint32_t a_s[4], a_d[4];
     load_left<depth>(a_s, memory.own_s, tile_row, 16 * k);
     load_left<depth>(a_d, memory.own_d, tile_row, 16 * k);
-    STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
+    STW_UNROLL
+    for (int n = 0; n < tensor_others / 16; ++n) {
       uint32_t b[4];
       load_right<depth>(b, other_s, 16 * n, 16 * k);
       multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
@@ -188,7 +192,9 @@ template <bool of_keys, class IsMet, class FactorOf>
 STW_DEVICE void differentiate(OtherScores& s, OtherScores& d, float factor, const TensorStatistics& own,
                               const float* other_lse, IsMet is_met, FactorOf factor_of) {
   const float* const other_dot = other_lse + tensor_others;
-  STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n) STW_UNROLL for (int e = 0; e < 4; ++e) {
+  STW_UNROLL
+  for (int n = 0; n < tensor_others / 8; ++n) STW_UNROLL
+  for (int e = 0; e < 4; ++e) {
     const int other = 8 * n + accumulator_column(e);
     const float lse = of_keys ? other_lse[other] : own.lse[e / 2],
                 dot = of_keys ? other_dot[other] : own.dot[e / 2];
@@ -214,11 +220,13 @@ template <DType dtype, int depth, bool of_keys>
 STW_DEVICE void add_gradients(float (&sum_s)[depth / 8][4], float (&sum_d)[of_keys ? depth / 8 : 1][4],
                               const OtherScores& s, const OtherScores& d, const uint16_t* other_s,
                               const uint16_t* other_d) {
-  STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
+  STW_UNROLL
+  for (int k = 0; k < tensor_others / 16; ++k) {
     uint32_t a_s[4], a_d[4], b[4];
     as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
     if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
-    STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+    STW_UNROLL
+    for (int n = 0; n < depth / 16; ++n) {
       load_right_transposed<depth>(b, other_s, 16 * k, 16 * n);
       multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
       if constexpr (of_keys) {
@@ -289,7 +297,8 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
         add_bias<of_keys>(s, slope, warp_row, at);
       }
       int begins[2], ends[2];
-      STW_UNROLL for (int half = 0; half < 2; ++half) {
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
         const int own_row = warp_row + accumulator_row(2 * half);
         begins[half] = begin_of_others<of_keys>(rule, own_row) - at;
         ends[half] = own_row >= segment.begin && own_row < segment.end

@@ -23,8 +23,8 @@ static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutAr
         const Philox4 words = dropout_words(d, block);
         F16 y;
         // A dropped element becomes 0 even if it is not finite.
-        STW_UNROLL for (int i = 0; i < 4; ++i) y.f[i] =
-            words.w[i] >= d.threshold ? x.f[i] * d.kept_scale : 0.0f;
+        STW_UNROLL
+        for (int i = 0; i < 4; ++i) y.f[i] = words.w[i] >= d.threshold ? x.f[i] * d.kept_scale : 0.0f;
         store_group(args.y.data, Stored::of(args.y.dtype), sample * args.per_sample + first, y, n);
       });
 }

@@ -29,7 +29,8 @@ static __global__ void __launch_bounds__(block_threads)
   STW_SHARED(float, sums, mean_warps* mean_columns);
   const int warp = static_cast<int>(threadIdx.x) / 32, own = static_cast<int>(threadIdx.x) % 32 / quad * 16;
   const int64_t tasks = ceil_div(args.rows, token_tile) * column_blocks;
-  STW_ROLLED for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+  STW_ROLLED
+  for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
     const int64_t begin = task / column_blocks * token_tile, end = min(args.rows, begin + token_tile);
     const int64_t column = task % column_blocks * mean_columns + own,
                   n = max(0, min(static_cast<int64_t>(16), args.features - column));
@@ -40,17 +41,20 @@ static __global__ void __launch_bounds__(block_threads)
     const auto store = [&](int64_t row, const F16& y) {
       store_group(args.y.data, Stored::of(args.y.dtype), row * args.features + column, y, n);
     };
-    STW_ROLLED for (int64_t row = begin + warp; row < end; row += mean_warps) {
+    STW_ROLLED
+    for (int64_t row = begin + warp; row < end; row += mean_warps) {
       const int64_t count = args.positions[row] == 0 ? static_cast<int64_t>(args.following[row]) + 1 : 0;
       if (count == 0) store(row, zero());
       else if (count <= chain_terms)
         store(row, div(add(zero(), sum(row, row + count)), splat(static_cast<float>(count))));
     }
-    STW_ROLLED for (int64_t row = begin; row < end; ++row) {
+    STW_ROLLED
+    for (int64_t row = begin; row < end; ++row) {
       if (args.positions[row] != 0 || args.following[row] < chain_terms) continue;
       const int64_t count = static_cast<int64_t>(args.following[row]) + 1;
       F16 total = zero();
-      STW_ROLLED for (int64_t from = 0; from < count; from += mean_warps * chain_terms) {
+      STW_ROLLED
+      for (int64_t from = 0; from < count; from += mean_warps * chain_terms) {
         const int64_t first = from + warp * chain_terms;
         if (first < count)
           store_shared(sums + warp * mean_columns + own,

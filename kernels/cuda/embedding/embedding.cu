@@ -19,8 +19,9 @@ STW_DEVICE F16 table_group(const EmbeddingArgs& args, DType dtype, int64_t at, a
   if constexpr (!codes) return load_copied(args.table, dtype, at, n);
   const Bytes code = load_some_bytes(static_cast<const uint8_t*>(args.table) + at, n);
   F16 x = zero();
-  STW_UNROLL for (int i = 0; i < 4; ++i) if (first_lane() + i < n) x.f[i] =
-      whole_number(code.b[i]) * scale_of(args.table_scales, at, i, n);
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i)
+    if (first_lane() + i < n) x.f[i] = whole_number(code.b[i]) * scale_of(args.table_scales, at, i, n);
   return dtype == DType::f32 ? x : widened(rounded(x, dtype), dtype);
 }
 

@@ -110,9 +110,11 @@ STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, i
   const auto is_wanted = [&](const TokenEntry& entry) { return entry.token == token && entry.row < end; };
   for (; at + fetched <= args.rows && is_wanted(entries[at + fetched - 1]); at += fetched) {
     F16 dy[fetched];
-    STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] =
-        load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
-    STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
+    STW_UNROLL
+    for (int k = 0; k < fetched; ++k)
+      dy[k] = load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
+    STW_UNROLL
+    for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
   }
   return sum;
 }

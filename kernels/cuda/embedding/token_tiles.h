@@ -49,8 +49,9 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, 
     const int64_t i = first + column;
     float next[loads];
     const auto fetch = [&](int64_t tile) {
-      STW_UNROLL for (int k = 0; k < loads; ++k) next[k] =
-          i < features && tile + k < tiles ? sums[(tile + k) * features + i] : 0.0f;
+      STW_UNROLL
+      for (int k = 0; k < loads; ++k)
+        next[k] = i < features && tile + k < tiles ? sums[(tile + k) * features + i] : 0.0f;
     };
     fetch(first_tile);
     const bool adds = first_tile == 0 && i < features;
@@ -58,7 +59,8 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, 
     // Tiles left in the group and in the sample.
     int left = min(groups.tiles, groups.in_sample), left_in_sample = groups.in_sample;
     for (int64_t begin = 0; begin < tiles; begin += tiles_together) {
-      STW_UNROLL for (int k = 0; k < loads; ++k) staged[(first_tile + k) * fold_columns + column] = next[k];
+      STW_UNROLL
+      for (int k = 0; k < loads; ++k) staged[(first_tile + k) * fold_columns + column] = next[k];
       __syncthreads();
       fetch(begin + tiles_together + first_tile);
       const int count = static_cast<int>(min(static_cast<int64_t>(tiles_together), tiles - begin));

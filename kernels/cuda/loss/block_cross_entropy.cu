@@ -22,7 +22,8 @@ static constexpr int block_row_threads = 512, vector_lanes = 8, vectors_ahead = 
 template <DType dtype>
 STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
   const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-  STW_UNROLL for (int i = 0; i < 4; ++i) {
+  STW_UNROLL
+  for (int i = 0; i < 4; ++i) {
     const float2 two = unpack_halves<dtype>(words[i]);
     x[2 * i] = two.x, x[2 * i + 1] = two.y;
   }
@@ -60,13 +61,17 @@ STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
 template <class Body>
 STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) {
   const int step = static_cast<int>(blockDim.x);
-  STW_ROLLED for (int first = static_cast<int>(threadIdx.x); first < vectors; first += vectors_ahead * step) {
+  STW_ROLLED
+  for (int first = static_cast<int>(threadIdx.x); first < vectors; first += vectors_ahead * step) {
     uint4 values[vectors_ahead];
-    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k) values[k] =
-        load_vector<uint4>(row + (first + k * step < vectors ? first + k * step : first) * vector_lanes);
+    STW_UNROLL
+    for (int k = 0; k < vectors_ahead; ++k)
+      values[k] =
+          load_vector<uint4>(row + (first + k * step < vectors ? first + k * step : first) * vector_lanes);
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < vectors_ahead; ++k) if (first + k * step < vectors)
-        body(first + k * step, values[k]);
+    STW_UNROLL
+    for (int k = 0; k < vectors_ahead; ++k)
+      if (first + k * step < vectors) body(first + k * step, values[k]);
   }
 }
 
@@ -79,14 +84,17 @@ STW_DEVICE Normalizer normalizer_of(const uint16_t* row, int vectors, int count)
     float x[vector_lanes];
     if constexpr (has_mean) {
       widen<dtype>(n < vector_lanes ? first_of(v, n, 0) : v, x);
-      STW_UNROLL for (int i = 0; i < vector_lanes; ++i) own.total += x[i];
+      STW_UNROLL
+      for (int i = 0; i < vector_lanes; ++i) own.total += x[i];
     }
     if (n < vector_lanes) v = first_of(v, n, two_minus_infinities<dtype>);
     widen<dtype>(v, x);
     float most = x[0], sum = 0;
-    STW_UNROLL for (int i = 1; i < vector_lanes; ++i) most = larger(most, x[i]);
+    STW_UNROLL
+    for (int i = 1; i < vector_lanes; ++i) most = larger(most, x[i]);
     const float largest = larger(own.largest, most * log2_of_e);
-    STW_UNROLL for (int i = 0; i < vector_lanes; ++i) sum += power(x[i], largest);
+    STW_UNROLL
+    for (int i = 0; i < vector_lanes; ++i) sum += power(x[i], largest);
     own.sum = fma1(own.sum, fast_exp2(own.largest - largest), sum);
     own.largest = largest;
   });
@@ -113,15 +121,17 @@ static __global__ void __launch_bounds__(block_row_threads)
     if (counts) {
       Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count)
                                             : normalizer_of<dtype, false>(data, vectors, count);
-      STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2) own = both(
-          own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes),
-                __shfl_xor_sync(all_lanes, own.total, lanes)});
+      STW_UNROLL
+      for (int lanes = 1; lanes < 32; lanes *= 2)
+        own = both(
+            own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes),
+                  __shfl_xor_sync(all_lanes, own.total, lanes)});
       if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = own;
       __syncthreads();
       if (threadIdx.x < 32) {  // One warp, so that the schedulers of the others have time for other rows.
         Normalizer all = of_warp[0];
-        STW_ROLLED for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; ++warp) all =
-            both(all, of_warp[warp]);
+        STW_ROLLED
+        for (int warp = 1; warp < static_cast<int>(blockDim.x) / 32; ++warp) all = both(all, of_warp[warp]);
         const float target_logit = unpack_halves<dtype>(data[target]).x;
         const RowEnd end = row_end(terms, all.largest / log2_of_e, all.sum,
                                    all.total / static_cast<float>(count), target_logit, weight);
@@ -140,8 +150,8 @@ static __global__ void __launch_bounds__(block_row_threads)
         for_vectors(data, vectors, [&](int vector, const uint4& v) {
           float x[vector_lanes];
           widen<dtype>(v, x);
-          STW_UNROLL for (int i = 0; i < vector_lanes; ++i) x[i] =
-              fma1(power(x[i], largest), end.factor, end.shared);
+          STW_UNROLL
+          for (int i = 0; i < vector_lanes; ++i) x[i] = fma1(power(x[i], largest), end.factor, end.shared);
           uint4 gradient = {pack_halves<dtype>(x[0], x[1]), pack_halves<dtype>(x[2], x[3]),
                             pack_halves<dtype>(x[4], x[5]), pack_halves<dtype>(x[6], x[7])};
           if (vector == target_vector) gradient = with_one(gradient, target % vector_lanes, target_words);

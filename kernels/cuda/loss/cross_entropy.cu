@@ -43,7 +43,8 @@ STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, cons
 template <class R, class Group>
 STW_DEVICE F16 quad_sum(const R& row, float past_end, const Group& group) {
   F16 total = zero();
-  STW_ROLLED for (int begin = 0; begin < row.count; begin += static_cast<int>(loss_columns)) {
+  STW_ROLLED
+  for (int begin = 0; begin < row.count; begin += static_cast<int>(loss_columns)) {
     const int count = min(row.count - begin, static_cast<int>(loss_columns));
     const R part = {element(row.data, R::dtype, begin), count, row.vectors};
     F16 sum = zero();

@@ -22,8 +22,8 @@ static __global__ void __launch_bounds__(sum_threads)
         lane < args.rows_per_sample ? ceil_div(args.rows_per_sample - lane, warp) : 0,
         [&](int64_t i) { return args.targets[first + lane + i * warp]; },
         [&](int32_t target) { count += target != ignored_target; });
-    STW_UNROLL for (int lanes = 1; lanes < warp; lanes *= 2) count +=
-        __shfl_xor_sync(all_lanes, count, lanes);
+    STW_UNROLL
+    for (int lanes = 1; lanes < warp; lanes *= 2) count += __shfl_xor_sync(all_lanes, count, lanes);
     if (lane != 0) continue;
     sums[sample] = sum;
     counts[sample] = count;

@@ -63,7 +63,8 @@ static __global__ void __launch_bounds__(block_threads)
       PairSums pair = {};
       PairEnd last = {};
       if (number < pairs) {
-        STW_UNROLL for (int d = 0; d < 2; ++d) {
+        STW_UNROLL
+        for (int d = 0; d < 2; ++d) {
           const int64_t begin = first + begins[2 * number + d];
           in_order<8>(
               begins[2 * number + d + 1] - begins[2 * number + d],
@@ -83,8 +84,9 @@ static __global__ void __launch_bounds__(block_threads)
       if (counts) last = pair_end(args.terms, pair);
       if (number < pairs) losses[number] = last.loss;
       if (number < pairs && args.token_weights != nullptr) {
-        STW_UNROLL for (int d = 0; d < 2; ++d) for (int row = begins[2 * number + d];
-                                                    row < begins[2 * number + d + 1]; ++row)
+        STW_UNROLL
+        for (int d = 0; d < 2; ++d)
+          for (int row = begins[2 * number + d]; row < begins[2 * number + d + 1]; ++row)
             args.token_weights[first + row] = last.weight[d];
       }
       count += static_cast<uint64_t>(__syncthreads_count(counts));

@@ -13,7 +13,8 @@ template <DType dtype, ValueLoss kind>
 STW_DEVICE F16 sum_of_values(const ValueLossArgs& args, void* logits, const float* values, F16 slopes,
                              int64_t begin, int64_t end) {
   F16 sum = zero();
-  STW_ROLLED for (int64_t j = begin + 16 * quad_of_row(); j < end; j += row_step) {
+  STW_ROLLED
+  for (int64_t j = begin + 16 * quad_of_row(); j < end; j += row_step) {
     const int64_t n = min(end - j, static_cast<int64_t>(16));
     const ValueTerm term =
         value_term<kind>(load_group(logits, dtype, j, n), load_group(values, DType::f32, j, n));
@@ -35,10 +36,11 @@ static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueL
     float loss = 0;
     if (counts) {
       F16 total = zero();
-      STW_ROLLED for (int64_t begin = 0; begin < args.count; begin += loss_columns) total =
-          add(total,
-              sum_of_values<dtype, kind>(args, logits, args.values + row * args.count, splat(factor * weight),
-                                         begin, min(begin + loss_columns, args.count)));
+      STW_ROLLED
+      for (int64_t begin = 0; begin < args.count; begin += loss_columns)
+        total = add(total, sum_of_values<dtype, kind>(args, logits, args.values + row * args.count,
+                                                      splat(factor * weight), begin,
+                                                      min(begin + loss_columns, args.count)));
       loss = fold_quads(total) / static_cast<float>(args.count) * weight;
     }
     for (int64_t j = (counts ? args.count : 0) + 16 * quad_of_row(); args.gradient && j < args.stride;

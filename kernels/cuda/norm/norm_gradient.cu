@@ -188,7 +188,8 @@ STW_DEVICE void add_rows(ColumnSums<columns>& sums, int features, int stride, co
                          const RowStatistics* statistics, int count) {
   for (int r = 0; r < count; ++r) {
     const RowStatistics of_row = statistics[r];
-    STW_UNROLL for (int k = 0; k < columns; ++k) {
+    STW_UNROLL
+    for (int k = 0; k < columns; ++k) {
       const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
       if (column >= features) continue;
       const float x = rows.x[r * stride + column], dy = rows.dy[r * stride + column];
@@ -201,15 +202,17 @@ STW_DEVICE void add_rows(ColumnSums<columns>& sums, int features, int stride, co
 template <int columns>
 STW_DEVICE void add_addend(ColumnSums<columns>& sums, int features, int stride, const WholeRows& rows,
                            int count) {
-  for (int r = 0; r < count; ++r) STW_UNROLL for (int k = 0; k < columns; ++k) {
-      const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
-      if (column < features) sums.of_addend[k] = sums.of_addend[k] + rows.x[r * stride + column];
-    }
+  for (int r = 0; r < count; ++r) STW_UNROLL
+  for (int k = 0; k < columns; ++k) {
+    const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
+    if (column < features) sums.of_addend[k] = sums.of_addend[k] + rows.x[r * stride + column];
+  }
 }
 template <bool sums_addend, int columns>
 STW_DEVICE void store_columns(const ColumnSums<columns>& mine, int64_t tile, int64_t tiles, int features,
                               float* sums, float* addend_sums) {
-  STW_UNROLL for (int k = 0; k < columns; ++k) {
+  STW_UNROLL
+  for (int k = 0; k < columns; ++k) {
     const int column = static_cast<int>(threadIdx.x) + k * whole_tile_threads;
     if (column >= features) continue;
     sums[tile * features + column] = mine.dw[k];
@@ -266,8 +269,9 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
   for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);
     ColumnSums<columns> mine_of_tile;
-    STW_UNROLL for (int k = 0; k < columns; ++k) mine_of_tile.dw[k] = mine_of_tile.db[k] =
-        mine_of_tile.of_addend[k] = 0.0f;
+    STW_UNROLL
+    for (int k = 0; k < columns; ++k)
+      mine_of_tile.dw[k] = mine_of_tile.db[k] = mine_of_tile.of_addend[k] = 0.0f;
     for (int64_t first = tiles.first_row(tile); first < end; first += teams.rows) {
       const int64_t row = first + team.row, base = row * args.features;
       const bool live = row < end, sums_row = live && team.sums();

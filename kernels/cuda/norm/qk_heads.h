@@ -22,11 +22,14 @@ STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, co
   if constexpr (groups == 0) {
     for_groups_ahead<head_groups_ahead>(0, 1, head_dim, vectors, load, use);
   } else {
-    STW_UNROLL for (int first = 0; first < groups; first += head_groups_ahead) {
+    STW_UNROLL
+    for (int first = 0; first < groups; first += head_groups_ahead) {
       decltype(load(0, Whole{})) values[head_groups_ahead];
-      STW_UNROLL for (int k = 0; k < head_groups_ahead; ++k) values[k] = load(16 * (first + k), Whole{});
+      STW_UNROLL
+      for (int k = 0; k < head_groups_ahead; ++k) values[k] = load(16 * (first + k), Whole{});
       loads_are_issued();
-      STW_UNROLL for (int k = 0; k < head_groups_ahead; ++k) use(values[k], 16 * (first + k), Whole{});
+      STW_UNROLL
+      for (int k = 0; k < head_groups_ahead; ++k) use(values[k], 16 * (first + k), Whole{});
     }
   }
 }

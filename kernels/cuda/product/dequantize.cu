@@ -64,23 +64,28 @@ static __global__ void __launch_bounds__(block_threads)
   };
   const auto store_values = [&](const EightCodes& eight, int64_t at) {
     float x[neighbours];
-    STW_UNROLL for (int i = 0; i < neighbours; ++i) x[i] = value_at<codes>(eight, i, table);
+    STW_UNROLL
+    for (int i = 0; i < neighbours; ++i) x[i] = value_at<codes>(eight, i, table);
     store_eight<dtype>(args.y.data, at, x);
   };
   if (vectors && begin + (groups_of_thread - 1) * apart + neighbours <= all) {
     EightCodes eight[groups_of_thread];
-    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) eight[k] =
-        load_codes<codes>(code, scales, place_of(begin + k * apart));
+    STW_UNROLL
+    for (int k = 0; k < groups_of_thread; ++k)
+      eight[k] = load_codes<codes>(code, scales, place_of(begin + k * apart));
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) store_values(eight[k], begin + k * apart);
+    STW_UNROLL
+    for (int k = 0; k < groups_of_thread; ++k) store_values(eight[k], begin + k * apart);
     return;
   }
-  STW_ROLLED for (int k = 0; k < groups_of_thread; ++k) {
+  STW_ROLLED
+  for (int k = 0; k < groups_of_thread; ++k) {
     if (vectors && begin + k * apart + neighbours <= all) {
       store_values(load_codes<codes>(code, scales, place_of(begin + k * apart)), begin + k * apart);
       continue;
     }
-    STW_ROLLED for (int64_t at = begin + k * apart; at < begin + k * apart + neighbours && at < all; ++at) {
+    STW_ROLLED
+    for (int64_t at = begin + k * apart; at < begin + k * apart + neighbours && at < all; ++at) {
       const int64_t place = place_of(at);
       const uint32_t byte = code[codes == WeightCodes::nf4 ? place / 2 : place];
       const float value =

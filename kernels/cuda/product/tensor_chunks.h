@@ -9,9 +9,10 @@ namespace stw::kernels::cuda {
 template <class Batch, class Body>
 STW_DEVICE void for_chunks(const Batch& batch, const Body& body) {
   int tensor = 0;
-  STW_ROLLED for (int chunk = static_cast<int>(blockIdx.x); chunk < batch.chunks;
-                  chunk += static_cast<int>(gridDim.x)) {
-    STW_ROLLED while (tensor + 1 < batch.tensors && chunk >= batch.tensor[tensor + 1].first_chunk)++ tensor;
+  STW_ROLLED
+  for (int chunk = static_cast<int>(blockIdx.x); chunk < batch.chunks; chunk += static_cast<int>(gridDim.x)) {
+    STW_ROLLED
+    while (tensor + 1 < batch.tensors && chunk >= batch.tensor[tensor + 1].first_chunk) ++tensor;
     body(tensor, chunk);
   }
 }

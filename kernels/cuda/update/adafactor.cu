@@ -64,9 +64,11 @@ static __global__ void __launch_bounds__(block_threads)
     int64_t row = block * adafactor_block;
     for (; row + fetched <= end; row += fetched) {
       F16 g[fetched];
-      STW_UNROLL for (int k = 0; k < fetched; ++k) g[k] =
-          scaled_gradient(args, coefficient, (row + k) * layout.width + j, n);
-      STW_UNROLL for (int k = 0; k < fetched; ++k) sum = fma(g[k], g[k], sum);
+      STW_UNROLL
+      for (int k = 0; k < fetched; ++k)
+        g[k] = scaled_gradient(args, coefficient, (row + k) * layout.width + j, n);
+      STW_UNROLL
+      for (int k = 0; k < fetched; ++k) sum = fma(g[k], g[k], sum);
     }
     for (; row < end; ++row) {
       const F16 g = scaled_gradient(args, coefficient, row * layout.width + j, n);

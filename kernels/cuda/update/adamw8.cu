@@ -33,7 +33,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         Bytes first, second;
       } all[groups_a_quad];
       const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
-      STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
+      STW_UNROLL
+      for (int k = 0; k < groups_a_quad; ++k) {
         const int64_t at = begin + group_of_quad(k);
         const auto n = part(group_of_quad(k));
         all[k] = {load_gradients(args, at, n), load_parameter<storage>(args, at, n),
@@ -41,7 +42,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
       }
       loads_are_issued();
       F16 first[groups_a_quad], second[groups_a_quad], most_first = zero(), most_second = zero();
-      STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
+      STW_UNROLL
+      for (int k = 0; k < groups_a_quad; ++k) {
         const int64_t at = begin + group_of_quad(k);
         const auto n = part(group_of_quad(k));
         if (n <= 0) break;
@@ -57,7 +59,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
       }
       const float first_absmax = fold_warp_maximum(most_first),
                   second_absmax = fold_warp_maximum(most_second);
-      STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
+      STW_UNROLL
+      for (int k = 0; k < groups_a_quad; ++k) {
         const int64_t at = begin + group_of_quad(k);
         const auto n = part(group_of_quad(k));
         if (n <= 0) break;

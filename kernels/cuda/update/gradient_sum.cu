@@ -17,8 +17,9 @@ static __global__ void __launch_bounds__(block_threads)
         [&](const F16& x) { sum = add(sum, x); });
     store_group(args.sum, Stored::of(args.dtype), at, sum, n);
   };
-  STW_ROLLED for (int64_t at = thread_of_grid() / quad * 16; at < args.count;
-                  at += static_cast<int64_t>(gridDim.x) * blockDim.x / quad * 16) {
+  STW_ROLLED
+  for (int64_t at = thread_of_grid() / quad * 16; at < args.count;
+       at += static_cast<int64_t>(gridDim.x) * blockDim.x / quad * 16) {
     if (at < whole) add_up(at, Whole{});
     else add_up(at, min(static_cast<int64_t>(16), args.count - at));
   }

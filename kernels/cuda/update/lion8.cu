@@ -19,7 +19,8 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(STW_CONSTAN
       batch, [&](const UpdateArgs& args, int64_t block, int64_t begin, int64_t count) {
         const F16 old = splat(args.first_absmax[block]);
         F16 momentum[groups_a_quad], most = zero();
-        STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
+        STW_UNROLL
+        for (int k = 0; k < groups_a_quad; ++k) {
           const int64_t at = begin + group_of_quad(k), n = count - group_of_quad(k);
           if (n <= 0) break;
           const F16 g = scaled_gradient(args, coefficient, at, n), p = load_parameter<storage>(args, at, n);
@@ -30,7 +31,8 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(STW_CONSTAN
           store_parameter<storage>(args, at, next_parameter(scalars, p, m, g), n);
         }
         const float absmax = fold_warp_maximum(most);
-        STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
+        STW_UNROLL
+        for (int k = 0; k < groups_a_quad; ++k) {
           const int64_t at = begin + group_of_quad(k), n = count - group_of_quad(k);
           if (n <= 0) break;
           encode(*map, momentum[k], absmax, args.first_code + at, n);

@@ -130,11 +130,13 @@ STW_DEVICE Scalars once_a_block(const Make& make) {
   STW_SHARED(float, values, count);
   if (threadIdx.x == 0) {
     const Scalars made = make();
-    STW_UNROLL for (int k = 0; k < count; ++k) values[k] = reinterpret_cast<const F16*>(&made)[k].f[0];
+    STW_UNROLL
+    for (int k = 0; k < count; ++k) values[k] = reinterpret_cast<const F16*>(&made)[k].f[0];
   }
   __syncthreads();
   Scalars all;
-  STW_UNROLL for (int k = 0; k < count; ++k) reinterpret_cast<F16*>(&all)[k] = splat(values[k]);
+  STW_UNROLL
+  for (int k = 0; k < count; ++k) reinterpret_cast<F16*>(&all)[k] = splat(values[k]);
   return all;
 }
 

@@ -38,7 +38,7 @@ namespace STW_ISA {
 
 struct HeadAttention {
   HeadRows queries, keys, values;
-  int64_t query_rows;  // Rows of the head, and of the dropout's element count.
+  int64_t query_rows;  // Rows of the head. Elements of dropout are counted in rows of this length.
   int64_t head_dim;
   float scale;
   ScoreRule rule;

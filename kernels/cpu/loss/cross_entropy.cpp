@@ -3,9 +3,9 @@
 // passes multiply by them and add them.
 //
 // Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the
-// second pass. A sum has 64 lanes, in four vectors. They add up loss_columns columns at a time, then the
-// results, lane by lane, so that no chain is long; in the end they are folded pairwise. With label smoothing,
-// one more pass sums the logits.
+// second pass. A sum has 64 lanes, in four vectors. Each lane adds up its values of loss_columns columns at a
+// time, then these partial sums, so that no chain is long. At the end, the lanes are folded pairwise. With
+// label smoothing, one more pass sums the logits.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cpu/row_lanes.h"
 

@@ -1,4 +1,4 @@
-// The matrix product for a few rows, as in generation. Reading b once takes all of the time.
+// The matrix product for a few rows, as in generation. Its time is the time of reading b once.
 #pragma once
 #include "kernels/cpu/product/gemm_panel.h"
 #include "kernels/cpu/product/gemm_tile.h"

@@ -56,7 +56,8 @@ template <int rows, bool in_place>
 static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b,
                          int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias,
                          Ahead& ahead) {
-  // Into L2: if rows are a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
+  // Prefetches into L2, because a set of L1 cannot hold this tile and the next if rows are a multiple of 4
+  // KiB apart.
   for (int r = 0; r < tile_rows; ++r) {
     __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
     __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 0, 2);
@@ -120,7 +121,7 @@ static RowsOfTile tile_for(int64_t rows) {
   return tile_of<tile_rows>();
 }
 
-// A tile that the right or lower edge of c cuts: computed in a buffer of its own.
+// Computes a tile that the right or lower edge of c cuts, in a separate buffer.
 static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, int64_t chain,
                          const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                          bool zero_start, const float* bias, Ahead& ahead) {

@@ -4,7 +4,7 @@
 
 namespace stw::kernels::cuda {
 
-// Narrow products are not for the vendor's library or for warpgroups.
+// Neither the vendor's library nor warpgroups compute narrow products.
 inline bool is_own(ProductKernels products) {
   return products == ProductKernels::chain || products == ProductKernels::tensor;
 }

@@ -85,7 +85,7 @@ struct Folds {
     if (gradient != nullptr) fold[count++] = {sums, features, static_cast<float*>(gradient)};
   }
 };
-// One row of blocks for each.
+// One row of blocks for each fold.
 static __global__ void __launch_bounds__(fold_threads_a_block) tile_fold_kernel(STW_CONSTANT Folds all) {
   const Fold& fold = all.fold[blockIdx.y];
   fold_tiles(fold.sums, all.tiles.count(), all.tiles.groups(), fold.features, all.accumulate, fold.gradient);

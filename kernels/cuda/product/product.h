@@ -10,8 +10,8 @@ namespace stw::kernels::cuda {
 // output.
 enum class Contiguous : uint8_t { depth, output };
 
-// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, rounded to c's type; then residual + that, rounded
-// again. Strides count elements, from one contiguous line to the next.
+// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, rounded to c's type; then the residual is added,
+// and the sum is rounded again. Strides count elements, from one contiguous line to the next.
 struct Product {
   int64_t m, n, k;
   const void *a, *b;

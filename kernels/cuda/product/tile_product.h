@@ -4,10 +4,10 @@
 // A tensor core takes a step of 16 of k at a time. The device defines how it adds the 16 products to the sum,
 // but it always truncates the result, so the error of a chain of such steps grows with its length. Therefore
 // a long sum consists of chains (Summing::totals). Each chain starts from zero, and total = total + chain is
-// rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices
-// also begin. Neither the tile nor the number of rows changes them, and nothing is split along k. So the bits
-// of a row do not depend on other rows, and a product may be cut between two chains and continued from the
-// output (contract E3).
+// rounded to nearest, chain after chain. Chains begin at fixed places of k, where slices also begin. Neither
+// the tile nor the number of rows changes them, and nothing is split along k. So the bits of a row do not
+// depend on other rows, and a product may be cut between two chains and continued from the output (contract
+// E3).
 //
 // If k counts tokens, chains restart in every sample (Products::restart), and a call may begin in a sample at
 // a multiple of chain_terms (Products::first). The last slice of a part of k (a sample, or a product) is
@@ -450,8 +450,8 @@ void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& en
 }
 
 // Calls in_tile(T{}) with the tile T whose number is `best`, or with the tile that a developer forces. A
-// product that the forced tile does not support is refused: otherwise another tile would pass for the forced
-// one.
+// product that the forced tile does not support is refused. Otherwise a test would measure another tile than
+// the forced one.
 template <class... T>
 struct TilesToChoose {
   template <class InTile>

@@ -7,7 +7,7 @@ namespace stw::kernels::cuda {
 
 // Stores 16-bit numbers in a tile inside the output. They pass through the warp's own part of the memory of
 // the slices, whose rows are placed so that eight of them lie in different banks. A warp has 16 whole rows of
-// the tile and stores lines of 512 bytes, or two lines of 256. That takes a fifth of the instructions of
+// the tile and stores lines of 512 bytes, or two lines of 256. This takes a fifth of the instructions of
 // transposing in quads (store_halves_inside).
 template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], const Product& out,
@@ -68,7 +68,7 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
         return pack_halves<dtype>(s.x, s.y);
       };
       const uint4 words = {word(b.x, v.x), word(b.y, v.y), word(b.z, v.z), word(b.w, v.w)};
-      // By the lane that read them.
+      // The lane that read the words stores them.
       if (out.column_sums != nullptr) store_vector(from + line * stride, words);
       return words;
     });

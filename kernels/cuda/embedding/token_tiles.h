@@ -25,7 +25,7 @@ struct TokenTiles {
     const int64_t end = first + token_tile < sample_end ? first + token_tile : sample_end;
     return end < rows ? end : rows;
   }
-  // If every tile has `each` sums.
+  // `each`: number of sums of every tile.
   __host__ __device__ TileGroups groups(int64_t each = 1) const {
     return {static_cast<int>(chain_terms / token_tile * each), static_cast<int>(per_sample() * each)};
   }

@@ -7,9 +7,9 @@
 // once exceed the cache: each of their three passes reads memory. Here, two blocks a multiprocessor have 264
 // rows in flight on an H200 (26 MB of its 50 MB with a vocabulary of 50,257), each with 32 KB of loads. The
 // lower bound is the logits read and the gradient written once. Exponentials come from the special function
-// unit: two an element take two thirds of the time of its 4 bytes. A logit takes about 8 operations in each
-// pass; an H200 issues 24 in that time. So code for whole vectors has no conditions, and one warp handles the
-// rest of a row.
+// unit: the two of an element take two thirds of the time in which its 4 bytes are moved. A logit takes about
+// 8 operations in each pass; an H200 issues 24 in that time. So code for whole vectors has no conditions, and
+// one warp handles the rest of a row.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/loss/block_cross_entropy.h"
 #include "kernels/lanes/gpu_lanes.h"

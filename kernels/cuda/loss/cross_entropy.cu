@@ -93,7 +93,7 @@ STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, 
     store_group(row.data, R::dtype, j,
                 fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
   });
-  // By the thread that wrote the old number there.
+  // The thread that wrote this element before stores it.
   if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4)
     store1(row.data, R::dtype, target, last.target);
   return last.loss;

@@ -20,8 +20,8 @@ struct PreferenceScratch {
   int64_t most_pairs;
 };
 
-// begins[d] = the first row of document d; after the last document, 2 · rows. Returns the number of
-// documents.
+// begins[d] = the first row of document d. The two entries after the last document hold `rows`. Returns the
+// number of documents.
 STW_DEVICE int find_documents(const int32_t* positions, int rows, int32_t* begins) {
   STW_SHARED(int, of_warps, block_threads / 32);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

@@ -1,5 +1,4 @@
-// Gradient of LayerNorm and RMSNorm, added to the gradient of the residual connection. With h = (x -
-// mean)·rstd and g = dy·w:
+// Gradient of LayerNorm and RMSNorm, added to that of the residual. With h = (x - mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
 // dw and db are summed in tiles of token_tile rows that restart in every sample, each from +0 in the order of

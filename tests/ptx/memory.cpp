@@ -23,7 +23,7 @@ uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int l
          (place.bytes == 8 ? w.at<uint64_t>(place)[lane] : w.at<uint32_t>(place)[lane]);
 }
 
-// Reports what is wrong with an access.
+// Reports the error of an access.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse(const Warp& w, const Instruction& i, const Place& place,
                                                    uint32_t bytes, Instruction::Space space) {
   for_lanes(w, [&](int l) {

@@ -67,7 +67,7 @@ int conflicts(const Graph& graph, const Programs& programs, const Program& progr
       }
     };
     int operand = i.first_operand;
-    // Each of several fused ops has its own number of operands.
+    // Fused ops have different numbers of operands.
     for (int op = i.op; op < i.op + i.ops; ++op) {
       const bool is_other = op > i.op && graph.op(op).fused;
       const int inputs = is_other ? static_cast<int>(graph.op(op).inputs.size()) : i.inputs;

@@ -1,9 +1,9 @@
 // The fake runtime: libcudart's functions (cuda_runtime_api.h) over the emulated machine.
 //
-// Streams are lazy: a call waits in its queue until the host synchronises, and then only what is needed runs.
-// So a test notices data that are used without waiting for them, because fresh memory is full of 0xff. If the
-// forks and joins of a graph leave the order of two calls open, they run in the order of recording, or in
-// another one (Order in machine.h).
+// Streams are lazy: a call waits in its queue until the host synchronises, and then only the calls that are
+// needed run. So a test notices data that are used without waiting for them, because fresh memory is full of
+// 0xff. If the forks and joins of a graph leave the order of two calls open, they run in the order of
+// recording, or in another one (Order in machine.h).
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -63,7 +63,7 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
       }
   }
   EXPECT_GT(special, 1000);
-  EXPECT_GT(rounded, 1000);  // Truncated, where the nearest number is another one.
+  EXPECT_GT(rounded, 1000);  // Sums whose truncation is not the nearest number.
 }
 
 // All patterns of 16 bits, compared with the definition of IEEE 754.

@@ -246,7 +246,7 @@ TEST(AdamW, HalfParametersAreTheirMasterRounded) {
   }
 }
 
-// With learning rate 0 and no gradient, the master must come back bit for bit, whatever it is.
+// With learning rate 0 and no gradient, every master must stay the same, bit for bit.
 TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
   Random random(4);
   std::vector<uint32_t> patterns;

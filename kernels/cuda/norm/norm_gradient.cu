@@ -35,6 +35,37 @@ namespace stw::kernels::cuda {
 // Largest number of rows in a block that takes whole tiles: each row has at least a warp.
 static constexpr int most_rows_of_block = 4;
 
+// Stores the statistics of a team's row and the means of g and of g·h. fetch() brings pieces of the row to x
+// and g in shared memory. `sums`: this thread takes part in the sums.
+template <class Fetch>
+STW_DEVICE void store_means(const NormArgs& args, const NormTeams& teams, const NormTeam& team, bool sums,
+                            const float* x, const float* g, const RowStatistics& mine,
+                            RowStatistics* statistics, float* means, const Fetch& fetch) {
+  float sum = 0.0f, product = 0.0f;  // Lanes after the end of the row add nothing: g is 0 there.
+  for_pieces(args.features, teams.piece, false, fetch, [&](int64_t, int count) {
+    if (!sums) return;
+    struct Lane {
+      float x, g;
+    };
+    in_order<8>((count + 15) / 16,
+                [&](int group) {
+                  return Lane{x[16 * group + team.thread], g[16 * group + team.thread]};
+                },
+                [&](const Lane& lane) {
+                  sum = sum + lane.g;
+                  product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
+                });
+  });
+  if (!sums) return;
+  const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(args.features);
+  const float mean_gh = fold_threads(product) / static_cast<float>(args.features);
+  if (team.thread == 0) {
+    statistics[team.row] = mine;
+    means[2 * team.row] = mean_g;
+    means[2 * team.row + 1] = mean_gh;
+  }
+}
+
 // x and g of a row lie in shared memory, one after the other.
 template <class Stored>
 static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
@@ -81,30 +112,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
     const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
     if (live && team.thread == 0) kept[row] = mine;
     if (!wanted) continue;
-    float sum = 0.0f, product = 0.0f;  // Lanes after the end of the row add nothing: g is 0 there.
-    for_pieces(args.features, teams.piece, false, fetch, [&](int64_t, int count) {
-      if (!sums) return;
-      struct Lane {
-        float x, g;
-      };
-      in_order<8>((count + 15) / 16,
-                  [&](int group) {
-                    return Lane{staged[16 * group + team.thread], staged_g[16 * group + team.thread]};
-                  },
-                  [&](const Lane& lane) {
-                    sum = sum + lane.g;
-                    product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
-                  });
-    });
-    if (sums) {
-      const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(args.features);
-      const float mean_gh = fold_threads(product) / static_cast<float>(args.features);
-      if (team.thread == 0) {
-        statistics[team.row] = mine;
-        means[2 * team.row] = mean_g;
-        means[2 * team.row + 1] = mean_gh;
-      }
-    }
+    store_means(args, teams, team, sums, staged, staged_g, mine, statistics, means, fetch);
     __syncthreads();
     const F16 mean = splat(statistics[team.row].mean), rstd = splat(statistics[team.row].rstd);
     const F16 mean_g = splat(means[2 * team.row]), mean_gh = splat(means[2 * team.row + 1]);

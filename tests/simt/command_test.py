@@ -156,7 +156,7 @@ class EmulatedCommand(CommandTest):
             "--out",
             self.path("profile.json"),
         )
-        self.assertIn("outside the arena 124 MiB; before, 1 GiB were assumed", told.stdout)
+        self.assertIn("outside the arena 124 MiB; assumed before: 1 GiB", told.stdout)
         plan = self.plan(
             "--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json")
         )

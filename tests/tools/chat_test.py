@@ -260,7 +260,7 @@ class ChatTemplateTest(CommandTest):
         )
         self.assertEqual(len(self.said(numbered, *self.conversation(60))), 30)
         found = self.rendered(numbered, [{"messages": self.conversation(20000)}])[0]
-        self.assertIn("takes too long to find what the assistant says in 20000 messages", found["error"])
+        self.assertIn("takes too long to find the assistant's messages among 20000 messages", found["error"])
 
     def test_work_of_long_conversations_is_linear(self):
         for template in (TURNS, self.template("turns"), self.template("headers")):
@@ -311,7 +311,7 @@ class ChatTemplateTest(CommandTest):
         )
         self.refused(
             "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% endif %}.{% endfor %}",
-            "does not write what the assistant says",
+            "does not write the assistant's text",
             messages=[user("q"), assistant(part)],
         )
 

@@ -251,7 +251,7 @@ class ClassifierTest(CommandTest):
             "--data",
             self.table([("a", 0), ("b", 3)], "c.csv"),
             "--all",
-            says=["c.csv:3", '"3" is none of the model\'s 3 labels'],
+            says=["c.csv:3", '"3" is not one of the model\'s 3 labels'],
         )
         self.refused(
             "eval",
@@ -362,7 +362,7 @@ class ClassifierTest(CommandTest):
                 *train,
                 data,
                 expect=USAGE,
-                says=[f'word.csv:4: the label "{word}" is no number, and the others are', "--task label"],
+                says=[f'word.csv:4: the label "{word}" is not a number, and the others are', "--task label"],
             )
             self.refused(
                 *train,
@@ -693,7 +693,7 @@ class ClassifierTest(CommandTest):
             "--data",
             self.table([("a", "what")], "g.csv"),
             "--all",
-            says=['g.csv:2: "what" is none of the model\'s 3 labels'],
+            says=['g.csv:2: "what" is not one of the model\'s 3 labels'],
         )
         self.assertFalse(pathlib.Path(self.path("out")).exists())
 

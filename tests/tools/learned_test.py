@@ -119,13 +119,13 @@ class LearnedTest(CommandTest):
             ],
         )
         silent = TURNS.replace("{{ m.content }}", "{{ '#' if loop.index0 == 1 else m.content }}")
-        self.refusal({"messages": talk}, "does not write what the assistant says", template=silent)
+        self.refusal({"messages": talk}, "does not write the assistant's text", template=silent)
         self.assertEqual(self.learned(marked({"weight": 0}), template=silent), ["a2</>"])
         # An empty message that a template marks, too, and one that another template marks together with what is learned.
         empty = {"messages": [user("q"), assistant("", weight=0), user("r"), assistant("s")]}
         self.assertEqual(self.learned(empty, template=MARKED_BY_TEMPLATE), ["s</>"])
         together = "{% generation %}" + TURNS + "{% endgeneration %}"
-        self.refusal(marked({"weight": 0}), "are not told apart", template=together)
+        self.refusal(marked({"weight": 0}), "marks the assistant's messages in one piece", template=together)
         self.assertEqual(
             self.learned(
                 {
@@ -146,7 +146,10 @@ class LearnedTest(CommandTest):
             ({"weight": "0"}, "weight: expected 0 or 1"),
             ({"train": "no"}, "train: expected", "found no"),
             ({"weight": []}, "weight: expected"),
-            ({"weight": 0, "train": True}, "messages[1].train: expected what the other marks say"),
+            (
+                {"weight": 0, "train": True},
+                "messages[1].train: expected the same answer as in the other marks",
+            ),
             ({"train_detail": [{"begin_offset": 0}]}, "messages[1].train_detail: expected no such mark"),
             ({"loss_scale": 0.3}, "loss_scale: expected no such mark"),
             ({"function_call": {"name": "f", "arguments": "{}"}}, "messages[1]", "writes no function_call"),
@@ -405,7 +408,7 @@ class LearnedTest(CommandTest):
             self.path("run"),
         ]
         told = self.run_command(*words).stdout
-        self.assertIn("step 3: no evaluation: in what is held out nothing is learned\n", told)
+        self.assertIn("step 3: no evaluation: nothing is learned of the held-out part\n", told)
         self.assertEqual(self.metrics("run")[-1], {"step": 3, "eval_loss": None, "skip_reason": "no_target"})
         self.refused(
             "eval",

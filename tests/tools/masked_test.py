@@ -65,7 +65,7 @@ class MaskedTest(CommandTest):
         self.assertIn("bert, 2 layers", told)
         self.assertRegex(
             told,
-            r"texts       200, of whose [\d,]+ tokens a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
+            r"texts       200 with [\d,]+ tokens a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
         )
         self.assertRegex(told, r"step 120: evaluation loss [01]\.\d+ \(accuracy 0\.\d+\)\n")
         self.assertRegex(told, r"trained     120 steps on [\d,]+ hidden tokens\n")
@@ -112,7 +112,7 @@ class MaskedTest(CommandTest):
             "--prompt",
             "the red",
             expect=USAGE,
-            says=["is a masked language model, and does not know what follows a text"],
+            says=["is a masked language model, which cannot continue a text"],
         )
         self.refused(
             "classify",
@@ -245,7 +245,7 @@ class MaskedTest(CommandTest):
             text, "--task", "masked", "--steps", 2, "--mask-rate", 0.3, "--mask-whole-words"
         ).stdout
         self.assertIn(
-            "texts       1, of whose 2,400 tokens a share of 0.3 is hidden, by whole words; 1 longer than a sample, each cut into several\n",
+            "texts       1 with 2,400 tokens, of which a share of 0.3 is hidden, by whole words; 1 longer than a sample, each cut into several\n",
             told,
         )
 
@@ -478,7 +478,7 @@ class MaskedTest(CommandTest):
             "--steps",
             1,
             *RUN,
-            says=["of token ids nobody knows which ones are special"],
+            says=["found token ids, of which it is not known which are special"],
         )
         self.refused(
             "train",

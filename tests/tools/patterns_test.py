@@ -81,7 +81,7 @@ class PatternsTest(unittest.TestCase):
             r"(a": "a parenthesis without its other one",
             r"a)": "a closing parenthesis",
             r"[a": "a class without an end",
-            r"*a": "a quantifier behind nothing",
+            r"*a": "a quantifier with nothing before it",
             r"[[:foo:]]": "[:foo:]",
             r"\X": r"\X is not known",
             r"\p{Age=6.0}": "Age=6.0",

@@ -72,7 +72,7 @@ class PreferenceTest(CommandTest):
         self.assertRegex(
             told, r"pairs       80 of chosen and rejected answers, for dpo; [\d,]+ tokens are learned\n"
         )
-        self.assertRegex(told, r"reference   what the model says now of 80 pairs in [\d,]+ tokens\n")
+        self.assertRegex(told, r"reference   log-probabilities of the model for 80 pairs in [\d,]+ tokens\n")
         self.assertRegex(told, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+, reward margin [\d.]+\)\n")
         self.assertRegex(told, r"trained     30 steps on [\d,]+ pairs\n")
         self.assertIn(" pairs/s ", told)
@@ -178,7 +178,7 @@ class PreferenceTest(CommandTest):
         before = second.read_bytes()
         second.unlink()
         told = self.run_command("train", "--resume", self.path("second"), "--steps", 7).stdout
-        self.assertIn("reference   what the model says now", told)
+        self.assertIn("reference   log-probabilities of the model", told)
         self.assertEqual(second.read_bytes(), before)
         second.write_bytes(before[:-4])
         self.refused(
@@ -209,13 +209,13 @@ class PreferenceTest(CommandTest):
         told = self.run_command(
             "train", "--resume", self.path("second"), "--steps", 8, "--data", other
         ).stdout
-        self.assertIn("reference.bin is of other pairs", told)
+        self.assertIn("reference.bin belongs to other pairs", told)
         self.assertNotEqual(second.read_bytes(), before)
 
     def test_a_file_of_its_own_for_evaluations(self):
         data, apart = self.file(self.pairs()), self.file(self.pairs(20, seed=8), "apart.jsonl")
         told = self.train_on("run", data, "--steps", 6, "--lr", "1e-3", "--eval-data", apart).stdout
-        self.assertIn("what the model says now of 20 pairs", told)
+        self.assertIn("log-probabilities of the model for 20 pairs", told)
         self.assertTrue((pathlib.Path(self.path("run")) / "reference-eval.bin").exists())
         self.run_command("train", "--resume", self.path("run"), "--steps", 8)
         examples = self.file([{"prompt": "a", "completion": "b"}] * 20, "examples.jsonl")
@@ -506,7 +506,7 @@ class PreferenceTest(CommandTest):
             self.path("none"),
             expect=FAILED,
             says=[
-                "of no pair there are two answers left",
+                "no pair has two answers left",
                 "all 1 pairs are left out, 1 whose answers are cut away",
                 "use a longer --seq: 181 is the least that helps",
             ],

@@ -247,7 +247,7 @@ class TokenFilesTest(CommandTest):
             "--token-type",
             "uint16",
             expect=USAGE,
-            says=["--token-type uint16", "text.txt is none"],
+            says=["--token-type uint16", "text.txt is not one"],
         )
         self.refused(
             *words, self.path("ids.bin"), "--token-type", "uint8", expect=USAGE, says=["--token-type"]

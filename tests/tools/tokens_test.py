@@ -321,7 +321,7 @@ class TokensTest(CommandTest):
         self.train_on(self.lines(self.texts(60, 1)), "--steps", 2, out="names")
         self.assertEqual(self.weights("names"), self.weights("run"))
         told = self.train_on(data, "--steps", 1, "--label-names", "A,B", out="few", expect=FAILED).stderr
-        self.assertIn("is none of the model's 2 labels", told)
+        self.assertIn("is not one of the model's 2 labels", told)
 
     def test_longer_texts_are_cut_and_counted(self):
         long = (["the"] * 60, ["O"] * 60)
@@ -441,13 +441,13 @@ class TokensTest(CommandTest):
         run = ["eval", "--model", self.path("run"), "--all"]
         other = self.lines([(["red"], ["B-COLOUR"]), (["box"], ["B-BOX"])], "other.jsonl")
         self.refused(
-            *run, "--data", other, says=['other.jsonl, line 2: "B-BOX" is none of the model\'s 5 labels']
+            *run, "--data", other, says=['other.jsonl, line 2: "B-BOX" is not one of the model\'s 5 labels']
         )
         self.refused(
             *run,
             "--data",
             self.lines([(["red"], [5])], "number.jsonl"),
-            says=['number.jsonl, line 1: "5" is none of the model\'s 5 labels'],
+            says=['number.jsonl, line 1: "5" is not one of the model\'s 5 labels'],
         )
         table = self.write("texts.csv", "text,label\nred,a\nbox,b\n")
         self.refused(

@@ -145,7 +145,7 @@ class UsageTest(CommandTest):
         told = self.run_command("classify", "--model", self.path("run"), "--text", table).stderr
         self.assertEqual(
             told,
-            f"stowage: warning: --text {table}: is classified as it is, though there is a file of that name; --data reads files\n",
+            f"stowage: warning: --text {table}: is classified as a text, though there is a file of that name; --data reads files\n",
         )
         told = self.run_command("generate", "--model", "nano", "--prompt", table, "--tokens", 1).stderr
-        self.assertIn(f"warning: --prompt {table}: is continued as it is", told)
+        self.assertIn(f"warning: --prompt {table}: is continued as a text", told)

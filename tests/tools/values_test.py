@@ -486,7 +486,7 @@ class ValuesTest(CommandTest):
             self.path("several"),
             "--data",
             self.lists([("a", ["card", "what"])], "q.jsonl"),
-            says=['q.jsonl, line 1: "what" is none of the model\'s 3 labels'],
+            says=['q.jsonl, line 1: "what" is not one of the model\'s 3 labels'],
         )
         self.refused(
             *evaluate,

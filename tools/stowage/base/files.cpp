@@ -105,8 +105,9 @@ std::optional<std::string> read_bytes(const std::string& path, bool only_regular
     if (count == 0) return text;
     text.append(chunk, static_cast<size_t>(count));
     if (!has_size && text.size() > endless_limit)
-      throw Failure(exit_failed, fmt::format("{}: expected at most {} bytes of what is no regular file", path,
-                                             endless_limit));
+      throw Failure(exit_failed,
+                    fmt::format("{}: is not a regular file: expected at most {} bytes from it, found more",
+                                path, endless_limit));
   }
 }
 

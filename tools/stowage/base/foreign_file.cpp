@@ -100,11 +100,11 @@ Foreign found_in(std::string_view content) {
     if (has("word/")) return {"", "a document of Word", "save it as text in UTF-8"};
     if (has(".npy"))
       return {"", "a .npz file of NumPy", "write one of its arrays as a .bin file of token ids"};
-    if (has("data.pkl")) return {"", "a file of PyTorch", "write what it has as JSON, one object a line"};
+    if (has("data.pkl")) return {"", "a file of PyTorch", "write its content as JSON, one object a line"};
     return {"", "a zip archive", "unzip {0}"};
   }
   if (content.size() > 2 && content[0] == '\x80' && content[1] >= 2 && content[1] <= 5)
-    return {"", "a pickle of Python", "write what it has as JSON, one object a line"};
+    return {"", "a pickle of Python", "write its content as JSON, one object a line"};
   if (content.size() > 9 && content.substr(3, 5) == "\0\0\0\0\0"sv && content[8] == '{')
     return {"", "a safetensors file, of weights", "give it to --weights"};
   return {"", nullptr, nullptr};
@@ -142,7 +142,7 @@ std::string encoding_advice(std::string_view text, const std::string& name) {
     valid += length > 1;
     at += std::max<size_t>(length, 1);
   }
-  if (valid > 0) return "; other characters of it are UTF-8, so that it is damaged or cut off there";
+  if (valid > 0) return "; other characters of it are UTF-8, so it is damaged or cut off there";
   return fmt::format("; if it is Latin-1 or Windows-1252: {}", conversion("WINDOWS-1252", name));
 }
 

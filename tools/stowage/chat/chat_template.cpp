@@ -58,8 +58,7 @@ Value value_of(const JsonValue& json, const std::string& place) {
       double real = 0;
       const auto read = std::from_chars(begin, end, real);
       if (json.text.find_first_of(".eE") == std::string::npos || read.ec != std::errc() || read.ptr != end)
-        throw Failure(exit_failed,
-                      fmt::format("{}: the number {} is none that is known here", place, json.text));
+        throw Failure(exit_failed, fmt::format("{}: the number {} is not supported", place, json.text));
       return real;
     }
     case JsonValue::Kind::array: {
@@ -183,11 +182,12 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   const auto render = [&](List list, bool asks) {
     Rendered rendered = parts_->render(std::move(list), variables, asks, place);
     if ((result.work += rendered.work) > most_work)
-      throw Failure(exit_failed,
-                    fmt::format("{}: it takes too long to find what the assistant says in {} messages as {} "
-                                "writes them; split the conversation, or put {{% generation %}} around it "
-                                "in the template",
-                                place, all.size(), parts_->path));
+      throw Failure(
+          exit_failed,
+          fmt::format(
+              "{}: it takes too long to find the assistant's messages among {} messages as {} writes them; "
+              "split the conversation, or put {{% generation %}} around the assistant's in the template",
+              place, all.size(), parts_->path));
     return std::move(rendered.text);
   };
   TurnFinder finder(all, result.text, render, place, parts_->path);
@@ -211,8 +211,8 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
   if (!is_marked)
     for (const Turn& turn : turns) result.said.push_back(turn.range);
   else if (has_masks && !take_out(result.said, turns))
-    throw Failure(exit_failed, fmt::format("{}: {} marks what the assistant says so that its messages, some "
-                                           "of which are not learned, are not told apart",
+    throw Failure(exit_failed, fmt::format("{}: {} marks the assistant's messages in one piece, and some of "
+                                           "them are not learned: put {{% generation %}} around each message",
                                            place, parts_->path));
   return result;
 }

@@ -306,7 +306,7 @@ class Interpreter {
     }
     if (of.is(K::undefined)) of.text();
     if (key.is(K::string)) return attribute(of, key.text());
-    if (of.is(K::list) && of.is_series()) return Value::undefined("an element of what has no places");
+    if (of.is(K::list) && of.is_series()) return Value::undefined("an element of a generator");
     const std::vector<size_t> places = of.is(K::string) ? characters(of.text()) : std::vector<size_t>();
     const auto count =
         of.is(K::string) ? static_cast<int64_t>(places.size()) - 1 : static_cast<int64_t>(of.list().size());
@@ -324,7 +324,7 @@ class Interpreter {
       return value.is(K::none) ? std::nullopt : std::optional(value.integer());
     };
     if (of.is(K::mapping)) throw TemplateError("a mapping has no slices");
-    if (of.is(K::list) && of.is_series()) return Value::undefined("a part of what has no places");
+    if (of.is(K::list) && of.is_series()) return Value::undefined("a slice of a generator");
     const bool is_text = of.is(K::string);
     const std::vector<size_t> places = is_text ? characters(of.text()) : std::vector<size_t>();
     const List elements = is_text ? List() : of.elements();

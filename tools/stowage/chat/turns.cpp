@@ -329,7 +329,7 @@ void TurnFinder::check_text(size_t i, const Content& content) {
     if (!answer.empty() && is_written(answer)) return;
   }
   if (with(i, marked_message(messages_[i], content.text, marks_)).find(marks_.said) == std::string::npos)
-    fail(i, "does not write what the assistant says");
+    fail(i, "does not write the assistant's text");
 }
 
 std::optional<Range> TurnFinder::by_content(size_t i, const Kind& kind) {
@@ -383,7 +383,7 @@ Range TurnFinder::by_rendering(size_t i, const Content& content) {
     if (range && is_asked && asked.size() < range->first) range->first = asked.size();
   }
   if (!range || range->first < end_ || range->first >= range->second)
-    fail(i, "writes what the assistant says so that it is not found again");
+    fail(i, "changes the assistant's text so that it cannot be found");
   return *range;
 }
 

@@ -115,9 +115,8 @@ Value Value::space(Members m) {
 Value::Value(Function f) : kind_(K::function), function_(std::make_shared<Function>(std::move(f))) {}
 
 const char* Value::kind_name() const {
-  constexpr const char* names[] = {
-      "what is not defined", "none",      "a boolean", "a whole number", "a number", "a string", "a list",
-      "a mapping",           "a function"};
+  constexpr const char* names[] = {"an undefined value", "none",   "a boolean", "a whole number", "a number",
+                                   "a string",           "a list", "a mapping", "a function"};
   return names[static_cast<size_t>(kind_)];
 }
 void Value::fail(std::string_view expected) const {

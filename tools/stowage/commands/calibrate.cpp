@@ -60,7 +60,7 @@ struct CalibrateCommand {
     fmt::print("  predicted now     {}{}\n", milliseconds(now.step_seconds),
                same ? "" : " with " + choices(now));
     if (now.reserve != before.reserve)
-      fmt::print("  outside the arena {}; before, {} were assumed\n", human_bytes(now.reserve),
+      fmt::print("  outside the arena {}; assumed before: {}\n", human_bytes(now.reserve),
                  human_bytes(before.reserve));
     fmt::print("\nwrote {}: plan and train with --device {}\n", out, out);
   }

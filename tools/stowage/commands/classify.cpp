@@ -53,7 +53,7 @@ struct ClassifyCommand {
     for (const std::string& text : texts)
       if (is_there(text) && !is_folder(text))
         complain(
-            "stowage: warning: --text {}: is classified as it is, though there is a file of that name; "
+            "stowage: warning: --text {}: is classified as a text, though there is a file of that name; "
             "--data reads files",
             text);
     if (!files.empty())
@@ -332,25 +332,24 @@ struct ClassifyCommand {
 
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
-  CLI::App& command = *application.add_subcommand("classify",
-                                                  "Say which label of a classifier a text has, or which "
-                                                  "labels, or which number; or what its words have.");
+  CLI::App& command = *application.add_subcommand(
+      "classify", "Predict the label, the labels or the number of a text, or the labels of its words.");
   command.footer(
       "It prints a line for each text, in their order. An empty text has a line too. Texts are cut to the "
       "samples that the classifier was trained on.\n"
       "  one label of a text: the label and its probability\n"
-      "  any number of labels: those above --threshold, each with its probability; an empty line where there "
+      "  any number of labels: those above --threshold, each with its probability; an empty line if there "
       "are none\n"
       "  numbers: the numbers\n"
       "  labels of words: the entities of the text, each as LABEL FIRST:END SCORE WORDS, with tabs between "
       "them; or WORD/TAG for each word,\n"
       "    where tags do not say where entities begin. A text is split at white space and punctuation, "
       "unless its file has words.\n"
-      "A text without a token, such as an empty one of a tokenizer that puts none around it, has an empty "
+      "A text without tokens, such as an empty text if the tokenizer adds no special tokens, has an empty "
       "line (--json: null).");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
-  command.add_option("--text", self->texts, "What to classify. May be given several times.")
+  command.add_option("--text", self->texts, "A text to classify. May be given several times.")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   command
@@ -364,19 +363,18 @@ void add_classify(CLI::App& application) {
   add_field_flags(command, self->fields, false);
   command
       .add_option("--top", self->top,
-                  "The K most probable labels, not one alone, nor those above --threshold.")
+                  "Print the K most probable labels, instead of the best one or those above --threshold.")
       ->check(positive())
       ->type_name("K");
   command
-      .add_option(
-          "--threshold", self->threshold,
-          "Where a text may have several labels: the probability above which it has one. Default: 0.5.")
+      .add_option("--threshold", self->threshold,
+                  "For several labels: a text has the labels with a probability above P. Default: 0.5.")
       ->check(number_in(0, 1))
       ->excludes(command.get_option("--top"))
       ->type_name("P");
   command.add_flag("--json", self->json,
-                   "A JSON object a line, {\"label\": …, \"score\": …}; with --top, of words, or where a "
-                   "text may have several, a list of them;\n"
+                   "One JSON object a line, {\"label\": …, \"score\": …}; with --top, for words and for "
+                   "several labels, a list of them;\n"
                    "{\"number\": …}, or {\"numbers\": […]}.");
   add_tokenizer_flag(command, self->tokenizer);
   command

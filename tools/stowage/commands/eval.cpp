@@ -146,8 +146,8 @@ struct EvalCommand {
                                  : answered                  ? part.evaluation_tokens
                                                              : told.evaluation_tokens;  // padding excluded
     if (count == 0)
-      throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: of what is {} nothing is learned{}",
-                                             data.path, takes_all ? "in it" : "held out",
+      throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: nothing is learned of {}{}", data.path,
+                                             takes_all ? "it" : "the held-out part",
                                              takes_all ? "" : "; evaluate on --all of it"));
     const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;  // of other data, none is
     std::optional<Rewards> rewards;
@@ -225,9 +225,11 @@ struct EvalCommand {
     if (positive_label.empty()) return 1;
     const auto found = std::find(labels.begin(), labels.end(), positive_label);
     if (labels.size() != 2 || (task != STW_TASK_LABEL && task != STW_TASK_TOKEN_LABEL))
-      throw Failure(exit_usage, fmt::format("--positive-label: is for models with two labels, of which a "
-                                            "text or a word has one; {} is none",
-                                            model.source));
+      throw Failure(
+          exit_usage,
+          fmt::format(
+              "--positive-label: is for models that give a text or a word one of two labels; {} does not",
+              model.source));
     if (found == labels.end())
       throw Failure(exit_usage, fmt::format("--positive-label {}: the model's labels are {}", positive_label,
                                             fmt::join(labels, ", ")));
@@ -343,14 +345,11 @@ void add_eval(CLI::App& application) {
                                                   "Say the loss of a model on a file, and of a classifier, a "
                                                   "masked language model or a preference its accuracy.");
   command.footer(
-      "Of the file that the model's run was trained on, it goes over the part that the run held out. Of any "
-      "other file, such as\n"
-      "the run's evaluation file, it goes over all: every example once; of a text or tokens every token "
-      "once, in windows of --seq.\n"
-      "The line says which of the two it was. For a folder that `stowage train` wrote, --batch, --seq and "
-      "--eval-batches default\n"
-      "to those of the run, and it computes in the run's precision: what the run held out has the loss of "
-      "its last evaluation.");
+      "Evaluates the held-out part of the file on which the model's run was trained. Any other file, such as "
+      "the run's\nevaluation file, is evaluated as a whole: every example once; text or tokens in windows of "
+      "--seq, every token once.\nThe output says which of the two it is. For a folder that `stowage train` "
+      "wrote, --batch, --seq and --eval-batches\ndefault to those of the run, and it computes in the run's "
+      "precision, so that the held-out part has the loss of the\nrun's last evaluation.");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
   add_data_flags(command, self->data);
@@ -366,29 +365,28 @@ void add_eval(CLI::App& application) {
   add_preference_flag(command, self->plan);
   add_preference_flags(command, self->preference);
   command
-      .add_option("--reference-model", self->reference_model,
-                  "What the preferences dpo and ipo are against. Default: the model that the run's training "
-                  "began with.")
+      .add_option(
+          "--reference-model", self->reference_model,
+          "The reference model of the preferences dpo and ipo. Default: the model with which the run began.")
       ->check(not_empty())
       ->type_name("MODEL");
   auto* batches = command
                       .add_option("--eval-batches", self->batches,
-                                  "Batches to evaluate. Default: all; of a text or tokens that are held out "
-                                  "those of the run, else 20.")
+                                  "Batches to evaluate. Default: all; for a held-out part of text or tokens, "
+                                  "as many as the run evaluates, else 20.")
                       ->check(positive())
                       ->type_name("N");
-  command.add_flag("--all", self->all, "Evaluate on all of the file, also where the run was trained on it.")
+  command.add_flag("--all", self->all, "Evaluate on all of the file, even if the run was trained on it.")
       ->excludes(batches);
   command
       .add_flag("--held-out", self->held_out,
-                "Evaluate on the tenth of the file alone that training on it holds out, also where the model "
-                "is not of such a run: to compare a\n"
-                "model with the run that began with it.")
+                "Evaluate only on the tenth of the file that training on it holds out, for any model: to "
+                "compare a\nmodel with the run that began with it.")
       ->excludes(command.get_option("--all"));
   command
       .add_option("--positive-label", self->positive_label,
-                  "Of two labels the one that F1 is told of. Default: the second one in the model's order "
-                  "(labels.json).")
+                  "The one of two labels for which F1 is computed. Default: the second one in the model's "
+                  "order (labels.json).")
       ->check(not_empty())
       ->type_name("NAME");
   add_tail_flag(command, self->data);

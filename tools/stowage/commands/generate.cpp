@@ -39,18 +39,18 @@ struct GenerateCommand {
     plan.batch = 1;
     if (is_there(prompt) && !is_folder(prompt))
       complain(
-          "stowage: warning: --prompt {}: is continued as it is, though there is a file of that name; "
-          "--prompt \"$(cat {})\" takes what is in it",
+          "stowage: warning: --prompt {}: is continued as a text, though there is a file of that name; "
+          "--prompt \"$(cat {})\" takes its content",
           prompt, shell_word(prompt));
     const stw_model_info about = query(open_model(model));
     if (about.task == STW_TASK_MASKED_LANGUAGE_MODEL)
+      throw Failure(exit_usage, fmt::format("{}: is a masked language model, which cannot continue a text",
+                                            model.source));
+    if (about.labels > 0)
       throw Failure(
           exit_usage,
-          fmt::format("{}: is a masked language model, and does not know what follows a text", model.source));
-    if (about.labels > 0)
-      throw Failure(exit_usage, fmt::format("{}: is a classifier, and does not know what follows a text; "
-                                            "`stowage classify` says what one is",
-                                            model.source));
+          fmt::format("{}: is a classifier, which cannot continue a text; `stowage classify` classifies it",
+                      model.source));
     const bool takes_own =
         converses && tokenizer == "auto" && about.vocabulary != 256;  // a conversation needs a text tokenizer
     const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary)
@@ -137,20 +137,18 @@ void add_generate(CLI::App& application) {
   auto self = std::make_shared<GenerateCommand>();
   CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
   command.footer(
-      "Models take and give text where the folder has a tokenizer, and models of 256 tokens byte by byte; "
-      "runs that were\n"
-      "trained on token ids, and models without a tokenizer, take and give token ids, or text with the "
-      "--tokenizer that is given.");
+      "Models read and write text if their folder has a tokenizer, and models of 256 tokens do so byte by "
+      "byte. Runs\non token ids and models without a tokenizer read and write token ids, or text with "
+      "--tokenizer.");
   add_model_flags(command, self->model);
   add_from_scratch_flag(command, self->model);
   command
       .add_option("--prompt", self->prompt,
                   "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
-  auto* chat =
-      command.add_flag("--chat", self->converses,
-                       "The prompt is what a user says, written as the model's chat template has it.\n"
-                       "Only the answer is shown, up to the token that ends a turn, if one does.");
+  auto* chat = command.add_flag("--chat", self->converses,
+                                "The prompt is a user's message, and the model's chat template writes it.\n"
+                                "Only the answer is shown, up to the token that ends a turn, if one does.");
   command.add_option("--system", self->system, "With --chat: the system's message before it.")
       ->needs(chat)
       ->type_name("TEXT");
@@ -172,9 +170,8 @@ void add_generate(CLI::App& application) {
       ->check(above_zero(1))
       ->type_name("P");
   command.add_flag("--ignore-end", self->goes_on,
-                   "Text: go on behind a token that ends it (of its run's documents, or eos_token_id of "
-                   "generation_config.json "
-                   "or config.json).");
+                   "Continue after a token that ends a text (the run's --document-end, or eos_token_id of "
+                   "generation_config.json or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

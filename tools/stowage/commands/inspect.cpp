@@ -262,8 +262,7 @@ void add_inspect(CLI::App& application) {
     ModelFlags model;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App& command =
-      *application.add_subcommand("inspect", "Describe a file or folder: what it is, and what it contains.");
+  CLI::App& command = *application.add_subcommand("inspect", "Describe a file or folder and its content.");
   command
       .add_option("PATH", flags->path,
                   "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a "

@@ -64,8 +64,7 @@ int main(int count, char** words) {
   application.option_defaults()->disable_flag_override();  // refuses values of flags, such as --overwrite=0
   application.formatter(std::make_shared<Help>(" (required)"));
   application.set_version_flag(
-      "--version", [] { return std::string(stw_build_info()); },
-      "Say what this is, and what it was built with.");
+      "--version", [] { return std::string(stw_build_info()); }, "Print the version and the build options.");
   application.footer(
       "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 and the signal's number where one ended "
       "it: 130 Ctrl-C, 143 SIGTERM.\n"

@@ -29,8 +29,7 @@ struct TokenizeCommand {
     if (!out.ends_with(".bin"))
       throw Failure(
           exit_usage,
-          fmt::format("--out {}: expected a name that ends in .bin, by which files of token ids are known",
-                      out));
+          fmt::format("--out {}: expected a name that ends in .bin, the ending of files of token ids", out));
     if (is_there(out) && !overwrite)
       throw Failure(
           exit_failed,
@@ -82,9 +81,8 @@ void add_tokenize(CLI::App& application) {
   CLI::App& command =
       *application.add_subcommand("tokenize", "Turn texts into a file of a model's token ids.");
   command.footer(
-      "Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json, or of BERT's vocab.txt, "
-      "special tokens\n"
-      "included. `train` and `eval` do the same with a text, each time.");
+      "Gives the same tokens as Hugging Face's tokenizers does with a tokenizer.json or BERT's vocab.txt, "
+      "special tokens\nincluded. `train` and `eval` encode a text in the same way, each time.");
   command
       .add_option("--model", self->model.source,
                   "The model that the ids are for: a folder with config.json, a config.json, or a preset "
@@ -101,18 +99,18 @@ void add_tokenize(CLI::App& application) {
   command
       .add_option(
           "--tokenizer", self->tokenizer,
-          "A tokenizer.json, a vocab.txt or its folder. Default: that beside the model's config.json.")
+          "A tokenizer.json, a vocab.txt or its folder. Default: the tokenizer in the model's folder.")
       ->check(CLI::ExistingPath)
       ->type_name("PATH");
   command
       .add_option("--document-end", self->document_end,
-                  "A token that is put behind every text, such as the model's end of text. Default: none.")
+                  "A token to add after every text, such as the model's end of text. Default: none.")
       ->check(whole_number(0, 0x7fffffff))
       ->type_name("ID");
   command.add_option("--out", self->out, "The file to write, for --data of `train` and `eval`.")
       ->required()
       ->type_name("FILE.bin");
-  command.add_flag("--overwrite", self->overwrite, "Replace the file of --out where it is there already.");
+  command.add_flag("--overwrite", self->overwrite, "Replace the file of --out if it exists.");
   command.callback([self] { self->run(); });
 }
 

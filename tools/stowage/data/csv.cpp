@@ -84,7 +84,7 @@ std::string CsvReader::quoted_field() {
   }
   const std::string_view behind = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
   if (!behind.empty())
-    throw Failure(exit_failed, fmt::format("{}: expected {} behind \"{}\", found {}", where(),
+    throw Failure(exit_failed, fmt::format("{}: expected {} after \"{}\", found {}", where(),
                                            separator_ == ','    ? "a comma"
                                            : separator_ == '\t' ? "a tab"
                                                                 : "a separator",

@@ -383,23 +383,22 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   if (with_labels)
     command
         .add_option("--label-separator", fields.separator,
-                    "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a "
-                    "field is one label.")
+                    "Of a .csv file: the text between the labels of a field, such as \"|\". Default: a field "
+                    "is one label.")
         ->check(not_empty())
         ->type_name("TEXT");
 }
 
 void add_tail_flag(CLI::App& command, DataFlags& flags) {
   command.add_flag("--eval-tail", flags.holds_out_tail,
-                   "Hold out the last tenth of the examples as they stand in --data. Without it, they are "
-                   "shuffled by a fixed seed before.");
+                   "Hold out the last tenth of the examples in the order of --data. Default: examples are "
+                   "first shuffled by a fixed seed.");
 }
 
 void add_label_names_flag(CLI::App& command, DataFlags& flags) {
   command
       .add_option("--label-names", flags.label_names,
-                  "What the tags of words are called, in the order of their numbers. Default: as the data "
-                  "calls them.")
+                  "Names of the tags of words, in the order of their numbers. Default: the tags in the data.")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(not_empty())
@@ -446,14 +445,13 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.path = data.source.name();
   plan.examples = data.source.holds_examples();
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
-    throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none",
-                                          data.fields.label_given ? "label" : "text", data.path));
+    throw Failure(exit_usage,
+                  fmt::format("--{}-field: is for .csv and .jsonl files, and --data {} is not one",
+                              data.fields.label_given ? "label" : "text", data.path));
   if (data.token_type != "auto" && !data.source.has_tokens())
-    throw Failure(
-        exit_usage,
-        fmt::format(
-            "--token-type {}: is for files of token ids (.bin, or --data-format tokens), --data {} is none",
-            data.token_type, data.path));
+    throw Failure(exit_usage, fmt::format("--token-type {}: is for files of token ids (.bin, or "
+                                          "--data-format tokens), and --data {} is not one",
+                                          data.token_type, data.path));
   require_downloaded(data.source);
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
@@ -466,10 +464,10 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
                               model.task, data.path));
   if (!data.label_names.empty() && !data.has_tags)
     throw Failure(exit_usage,
-                  fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
+                  fmt::format("--label-names: is for tags of words, and --data {} has no tags", data.path));
   if (!data.fields.separator.empty() && !data.source.is_table())
     throw Failure(exit_usage,
-                  fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
+                  fmt::format("--label-separator: is for .csv files, and --data {} is not one", data.path));
   data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
   data.has_pairs = holds_pairs(data.source);
   data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags &&
@@ -477,8 +475,9 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (model.task == "label" && !data.has_labels)
     throw Failure(
         exit_usage,
-        fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none",
-                    data.path));
+        fmt::format(
+            "--task label: expected a .csv or .jsonl file of texts with labels, and --data {} has no labels",
+            data.path));
   if (data.masks) {
     data.has_labels = data.has_pairs = false;
     if (plan.document_end)
@@ -496,7 +495,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!data.has_pairs && plan.preference != "auto")
     throw Failure(exit_usage,
                   fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, "
-                              "\"chosen\": …, \"rejected\": …}}; --data {} is none",
+                              "\"chosen\": …, \"rejected\": …}}; --data {} is not one",
                               plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
   if (model.task.empty() && !data.has_labels && !data.has_tags && !data.masks) refuse_encoder(model, data);
@@ -559,7 +558,7 @@ ModelFlags with_head_for(const ModelFlags& model, const DataSource& data,
                     is_list->place));
   if (task == STW_TASK_LABELS && is_list == texts.end() && data.is_table())
     throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: "
-                                          "what stands between the labels of a field",
+                                          "the text between the labels of a field",
                                           path));
   made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
   if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
@@ -612,7 +611,7 @@ void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
                                     {"--answer-share", preference.answer_share}})
     if (given && !data.has_pairs)
       throw Failure(exit_usage,
-                    fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, data.path));
+                    fmt::format("{}: is for pairs of answers, and --data {} has no pairs", flag, data.path));
 }
 
 DataReading reading_of(const DataFlags& flags) {

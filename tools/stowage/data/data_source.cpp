@@ -110,7 +110,7 @@ bool is_example_column(std::string_view name) {
 }
 
 [[noreturn]] void refuse_ambiguous(const std::string& path, const std::string& what, const char* format) {
-  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names what is wrong, "
+  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names the first error, "
                                          "--data-format text learns it as it is written",
                                          path, what, format));
 }
@@ -487,7 +487,8 @@ DataSource::DataSource(const std::vector<std::string>& given, const DataReading&
     if (const auto by_name = format_by_name(path);
         by_name && file.is_by_content && kind_of(*by_name) != kind_of(file.format))
       complain(
-          "stowage: note: {}: is read as {}, as its content is, and not as {}; --data-format says otherwise",
+          "stowage: note: {}: is read as {} because of its content, and not as {}; --data-format overrides "
+          "this",
           path, described(file.format), described(*by_name));
     files_.push_back(std::move(file));
     contents_.push_back(std::move(content));
@@ -543,9 +544,9 @@ bool DataSource::is_one_regular_file() const { return files_.size() == 1 && file
 
 void add_data_format_flag(CLI::App& command, std::string& format) {
   command
-      .add_option("--data-format", format,
-                  "What the files of --data are. Default: auto, by their content, and where that does not "
-                  "say by their endings.")
+      .add_option(
+          "--data-format", format,
+          "The format of the files of --data. Default: auto, by their content, else by their endings.")
       ->check(CLI::IsMember({"auto", "text", "jsonl", "json", "csv", "tsv", "conll", "tokens"}))
       ->type_name("auto|text|jsonl|json|csv|tsv|conll|tokens");
 }

@@ -59,9 +59,10 @@ std::vector<bool> masked_messages(const JsonView& messages) {
     const std::string& role = message.at("role").text();
     const std::optional<bool> mark = loss_mark(message, Marked::message);
     if (mark == true && role != "assistant")
-      message.fail(fmt::format(
-          "no mark that a message of \"{}\" is learned: what the assistant says is; leave the mark out",
-          shortened(role)));
+      message.fail(
+          fmt::format("no mark that a message of \"{}\" is learned: only the assistant's messages are; leave "
+                      "the mark out",
+                      shortened(role)));
     masked.push_back(mark == false);
   }
   return masked;
@@ -279,8 +280,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
         messages.erase(messages.begin(), messages.begin() + shared);
       if (asked.elements.empty() && !prompt.is_null())
         asked.elements.push_back(message_of("user", prompt.text()));
-      if (asked.elements.empty())
-        answers[0].fail("messages that begin with those of rejected, or a prompt beside them");
+      if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt");
     }
     for (size_t k = 0; k < 2; ++k) {
       const JsonValue messages = array_of(said[k]);

@@ -164,7 +164,7 @@ class Labels {
     } else if (const auto found = numbers_.find(label); found != numbers_.end()) {
       return found->second;
     }
-    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", place,
+    throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {} labels", place,
                                            shortened(label), grouped(count_)));
   }
   // For a text with one label.
@@ -224,8 +224,8 @@ void check_missing_numbers(std::span<const LabelledText> texts) {
       }
     }
   if (first && has_numbers)
-    throw Failure(exit_usage, fmt::format("{}: the label \"{}\" is no number, and the others are: leave this "
-                                          "text out, or make names of all labels with --task {}",
+    throw Failure(exit_usage, fmt::format("{}: the label \"{}\" is not a number, and the others are: leave "
+                                          "this text out, or make names of all labels with --task {}",
                                           first->place, *word, first->is_list ? "labels" : "label"));
 }
 

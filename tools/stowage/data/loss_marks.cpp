@@ -66,7 +66,7 @@ std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
                             has_text ? fmt::format(", found {}", shortened(mark.raw().text)) : ""));
     }
     const bool says = *truth == known.learned;
-    if (learned && *learned != says) mark.fail("what the other marks say of whether it is learned");
+    if (learned && *learned != says) mark.fail("the same answer as in the other marks");
     learned = says;
   }
   return learned;

@@ -105,8 +105,8 @@ Examples read_masked(const DataSource& data, const LabelFields& fields, const Ma
                      Masks& masks) {
   const std::string& path = data.name();
   if (tokenization.kind() == Tokenization::Kind::ids)
-    throw Failure(exit_failed, fmt::format("{}: expected texts for a masked language model: of token ids "
-                                           "nobody knows which ones are special",
+    throw Failure(exit_failed, fmt::format("{}: expected texts for a masked language model, found token ids, "
+                                           "of which it is not known which are special",
                                            path));
   if (tokenization.kind() == Tokenization::Kind::bytes)
     throw Failure(exit_failed, fmt::format("{}: a tokenizer of bytes has no mask token, which a masked "

@@ -106,8 +106,8 @@ Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_
     for (const Answers& pair : too_long) least.push_back(least_sequence(pair));
     std::sort(least.begin(), least.end());
     throw Failure(exit_failed,
-                  fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample: all "
-                              "{} pairs are left out, {}; {}",
+                  fmt::format("{}: no pair has two answers left in the {} tokens of a sample: all {} pairs "
+                              "are left out, {}; {}",
                               path, sequence, grouped(left_out(counts)), reasons_left_out(counts, true),
                               least.empty() ? "expected pairs of answers that differ"
                                             : fmt::format("use a longer --seq: {} is the least that helps",

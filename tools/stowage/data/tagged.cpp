@@ -157,7 +157,7 @@ std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts
       if (text.has_numbers) std::from_chars(tag.data(), tag.data() + tag.size(), number);
       else if (const auto found = numbers.find(tag); found != numbers.end()) number = found->second;
       if (number >= labels.size())
-        throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place,
+        throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {} labels", text.place,
                                                shortened(tag), grouped(labels.size())));
       all.back().push_back(number);
     }

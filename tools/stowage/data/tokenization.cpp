@@ -121,21 +121,21 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
                                            "has them, or --tokenizer the path of a tokenizer.json",
                                            data, model));
   if (vocabulary != byte_vocabulary)
-    throw Failure(exit_failed,
-                  fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found "
-                              "another name, and no {} or {} beside "
-                              "the model's config.json; --tokenizer byte takes its bytes for tokens",
-                              data, grouped(vocabulary), file_name, vocabulary_file_name));
+    throw Failure(
+        exit_failed,
+        fmt::format(
+            "{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and "
+            "no {} or {} in the model's folder; --tokenizer byte takes its bytes for tokens",
+            data, grouped(vocabulary), file_name, vocabulary_file_name));
   return {Kind::bytes, vocabulary};
 }
 
 Tokenization Tokenization::of_text(const std::string& path, const std::string& model, uint64_t vocabulary) {
   const std::string file = path.empty() ? file_beside(model) : file_given(path);
   if (file.empty())
-    throw Failure(
-        exit_failed,
-        fmt::format("{}: there is no {} or {} beside this model's config.json; give one with --tokenizer",
-                    model, file_name, vocabulary_file_name));
+    throw Failure(exit_failed,
+                  fmt::format("{}: there is no {} or {} in this model's folder; give one with --tokenizer",
+                              model, file_name, vocabulary_file_name));
   return {Kind::text, vocabulary, file};
 }
 
@@ -308,7 +308,7 @@ std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, cons
 
 Failure no_chat_template(const std::string& asked_by) {
   return {exit_failed,
-          fmt::format("{}: there is neither a chat_template.jinja beside the model's tokenizer nor a "
+          fmt::format("{}: the folder of the model's tokenizer has neither a chat_template.jinja nor a "
                       "chat_template in its tokenizer_config.json; give one with --chat-template",
                       asked_by)};
 }
@@ -317,7 +317,7 @@ void add_chat_template_flag(CLI::App& command, std::string& path) {
   command
       .add_option("--chat-template", path,
                   "How conversations are written: a Jinja template. Default: chat_template.jinja or "
-                  "tokenizer_config.json beside the tokenizer.")
+                  "tokenizer_config.json in the tokenizer's folder.")
       ->check(CLI::Validator(
           [](std::string& value) -> std::string {
             return is_there(value) && !is_folder(value) ? "" : fmt::format("there is no file {}", value);

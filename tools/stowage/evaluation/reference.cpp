@@ -67,9 +67,9 @@ void References::open(OpenData& data, const std::string& of_run, const std::stri
   const std::string made = file + unfinished;
   made_.push_back({made, file});
   write(trainer, data.dataset.get(), made, false, [&] {
-    tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples),
-         grouped(info.training_tokens + info.evaluation_tokens),
-         is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
+    tell("reference   log-probabilities of the model for {} pairs in {} tokens{}\n",
+         grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
+         is_there_of_run ? fmt::format("; {} belongs to other pairs", of_run) : "");
     std::fflush(stdout);
   });
   data.dataset = data.against(made);

@@ -76,12 +76,12 @@ void add_group(PlanFlags& flags, const std::string& text) {
       group.set_mask |= STW_SET_GROUP_STATES;
       group.state_bits = number == "32" ? 32 : 8;
     } else {
-      wrong_group(text, "\"" + setting + "\" is no setting");
+      wrong_group(text, "\"" + setting + "\" is not a setting");
     }
-    if (group.set_mask == before) wrong_group(text, "\"" + setting + "\" says again what was said");
+    if (group.set_mask == before) wrong_group(text, "\"" + setting + "\" is given twice");
   }
   if (group.frozen && group.set_mask != STW_SET_GROUP_FROZEN)
-    wrong_group(text, "what is frozen has no other setting");
+    wrong_group(text, "frozen parameters have no other setting");
   add_group(flags, text.substr(0, colon), group);
 }
 
@@ -108,7 +108,7 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           },
           "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given "
           "several times,\n"
-          "and comes behind every --freeze: the last one that says something of a parameter holds.")
+          "and follows every --freeze: the last setting of a parameter holds.")
       ->allow_extra_args(false)
       ->type_name("GROUP");
 }
@@ -174,7 +174,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
           "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
       ->check(not_empty())
       ->type_name("FOLDER");
-  command.add_option("--dropout", flags.dropout, "In place of all dropout rates of the config; 0: none.")
+  command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0: none.")
       ->check(number_in(0, 0.99))
       ->type_name("RATE");
 }
@@ -198,8 +198,8 @@ CLI::Validator not_empty() {
 void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
   CLI::Option* rank = command
                           .add_option("--lora", flags.adapter_rank,
-                                      "Train low-rank adapters of this rank beside the matrices below the "
-                                      "head, and nothing else but a head of labels, or a new one.")
+                                      "Train only low-rank adapters of this rank for the matrices below the "
+                                      "head, and the head if it is new or gives labels.")
                           ->check(whole_number(1, 4096))
                           ->type_name("RANK");
   command
@@ -215,7 +215,7 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
       ->check(not_empty())
       ->needs(rank)
       ->type_name("NAME,...");
-  command.add_option("--lora-dropout", flags.adapter_dropout, "Dropout of what adapters read.")
+  command.add_option("--lora-dropout", flags.adapter_dropout, "Dropout of the adapters' inputs.")
       ->check(number_in(0, 0.99))
       ->needs(rank)
       ->type_name("RATE");
@@ -272,7 +272,7 @@ void add_threads_flag(CLI::App& command, PlanFlags& flags) {
 
 void add_request_flags(CLI::App& command, PlanFlags& flags) {
   add_bytes(command, "--vram,--memory", flags.memory_bytes,
-            "Bounds the peak of the memory. Default: what is free on the device (CPU: 80 % of it).");
+            "Bounds the peak of the memory. Default: the free memory of the device (CPU: 80 % of it).");
   command
       .add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
       ->check(positive())
@@ -315,9 +315,8 @@ void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
 void add_preference_flag(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--preference", flags.preference,
-                  "What is learned of pairs of answers, a chosen and a rejected one. dpo, ipo: against the "
-                  "model that\n"
-                  "training begins with; simpo, orpo: without it. auto: dpo where the data has pairs.")
+                  "The loss of pairs of answers, a chosen and a rejected one. dpo, ipo: against the model "
+                  "with which\ntraining begins; simpo, orpo: without it. auto: dpo if the data has pairs.")
       ->check(CLI::IsMember({"auto", "dpo", "ipo", "simpo", "orpo"}))
       ->type_name("auto|dpo|ipo|simpo|orpo");
 }
@@ -336,7 +335,8 @@ void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
       ->type_name("M");
   command
       .add_option("--answer-share", flags.answer_share,
-                  "Of a preference: how often the chosen answer's mean loss of a token is added. Default: 0.")
+                  "Of a preference: the weight of the chosen answer's mean loss per token, which is added. "
+                  "Default: 0.")
       ->check(not_negative(largest_rate))
       ->type_name("A");
 }
@@ -352,7 +352,7 @@ void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) 
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--precision", flags.precision,
-                  "What the model is computed in. Default: fp32 on the CPU, bf16 elsewhere.")
+                  "The number format of the computation. Default: fp32 on the CPU, bf16 elsewhere.")
       ->check(CLI::IsMember(known(precisions)))
       ->type_name("fp32|bf16|fp16");
   command
@@ -364,30 +364,32 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option(
           "--kernels", flags.kernels,
-          "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an "
+          "The kernels on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an "
           "order of\n"
           "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 "
           "or H200;\n"
-          "cublaslt-wgmma: as cublaslt, with wgmma for what the library does not compute. Default: auto.")
+          "cublaslt-wgmma: as cublaslt, with wgmma where the library has no kernel. Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"}))
       ->type_name("auto|portable|tensor|cublaslt|wgmma|cublaslt-wgmma");
   command
-      .add_option("--attention", flags.attention,
-                  "What computes attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch "
-                  "memory for "
-                  "scores. Default: own.")
+      .add_option(
+          "--attention", flags.attention,
+          "The kernels of attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch "
+          "memory for "
+          "scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
   add_quantize_flags(command, flags);
   add_preference_flag(command, flags);
   command
       .add_option("--master", flags.master,
-                  "bf16: what is kept of a weight's fp32 value: 4, 3 or 2 bytes. Default: exact.")
+                  "bf16: how much of a weight's fp32 value is kept: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");
   command
-      .add_option("--gradients", flags.gradients,
-                  "What the matrices of blocks sum their gradients up in: 4 or 2 bytes. Default: fp32.")
+      .add_option(
+          "--gradients", flags.gradients,
+          "The format in which gradients of the blocks' matrices are summed: 4 or 2 bytes. Default: fp32.")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->type_name("fp32|bf16");
   command.add_flag("--fused-update", flags.fused_update,
@@ -408,7 +410,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("N");
   command
       .add_option("--recompute", flags.recompute,
-                  "What backward computes again to save memory. Changes no bit.")
+                  "How much the backward pass computes again to save memory. Changes no bit.")
       ->check(CLI::IsMember({"auto", "none", "full"}))
       ->type_name("auto|none|full");
   command
@@ -419,13 +421,12 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
   command
       .add_flag("--fast", flags.fast,
-                "Give up what --exact says where that costs speed: on a GPU, with cublaslt or cublaslt-wgmma "
-                "kernels.")
+                "Give up --exact where it costs speed: on a GPU, with cublaslt or cublaslt-wgmma kernels.")
       ->excludes(exact);
-  add_bytes(command, "--host-memory", flags.host_bytes,
-            "Host memory for what is offloaded. Default: nothing is.");
-  add_bytes(command, "--reserve", flags.reserve_bytes,
-            "Memory left for what lies outside the arena. Default: as the device's profile says; CPU: none.");
+  add_bytes(command, "--host-memory", flags.host_bytes, "Host memory for offloaded buffers. Default: none.");
+  add_bytes(
+      command, "--reserve", flags.reserve_bytes,
+      "Memory left for allocations outside the arena. Default: as the device's profile says; CPU: none.");
   add_threads_flag(command, flags);
 }
 
@@ -482,11 +483,10 @@ Model open_model(const ModelFlags& flags) {
 
 void require_weights(const ModelFlags& flags, const stw_model_info& about) {
   if (about.has_weights || flags.from_scratch || is_preset(flags.source)) return;
-  throw Failure(
-      exit_failed,
-      fmt::format("--model {}: there are no weights beside its config.json (model.safetensors); download "
-                  "them, or name them with --weights, or give --from-scratch to take random ones",
-                  flags.source));
+  throw Failure(exit_failed,
+                fmt::format("--model {}: there are no weights in its folder (model.safetensors); download "
+                            "them, or name them with --weights, or give --from-scratch to take random ones",
+                            flags.source));
 }
 
 std::vector<std::string> labels_of(const Model& model) {

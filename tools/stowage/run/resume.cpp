@@ -417,11 +417,11 @@ void check_numerics_of_run(const TrainRun& run, const std::string& plan_json) {
     const JsonView expected = given.at(row.field), found = of_run.at(row.field);
     if (expected.is_null() || found.is_null() || expected.raw() == found.raw()) continue;
     throw Failure(exit_failed,
-                  fmt::format("{}: {}: expected {}, found {}; the run goes on with what it has{}", checkpoint,
+                  fmt::format("{}: {}: expected {}, found {}; the run keeps its own value{}", checkpoint,
                               row.field, shown(expected.raw()), shown(found.raw()),
                               !run.plan_file.empty()
-                                  ? fmt::format(", and --plan {} is none of its plans", run.plan_file)
-                              : expected.is_array() ? ": give the --freeze and --group that it has"
+                                  ? fmt::format(", and --plan {} is not one of its plans", run.plan_file)
+                              : expected.is_array() ? ": give its --freeze and --group"
                                                     : fmt::format(": leave out --{}", row.option)));
   }
 }

@@ -80,7 +80,7 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
     if (is_of_the_bits(name_of(*option)))
       throw Failure(
           exit_usage,
-          fmt::format("{}: the bits of the run in {} depend on it, so it keeps what it has", word, run));
+          fmt::format("{}: the bits of the run in {} depend on it, so the run keeps its value", word, run));
     options.push_back(option);
     return true;
   });
@@ -158,7 +158,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
     const RunFolder replaced = run.replaced();
     throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it{}", *folder, run.checkpoint(),
                                            is_there(replaced.checkpoint())
-                                               ? "; what it was to replace is in " + replaced.path()
+                                               ? "; the run that it was to replace is in " + replaced.path()
                                                : ""));
   }
   const std::vector<const CLI::Option*> without = taken_back(train, *folder, words);

@@ -69,7 +69,7 @@ void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::
     tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples),
          about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
   else if (run.data.masks)
-    tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples),
+    tell("texts       {} with {} tokens, of which a share of {} is hidden{}{}\n", grouped(counts.examples),
          grouped(counts.learned), run.data.mask.rate.value_or(default_mask_rate),
          run.data.mask.whole_words ? ", by whole words" : "",
          counts.longer

@@ -276,7 +276,7 @@ void TrainingRun::evaluate(bool is_last) {
     if (!evaluation.has_target) {
       metrics_.no_evaluation(progress().step);
       metrics_.check();
-      return line_.say(fmt::format("step {}: no evaluation: in what is held out nothing is learned",
+      return line_.say(fmt::format("step {}: no evaluation: nothing is learned of the held-out part",
                                    grouped(progress().batches)));
     }
     evaluation_loss_ = evaluation.loss;

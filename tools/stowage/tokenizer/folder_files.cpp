@@ -183,9 +183,10 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
 }
 
 [[noreturn]] void refuse_setting(const JsonView& setting, const std::string& why) {
-  throw Failure(exit_failed, fmt::format("{}{}; write what is meant into both files, or convert the text to "
-                                         "token ids with transformers (--tokenizer ids)",
-                                         setting.place(), why));
+  throw Failure(exit_failed,
+                fmt::format("{}{}; write the same setting into both files, or convert the text to "
+                            "token ids with transformers (--tokenizer ids)",
+                            setting.place(), why));
 }
 
 std::optional<int32_t> id_in(const TokenizerDescription& d, const std::string& content) {

@@ -354,9 +354,9 @@ class Translation {
       while (flags.extended && !ends() && skip_space()) {}
       const std::string quantifier = this->quantifier();
       if (quantifier.empty()) return text;
-      if (atom.is_assertion) refuse("a quantifier behind what matches no characters");
+      if (atom.is_assertion) refuse("a quantifier after an assertion, which matches no characters");
       if (!first && is_lazy && quantifier.ends_with('+') && quantifier.size() > 1)
-        refuse_unknown("a possessive quantifier behind a lazy one");
+        refuse_unknown("a possessive quantifier after a lazy one");
       is_lazy = quantifier.size() > 1 && quantifier.ends_with('?');
       text = first ? text + quantifier : fmt::format("(?:{}){}", text, quantifier);
     }
@@ -410,8 +410,8 @@ class Translation {
       return {bracketed(flags)};
     }
     if (c == '\\') return escape(flags);
-    if (c == '*' || c == '+' || c == '?') refuse("a quantifier behind nothing");
-    if (c == '{' && !interval().empty()) refuse("a quantifier behind nothing");
+    if (c == '*' || c == '+' || c == '?') refuse("a quantifier with nothing before it");
+    if (c == '{' && !interval().empty()) refuse("a quantifier with nothing before it");
     if (c == '.') return ++at_, Atom{flags.dot_is_all ? std::string(any_character) : R"([^\n])"};
     if (c == '^' || c == '$') return ++at_, Atom{std::string(1, c), true};
     const int32_t code = take_character();
@@ -618,7 +618,7 @@ class Translation {
       const int number = c - '0';
       if (has_names_) refuse("a group by its number where others have names");
       if (!ends() && rest()[0] >= '0' && rest()[0] <= '9')
-        refuse_unknown("a number of two digits behind a backslash");
+        refuse_unknown("a number of two digits after a backslash");
       if (number > groups_) refuse("the number of a group that is not there");
       return {fmt::format("\\g{{{}}}", number)};
     }
@@ -703,7 +703,7 @@ class Translation {
         continue;
       }
       if (rest()[0] == '-' && last && last->is_set && !rest().starts_with("-]"))
-        refuse_unknown("a hyphen behind a set or a range in a class");
+        refuse_unknown("a hyphen after a set or a range in a class");
       if (rest()[0] == '\\') {
         const char c = take_escaped();
         if (c == 0) {

@@ -170,8 +170,8 @@ void add_generate(CLI::App& application) {
       ->check(above_zero(1))
       ->type_name("P");
   command.add_flag("--ignore-end", self->goes_on,
-                   "Continue after a token that ends a text (the run's --document-end, or eos_token_id of "
-                   "generation_config.json or config.json).");
+                   "Continue after a token that ends a text (the one that ended documents in training, or "
+                   "eos_token_id of generation_config.json or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

@@ -60,18 +60,19 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   return text.empty() ? "none" : text + " rows";
 }
 
+std::string read_plan(const std::string& path) {
+  std::string text = read_text(path);
+  if (json_string(text, "", "format") != "stowage-plan" || !json_number(text, "layout", "gap") ||
+      !json_number(text, "bytes", "peak"))
+    throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", path));
+  return text;
+}
+
 }  // namespace
 
 void compare_plans(const std::string& first, const std::string& second) {
   const std::string paths[2] = {first, second};
-  std::string texts[2];
-  for (int i = 0; i < 2; ++i) {
-    texts[i] = read_text(paths[i]);
-    if (json_string(texts[i], "", "format") != "stowage-plan" || !json_number(texts[i], "layout", "gap") ||
-        !json_number(texts[i], "bytes", "peak"))
-      throw Failure(exit_failed,
-                    fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
-  }
+  const std::string texts[2] = {read_plan(first), read_plan(second)};
   const std::optional<std::string> tiled[2] = {tiled_blocks(texts[0], first), tiled_blocks(texts[1], second)};
   fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
   const auto say = [](const char* name, const std::optional<std::string>& a,

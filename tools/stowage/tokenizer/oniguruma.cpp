@@ -627,10 +627,10 @@ class Translation {
     return {escaped(literal), false, literal};
   }
 
-  // Parses a class. The opening bracket is already consumed.
-  std::string bracketed(const Flags& flags, bool is_nested = false) {
-    if (++depth_ > 200) refuse_unknown("so deep a nesting of classes");
-    const bool negated = take("^");
+  // A class that is being parsed.
+  struct Class {
+    const Flags& flags;
+    bool negated;
     Set set;
     std::vector<std::string> operands;  // completed operands of &&
     struct Value {
@@ -638,102 +638,119 @@ class Translation {
       bool is_set;
     };
     std::optional<Value> last;  // possible start of a range
-    bool any = false;
-    const auto add = [&](int32_t code) {
-      if (flags.ignores_case && !negated && folds_to_several(code))
-        refuse_unknown("a letter in a class under (?i) whose other case is several letters");
-      set.inside += escaped(code);
-      last = Value{code, false};
-    };
-    // A set with letters beyond ASCII contains ß and ﬁ, which match two letters under (?i).
-    const auto add_set = [&](Set more, bool has_letters) {
-      if (flags.ignores_case && !negated && has_letters)
-        refuse_unknown("a set of letters in a class under (?i)");
-      set.inside += more.inside;
-      set.others.insert(set.others.end(), more.others.begin(), more.others.end());
-      last = Value{0, true};
-    };
-    for (;; any = true) {
+
+    bool folds() const { return flags.ignores_case && !negated; }
+  };
+
+  void refuse_folding(int32_t code) const {
+    if (folds_to_several(code))
+      refuse_unknown("a letter in a class under (?i) whose other case is several letters");
+  }
+  void add(Class& c, int32_t code) const {
+    if (c.folds()) refuse_folding(code);
+    c.set.inside += escaped(code);
+    c.last = Class::Value{code, false};
+  }
+  // A set with letters beyond ASCII contains ß and ﬁ, which match two letters under (?i).
+  void add_set(Class& c, Set more, bool has_letters) const {
+    if (c.folds() && has_letters) refuse_unknown("a set of letters in a class under (?i)");
+    c.set.inside += more.inside;
+    c.set.others.insert(c.set.others.end(), more.others.begin(), more.others.end());
+    c.last = Class::Value{0, true};
+  }
+  // Parses [:name:]. Returns false if the text is something else.
+  bool take_posix_set(Class& c) {
+    if (!rest().starts_with("[:")) return false;
+    const size_t end = pattern_.find(":]", at_ + 2);
+    if (end == std::string_view::npos || end - at_ >= 20) return false;
+    std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
+    const bool is_negated = name.starts_with("^");
+    name.remove_prefix(is_negated);
+    auto found = posix_set(name);
+    if (!found) refuse_unknown(fmt::format("the class [:{}:]", name));
+    if (c.flags.ignores_case && (name == "lower" || name == "upper"))
+      refuse_unknown(fmt::format("[:{}:] under (?i)", name));
+    at_ = end + 2;
+    add_set(c, is_negated ? Set{{}, {pattern_of(*found, true)}} : std::move(*found),
+            has_all_letters(name) != is_negated);
+    return true;
+  }
+  // Parses the hyphen and the end of a range. Returns false if the hyphen is literal, or if there is none.
+  bool take_range(Class& c) {
+    if (rest()[0] != '-' || !c.last || rest().starts_with("-]")) return false;
+    if (c.last->is_set) refuse_unknown("a hyphen after a set or a range in a class");
+    if (rest().starts_with("-&&")) return false;
+    ++at_;
+    const int32_t begin = c.last->code, end = range_end();
+    if (end < begin) refuse("a range of characters that ends before it begins");
+    if (c.folds() && (begin >= 0x80 || end >= 0x80))
+      for (int32_t code = begin; code <= end && code < begin + 0x3000; ++code) refuse_folding(code);
+    c.set.inside += fmt::format("-{}", escaped(end));
+    c.last = Class::Value{0, true};
+    return true;
+  }
+  // Parses an escape sequence. The backslash is not yet consumed.
+  void take_escape(Class& c) {
+    const char letter = take_escaped();
+    if (letter == 0) {
+      add(c, take_character());
+    } else if (const auto found = set_of(letter, false)) {
+      add_set(c, found->second ? Set{{}, {fmt::format("[^{}]", found->first)}} : Set{found->first, {}},
+              letter == 'w' || letter == 'S' || letter == 'D' || letter == 'H');
+    } else if (letter == 'p' || letter == 'P') {
+      Set more;
+      property(false, c.flags, more);
+      add_set(c, std::move(more), true);
+    } else if ((letter >= '1' && letter <= '9') || letter == 'R' || letter == 'X' || letter == 'N' ||
+               letter == 'O') {
+      refuse_unknown(fmt::format("\\{} in a class", letter));
+    } else {
+      const int32_t code = escaped_character(letter, true);
+      add(c, code >= 0 ? code : letter);
+    }
+  }
+  // The pattern of PCRE2 for a whole class.
+  std::string finished(const Class& c, bool is_nested) const {
+    // Oniguruma applies case folding to the outermost class, which can bring back excluded characters.
+    if (c.flags.ignores_case && c.negated && (!c.operands.empty() || is_nested))
+      refuse_unknown("a negated class under (?i) in another one, or of an intersection,");
+    if (c.operands.empty()) return pattern_of(c.set, c.negated);
+    std::string all;
+    for (const std::string& operand : c.operands) all += fmt::format("(?={})", operand);
+    all += pattern_of(c.set, false);
+    return c.negated ? fmt::format("(?:(?!{}){})", all, any_character) : fmt::format("(?:{})", all);
+  }
+
+  // Parses a class. The opening bracket is already consumed.
+  std::string bracketed(const Flags& flags, bool is_nested = false) {
+    if (++depth_ > 200) refuse_unknown("so deep a nesting of classes");
+    Class c{flags, take("^"), {}, {}, {}};
+    for (bool any = false;; any = true) {
       if (ends()) refuse("a class without an end");
       if (!any && rest()[0] == ']') {
         if (pattern_.find(']', at_ + 1) == std::string_view::npos) refuse("an empty class");
         ++at_;
-        add(']');
+        add(c, ']');
         continue;
       }
       if (take("]")) break;
       if (take("&&")) {
-        operands.push_back(pattern_of(std::exchange(set, {}), false));
-        last.reset();
+        c.operands.push_back(pattern_of(std::exchange(c.set, {}), false));
+        c.last.reset();
         continue;
       }
-      if (rest().starts_with("[:")) {
-        if (const size_t end = pattern_.find(":]", at_ + 2);
-            end != std::string_view::npos && end - at_ < 20) {
-          std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
-          const bool is_negated = name.starts_with("^");
-          name.remove_prefix(is_negated);
-          auto found = posix_set(name);
-          if (!found) refuse_unknown(fmt::format("the class [:{}:]", name));
-          if (flags.ignores_case && (name == "lower" || name == "upper"))
-            refuse_unknown(fmt::format("[:{}:] under (?i)", name));
-          at_ = end + 2;
-          add_set(is_negated ? Set{{}, {pattern_of(*found, true)}} : std::move(*found),
-                  has_all_letters(name) != is_negated);
-          continue;
-        }
-      }
+      if (take_posix_set(c)) continue;
       if (take("[")) {
-        add_set({{}, {bracketed(flags, true)}}, false);
-        last.reset();  // a hyphen after a set is literal
+        add_set(c, {{}, {bracketed(flags, true)}}, false);
+        c.last.reset();  // a hyphen after a set is literal
         continue;
       }
-      if (rest()[0] == '-' && last && !last->is_set && !rest().starts_with("-]") &&
-          !rest().starts_with("-&&")) {
-        ++at_;
-        const int32_t end = range_end();
-        if (end < last->code) refuse("a range of characters that ends before it begins");
-        if (flags.ignores_case && !negated && (last->code >= 0x80 || end >= 0x80)) {
-          for (int32_t code = last->code; code <= end && code < last->code + 0x3000; ++code)
-            if (folds_to_several(code))
-              refuse_unknown("a letter in a class under (?i) whose other case is several letters");
-        }
-        set.inside += fmt::format("-{}", escaped(end));
-        last = Value{0, true};
-        continue;
-      }
-      if (rest()[0] == '-' && last && last->is_set && !rest().starts_with("-]"))
-        refuse_unknown("a hyphen after a set or a range in a class");
-      if (rest()[0] == '\\') {
-        const char c = take_escaped();
-        if (c == 0) {
-          add(take_character());
-        } else if (const auto found = set_of(c, false)) {
-          add_set(found->second ? Set{{}, {fmt::format("[^{}]", found->first)}} : Set{found->first, {}},
-                  c == 'w' || c == 'S' || c == 'D' || c == 'H');
-        } else if (c == 'p' || c == 'P') {
-          Set more;
-          property(false, flags, more);
-          add_set(std::move(more), true);
-        } else if ((c >= '1' && c <= '9') || c == 'R' || c == 'X' || c == 'N' || c == 'O') {
-          refuse_unknown(fmt::format("\\{} in a class", c));
-        } else {
-          const int32_t code = escaped_character(c, true);
-          add(code >= 0 ? code : c);
-        }
-        continue;
-      }
-      add(take_character());
+      if (take_range(c)) continue;
+      if (rest()[0] == '\\') take_escape(c);
+      else add(c, take_character());
     }
     --depth_;
-    // Oniguruma applies case folding to the outermost class, which can bring back excluded characters.
-    if (flags.ignores_case && negated && (!operands.empty() || is_nested))
-      refuse_unknown("a negated class under (?i) in another one, or of an intersection,");
-    if (operands.empty()) return pattern_of(set, negated);
-    std::string all;
-    for (const std::string& operand : operands) all += fmt::format("(?={})", operand);
-    all += pattern_of(set, false);
-    return negated ? fmt::format("(?:(?!{}){})", all, any_character) : fmt::format("(?:{})", all);
+    return finished(c, is_nested);
   }
 
   int32_t range_end() {

@@ -25,11 +25,11 @@ void carry_out(const chat::ChatTemplate& how, const std::string& line) {
       how.prompt(member.value, object, "line");
       const chat::ChatTemplate::Text text = how.conversation(member.value, object, "line"),
                                      again = how.conversation(member.value, object, "line");
-      fuzz::require(text.text == again.text && text.said == again.said,
+      fuzz::require(text.text == again.text && text.learned == again.learned,
                     "a conversation is written alike twice");
       fuzz::require(valid_utf8(text.text) == text.text, "what is written is UTF-8");
       size_t behind = 0;
-      for (const auto& [begin, end] : text.said) {
+      for (const auto& [begin, end] : text.learned) {
         fuzz::require(begin >= behind && begin <= end && end <= text.text.size(),
                       "what is said lies in the text, in order");
         behind = end;

@@ -65,7 +65,7 @@ class MaskedTest(CommandTest):
         self.assertIn("bert, 2 layers", told)
         self.assertRegex(
             told,
-            r"texts       200 with [\d,]+ tokens a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
+            r"texts       200 with [\d,]+ tokens, of which a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
         )
         self.assertRegex(told, r"step 120: evaluation loss [01]\.\d+ \(accuracy 0\.\d+\)\n")
         self.assertRegex(told, r"trained     120 steps on [\d,]+ hidden tokens\n")

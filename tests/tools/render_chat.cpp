@@ -24,7 +24,7 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
       const std::string prompt = how->prompt(member.value, object, "line");
       const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
       chat::List said;
-      for (const auto& [begin, end] : text.said) said.push_back(text.text.substr(begin, end - begin));
+      for (const auto& [begin, end] : text.learned) said.push_back(text.text.substr(begin, end - begin));
       return chat::Members{
           {"text", text.text}, {"prompt", prompt}, {"said", said}, {"work", static_cast<int64_t>(text.work)}};
     }

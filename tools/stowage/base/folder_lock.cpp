@@ -70,13 +70,14 @@ FolderLock::FolderLock(const std::string& folder)
 }
 
 void FolderLock::make_file(const std::string& folder) {
-  const std::string file = folder + "/.stowage-lock", own = fmt::format("{} {}\n", host_name(), ::getpid());
+  const std::string file = folder + "/.stowage-lock",
+                    content = fmt::format("{} {}\n", host_name(), ::getpid());
   for (int attempt = 0; attempt < 2; ++attempt) {
     const int descriptor =
         repeated([&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (descriptor >= 0) {
-      const bool is_written = repeated([&] { return ::write(descriptor, own.data(), own.size()); }) ==
-                              static_cast<ssize_t>(own.size());
+      const bool is_written = repeated([&] { return ::write(descriptor, content.data(), content.size()); }) ==
+                              static_cast<ssize_t>(content.size());
       const int error = errno;
       ::close(descriptor);
       if (!is_written) {

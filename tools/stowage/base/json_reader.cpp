@@ -135,7 +135,7 @@ std::string_view JsonReader::take_not_finite() {
 std::string_view JsonReader::skip() {
   skip_space();
   const std::string_view begin = rest_;
-  std::string open;  // closing brackets of what is open, innermost last
+  std::string open;  // closing brackets that are expected, innermost last
   const auto take_key = [&] {
     string();
     expect(':');

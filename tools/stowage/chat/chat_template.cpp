@@ -139,8 +139,8 @@ Members variables_of(const JsonValue& line, const std::string& place) {
 std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const std::string& folder) {
   auto parts = std::make_shared<Parts>();
   std::optional<std::string> source;
-  const std::string beside = folder + "/chat_template.jinja", config_path = folder + "/" + config_name;
-  for (const std::string& path : {file, folder.empty() ? std::string() : beside})
+  const std::string in_folder = folder + "/chat_template.jinja", config_path = folder + "/" + config_name;
+  for (const std::string& path : {file, folder.empty() ? std::string() : in_folder})
     if (!source && !path.empty() && (path == file || is_there(path)))
       source = without_mark(read_text(path)), parts->path = path;
   if (const auto config = folder.empty() ? std::nullopt : read_text_if_there(config_path)) {
@@ -191,9 +191,9 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     return std::move(rendered.text);
   };
   TurnFinder finder(all, result.text, render, place, parts_->path);
-  const bool is_marked = !result.said.empty();  // by {% generation %}
+  const bool is_marked = !result.learned.empty();  // by {% generation %}
   bool has_masks = std::find(masked.begin(), masked.end(), true) != masked.end();
-  if (is_marked && has_masks && take_out(result.said, result.text, all, masked, place)) has_masks = false;
+  if (is_marked && has_masks && take_out(result.learned, result.text, all, masked, place)) has_masks = false;
   std::vector<Turn> turns;
   for (size_t i = first; i < all.size(); ++i) {
     if (!is_assistant(all[i])) continue;
@@ -209,8 +209,8 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     if (is_beyond && !is_marked && is_beyond(result.text, range->first)) break;
   }
   if (!is_marked)
-    for (const Turn& turn : turns) result.said.push_back(turn.range);
-  else if (has_masks && !take_out(result.said, turns))
+    for (const Turn& turn : turns) result.learned.push_back(turn.range);
+  else if (has_masks && !take_out(result.learned, turns))
     throw Failure(exit_failed, fmt::format("{}: {} marks the assistant's messages in one piece, and some of "
                                            "them are not learned: put {{% generation %}} around each message",
                                            place, parts_->path));

@@ -23,16 +23,16 @@ class ChatTemplate {
 
   struct Text {
     std::string text;
-    // what the assistant writes, with the end of its turn: begin and end, in bytes
-    std::vector<std::pair<size_t, size_t>> said;
+    // The learned text: the assistant messages with the ends of their turns. Half-open ranges of bytes.
+    std::vector<std::pair<size_t, size_t>> learned;
     uint64_t work = 0;  // steps of the interpreter for the whole conversation
   };
   // Renders a conversation: `messages` is an array of objects with a role and a content. The template also
-  // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `said`
+  // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `learned`
   // gets the assistant messages from `first` on, unless the template marks the learned text itself. `place`
   // begins every Failure: the template refuses the conversation, or an assistant message is not found in the
   // text. No message is located from the first one on for which is_beyond(text, its first byte) is true.
-  // `masked` says for each message whether it is left out of `said`; if it is empty, all messages count.
+  // `masked` says for each message whether it is left out of `learned`; if it is empty, all messages count.
   // Fails if it takes too long to find the messages, which happens for many messages that the template writes
   // in ways that differ (turns.h).
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;

@@ -221,7 +221,7 @@ Value sum(const Value& v, const Arguments& a) {
   }
   return is_real ? Value(real) : Value(whole);
 }
-Arguments behind(const Arguments& arguments, size_t first) {
+Arguments arguments_from(const Arguments& arguments, size_t first) {
   Arguments rest;
   for (size_t i = first; i < arguments.values.size(); ++i) rest.values.push_back(arguments.values[i]);
   rest.named = arguments.named;
@@ -282,8 +282,9 @@ Value chosen(const Value& v, const Arguments& a) {
   const size_t test = by_attribute ? 1 : 0;
   for (const Value& item : elements_or_none(v)) {
     const Value of = by_attribute ? attribute_of(item, a.get(0, "").text()) : item;
-    const bool holds =
-        a.values.size() > test ? apply_test(a.values[test].text(), of, behind(a, test + 1)) : of.is_true();
+    const bool holds = a.values.size() > test
+                           ? apply_test(a.values[test].text(), of, arguments_from(a, test + 1))
+                           : of.is_true();
     if (holds == wanted) list.push_back(item);
   }
   return one_by_one(std::move(list));
@@ -297,7 +298,7 @@ Value mapped(const Value& v, const Arguments& a) {
       const Value found = attribute_of(item, attribute.text());
       list.push_back(found.is(K::undefined) && !standard.is(K::undefined) ? standard : found);
     } else {
-      list.push_back(apply_filter(a.values[0].text(), item, behind(a, 1)));
+      list.push_back(apply_filter(a.values[0].text(), item, arguments_from(a, 1)));
     }
   }
   return one_by_one(std::move(list));

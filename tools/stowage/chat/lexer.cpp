@@ -85,7 +85,7 @@ class Cutter {
     at_ = to;
   }
   // Handles the text after a tag. `sign` stands before the tag's end.
-  void behind_tag(char sign, bool trims) {
+  void after_tag(char sign, bool trims) {
     starts_line_ = false;
     if (sign == '-') {
       const size_t next = text_.find_first_not_of(spaces, at_);
@@ -101,7 +101,7 @@ class Cutter {
     if (end == std::string_view::npos) fail("a comment has no end");
     const char sign = end > at_ ? text_[end - 1] : ' ';
     advance(end + 2);
-    behind_tag(sign, true);
+    after_tag(sign, true);
   }
   // Whether this tag is {% raw %}. The current position is at its name.
   bool is_raw() const {
@@ -114,7 +114,7 @@ class Cutter {
     if (end == std::string_view::npos) fail("a tag has no end");
     const char sign = text_[end - 1];
     advance(end + 2);
-    behind_tag(sign, true);
+    after_tag(sign, true);
     for (size_t tag = at_; (tag = text_.find("{%", tag)) != std::string_view::npos; tag += 2) {
       const char before = tag + 2 < text_.size() ? text_[tag + 2] : ' ';
       const size_t name = text_.find_first_not_of(spaces, tag + 2 + (before == '-' || before == '+'));
@@ -123,9 +123,9 @@ class Cutter {
       add_text(before == '-' ? without_end(inside, spaces) : before == '+' ? inside : without_indent(inside));
       const size_t close = text_.find("%}", name);
       if (close == std::string_view::npos) fail("a tag has no end");
-      const char behind = text_[close - 1];
+      const char end_sign = text_[close - 1];
       advance(close + 2);
-      return behind_tag(behind, true);
+      return after_tag(end_sign, true);
     }
     fail("{% raw %} has no end");
   }
@@ -146,7 +146,7 @@ class Cutter {
           const char sign = has_sign ? rest[0] : ' ';
           tokens_.push_back({is_block ? T::end_block : T::end_output, "", line_});
           advance(at_ + close.size() + has_sign);
-          return behind_tag(sign, is_block);
+          return after_tag(sign, is_block);
         }
       }
       if (is_letter(rest[0])) word();

@@ -139,10 +139,10 @@ double rounded(double number, int64_t digits) {
   std::string whole = std::string(dropped > point ? dropped - point : 0, '0') + all.substr(0, point);
   const size_t cut = whole.size() - dropped;
   const bool is_odd = cut > 0 && (whole[cut - 1] - '0') % 2 == 1;
-  const std::string behind = whole.substr(cut) + all.substr(point + 1);
-  const bool is_half = behind[0] == '5' && behind.find_first_not_of('0', 1) == std::string::npos;
+  const std::string removed = whole.substr(cut) + all.substr(point + 1);
+  const bool is_half = removed[0] == '5' && removed.find_first_not_of('0', 1) == std::string::npos;
   std::string kept = "0" + whole.substr(0, cut);
-  if (behind[0] > '5' || (behind[0] == '5' && (!is_half || is_odd))) {
+  if (removed[0] > '5' || (removed[0] == '5' && (!is_half || is_odd))) {
     size_t at = kept.size() - 1;
     for (; kept[at] == '9'; --at) kept[at] = '0';
     ++kept[at];

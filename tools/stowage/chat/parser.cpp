@@ -32,7 +32,7 @@ class Parser {
 
   // ---- tokens
   const Token& now() const { return tokens_[at_]; }
-  const Token& behind() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  const Token& next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
   bool is(T kind, std::string_view text) const { return now().kind == kind && now().text == text; }
   bool is_name(std::string_view text) const { return is(T::name, text); }
   bool is_sign(std::string_view text) const { return is(T::sign, text); }
@@ -266,7 +266,7 @@ class Parser {
       for (const char* sign : {"==", "!=", "<", "<=", ">", ">="})
         if (is_sign(sign)) op = sign;
       if (is_name("in")) op = "in";
-      if (is_name("not") && behind().kind == T::name && behind().text == "in") op = "not in", ++at_;
+      if (is_name("not") && next().kind == T::name && next().text == "in") op = "not in", ++at_;
       if (op.empty()) return all ? std::move(all) : std::move(first);
       ++at_;
       if (!all) all = make(E::comparison, {}, std::move(first));
@@ -422,7 +422,7 @@ class Parser {
     expect_sign("(");
     list_of(")", [&] {
       if (is_sign("*") || is_sign("**")) fail("unpacked arguments are not known here");
-      if (now().kind == T::name && behind().kind == T::sign && behind().text == "=") {
+      if (now().kind == T::name && next().kind == T::sign && next().text == "=") {
         std::string key = name();
         ++at_;
         of.named.emplace_back(std::move(key), expression());

@@ -162,12 +162,12 @@ std::vector<Range> places_of_contents(const List& messages, std::string_view tex
 
 std::string marked_text(const std::string& content, const Marks& marks) {
   const size_t open = content.find(thought_begin), close = content.rfind(thought_end);
-  if (open == std::string::npos || close == std::string::npos || close < open) return marks.said;
+  if (open == std::string::npos || close == std::string::npos || close < open) return marks.content;
   const size_t thought = content.find_first_not_of(" \t\r\n", open + thought_begin.size()),
-               said = content.find_first_not_of(" \t\r\n", close + thought_end.size());
-  if (thought >= close) return content.substr(0, said) + marks.said;
+               answer = content.find_first_not_of(" \t\r\n", close + thought_end.size());
+  if (thought >= close) return content.substr(0, answer) + marks.content;
   const size_t last = content.find_last_not_of(" \t\r\n", close - 1) + 1;
-  return content.substr(0, thought) + marks.thought + content.substr(last, said - last) + marks.said;
+  return content.substr(0, thought) + marks.thought + content.substr(last, answer - last) + marks.content;
 }
 
 // The message with marks in place of its text and of its thoughts.
@@ -189,15 +189,16 @@ Value marked_message(const Value& message, const std::string& content, const Mar
 // that ends with the message.
 std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std::string_view marked,
                                  std::string_view answered) {
-  const size_t said = marked.find(marks.said), there = answered.rfind(marks.said),
-               at = std::min(marked.find(marks.thought), said);
-  if (said == std::string_view::npos || marked.rfind(marks.said) != said || there == std::string_view::npos)
+  const size_t content = marked.find(marks.content), there = answered.rfind(marks.content),
+               at = std::min(marked.find(marks.thought), content);
+  if (content == std::string_view::npos || marked.rfind(marks.content) != content ||
+      there == std::string_view::npos)
     return std::nullopt;
-  const std::string_view before = marked.substr(0, at), after = marked.substr(said + marks.said.size());
+  const std::string_view before = marked.substr(0, at), after = marked.substr(content + marks.content.size());
   if (!text.starts_with(before) || !text.ends_with(after) || before.size() + after.size() > text.size())
     return std::nullopt;
   const size_t end = text.size() - after.size();
-  return Range(at, end + common(answered.substr(there + marks.said.size()), after));
+  return Range(at, end + common(answered.substr(there + marks.content.size()), after));
 }
 
 // Finds how much of the text after the prompt `asked` equals the end of `answered`. Thoughts before that end
@@ -245,7 +246,7 @@ TurnFinder::TurnFinder(const List& messages, std::string_view text, Render rende
       place_(std::move(place)),
       path_(std::move(path)),
       marks_{"WhatTheAssistantThinks", "WhatTheAssistantSays"} {
-  for (std::string* const mark : {&marks_.thought, &marks_.said})
+  for (std::string* const mark : {&marks_.thought, &marks_.content})
     while (text.find(*mark) != std::string_view::npos) *mark += 'X';
 }
 
@@ -328,7 +329,7 @@ void TurnFinder::check_text(size_t i, const Content& content) {
         trimmed(std::string_view(content.text).substr(thoughts + thought_end.size()));
     if (!answer.empty() && is_written(answer)) return;
   }
-  if (with(i, marked_message(messages_[i], content.text, marks_)).find(marks_.said) == std::string::npos)
+  if (with(i, marked_message(messages_[i], content.text, marks_)).find(marks_.content) == std::string::npos)
     fail(i, "does not write the assistant's text");
 }
 
@@ -423,7 +424,7 @@ void TurnFinder::learn_neighbours(size_t i, const Range& range, Kind& kind) {
 
 // Where the content of a message is. Empty if that is not known.
 Range TurnFinder::place(size_t i) {
-  if (!places_) places_ = places_of_contents(messages_, text_, marks_.said, render_);
+  if (!places_) places_ = places_of_contents(messages_, text_, marks_.content, render_);
   return (*places_)[i];
 }
 

@@ -27,12 +27,12 @@ using Range = std::pair<size_t, size_t>;  // begin and end, in bytes
 // An assistant message.
 struct Turn {
   Range range;
-  bool is_masked;  // left out of what is learned
+  bool is_masked;  // its author took it out of the loss
 };
 
 // Placeholders for the thoughts and for the content of a message. They do not occur in the text.
 struct Marks {
-  std::string thought, said;
+  std::string thought, content;
 };
 
 class TurnFinder {
@@ -44,7 +44,7 @@ class TurnFinder {
   // every Failure.
   TurnFinder(const List& messages, std::string_view text, Render render, std::string place, std::string path);
 
-  // Checks that the template writes what the assistant says in message `i`.
+  // Checks that the template writes the content of the assistant message `i`.
   void check_written(size_t i);
   // Locates message `i`. Returns nothing if it is empty. Messages have to be located in order.
   std::optional<Range> locate(size_t i);

@@ -103,7 +103,7 @@ struct EvalCommand {
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
                                                     run_of(model), about.vocabulary);
     DataRequest request{tokenization, model, opened.model, info.sequence, plan.document_end};
-    request.way_out = "evaluate on --all of it";
+    request.advice = "evaluate on --all of it";
     const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
     // Without a flag, all of a file is evaluated, unless a run has held out a part of it.
     bool was_trained_on = is_of_run, takes_all = all || !(held_out || is_tail_asked || is_of_run);
@@ -135,16 +135,17 @@ struct EvalCommand {
         const EvaluationLine line(opened.trainer.get(), "evaluation", true);
         return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error);
       });
-    const stw_progress told = query(opened.trainer);
+    const stw_progress progress = query(opened.trainer);
     const double perplexity = std::exp(loss);
     const bool is_number = about.task == STW_TASK_NUMBER,
                has_accuracy = !is_number && (about.labels > 0 || data.has_pairs),
                is_of_words = about.task == STW_TASK_TOKEN_LABEL;
-    const double accuracy = answered && answered->accuracy ? *answered->accuracy : told.evaluation_accuracy;
-    const uint64_t count = answered ? answered->count : told.evaluation_targets;
+    const double accuracy =
+        answered && answered->accuracy ? *answered->accuracy : progress.evaluation_accuracy;
+    const uint64_t count = answered ? answered->count : progress.evaluation_targets;
     const uint64_t token_count = !has_accuracy && !is_number ? count
                                  : answered                  ? part.evaluation_tokens
-                                                             : told.evaluation_tokens;  // padding excluded
+                                            : progress.evaluation_tokens;  // padding excluded
     if (count == 0)
       throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: nothing is learned of {}{}", data.path,
                                              takes_all ? "it" : "the held-out part",
@@ -298,11 +299,11 @@ struct EvalCommand {
     try {
       return open_inference(before, plan_before);
     } catch (const Failure& failure) {
-      Failure told(failure.exit_code,
-                   fmt::format("{}: {}{}", who, failure.what(),
-                               reference_model.empty() ? "; name another with --reference-model" : ""));
-      told.bytes_needed = failure.bytes_needed;
-      throw told;
+      Failure explained(failure.exit_code,
+                        fmt::format("{}: {}{}", who, failure.what(),
+                                    reference_model.empty() ? "; name another with --reference-model" : ""));
+      explained.bytes_needed = failure.bytes_needed;
+      throw explained;
     }
   }
 

@@ -44,8 +44,8 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       ->needs(out);
   command
       .add_option("--profile", flags.profile,
-                  "Before the run, time every op of a step, and write that beside what the plan expects, for "
-                  "chrome://tracing or Perfetto.")
+                  "Before the run, time every op of a step, and write these times and those that the plan "
+                  "expects, for chrome://tracing or Perfetto.")
       ->type_name("FILE.json");
   command
       .add_option("--show-examples", flags.shown,
@@ -126,8 +126,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       ->check(above_zero(largest_rate))
       ->type_name("RATE");
   command
-      .add_option("--min-lr", flags.run.min_rate,
-                  "The rate that --lr has fallen to behind the last step. Default: a tenth of --lr.")
+      .add_option("--min-lr", flags.run.min_rate, "The rate after the last step. Default: a tenth of --lr.")
       ->check(not_negative(largest_rate))
       ->type_name("RATE");
   command

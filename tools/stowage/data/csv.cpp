@@ -82,13 +82,13 @@ std::string CsvReader::quoted_field() {
     value += part;
     if (again) value += take(text_, 1);
   }
-  const std::string_view behind = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
-  if (!behind.empty())
+  const std::string_view rest = trimmed(take(text_, text_.find_first_of(ends_)), blanks_);
+  if (!rest.empty())
     throw Failure(exit_failed, fmt::format("{}: expected {} after \"{}\", found {}", where(),
                                            separator_ == ','    ? "a comma"
                                            : separator_ == '\t' ? "a tab"
                                                                 : "a separator",
-                                           shortened(value), shortened(behind)));
+                                           shortened(value), shortened(rest)));
   return value;
 }
 

@@ -101,9 +101,9 @@ void require_downloaded(const DataSource& data) {
 
 // Warns if a chat template writes no token from which the model can learn to end its answer.
 void warn_of_endless_turns(const chat::ChatTemplate& conversations, const DataRequest& request) {
-  static std::string told;  // the template of the last warning: each is warned of once
-  if (told == conversations.path() || request.tokenization.kind() == Tokenization::Kind::ids) return;
-  told = conversations.path();
+  static std::string warned_of;  // the template of the last warning: each is warned of once
+  if (warned_of == conversations.path() || request.tokenization.kind() == Tokenization::Kind::ids) return;
+  warned_of = conversations.path();
   std::string end;
   try {
     end = conversations.end_of_answer("--chat-template");
@@ -698,13 +698,13 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   if (request.evaluates && marks && held_out == 0)
     throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}",
                                            file, grouped(opened.counts.examples),
-                                           told_left_out(opened.counts, flags.has_pairs), request.way_out));
+                                           told_left_out(opened.counts, flags.has_pairs), request.advice));
   if (request.evaluates && !marks && !options.in_order && held_out <= request.sequence)
     throw Failure(exit_failed,
                   fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                               "more), found {}; use a shorter --seq, or {}",
                               file, grouped(request.sequence + 1), grouped(request.sequence),
-                              grouped(held_out), request.way_out));
+                              grouped(held_out), request.advice));
   return opened;
 }
 

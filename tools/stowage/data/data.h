@@ -75,7 +75,7 @@ struct DataRequest {
   std::optional<double> held_out = {};  // share of the tokens; unset: the library's default
   bool evaluates = true;                // a Failure is thrown if the held-out part is too short
   // The end of that message: it says what the user can do.
-  const char* way_out =
+  const char* advice =
       "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";
   bool in_order = false;  // of text and token ids: an evaluation covers each held-out token exactly once
 };

@@ -502,11 +502,11 @@ std::string DataSource::description() const {
                               : first.format == DataFormat::csv && first.separator == '\t' ? " with tabs"
                               : first.format == DataFormat::tsv && first.separator == ','  ? " with commas"
                                                                                            : "";
-  std::string said = fmt::format("{}{}", described(first.format), columns);
-  if (files_.size() > 1) said = fmt::format("{} files of {}", grouped(files_.size()), said);
+  std::string text = fmt::format("{}{}", described(first.format), columns);
+  if (files_.size() > 1) text = fmt::format("{} files of {}", grouped(files_.size()), text);
   if (std::any_of(files_.begin(), files_.end(), [](const DataFile& file) { return file.is_by_content; }))
-    said += ", by its content";
-  return said;
+    text += ", by its content";
+  return text;
 }
 
 std::string_view DataSource::content(size_t file) const {

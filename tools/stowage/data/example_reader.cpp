@@ -175,8 +175,8 @@ Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation,
     return tokenization_.tokens_up_to(byte, whole, conversation.text, place);
   };
   std::vector<Range> learned;
-  for (const Range& said : conversation.said) {
-    const Range tokens{token_at(said.first), token_at(said.second)};
+  for (const Range& bytes : conversation.learned) {
+    const Range tokens{token_at(bytes.first), token_at(bytes.second)};
     if (tokens.first < tokens.second) learned.push_back(tokens);
     if (tokens.first > reach_) break;  // all later ones are past it too
   }
@@ -211,8 +211,8 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
   const auto begin = static_cast<size_t>(
       std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first -
       before.begin());
-  for (Range& said : conversation.said) said.first = std::max(said.first, begin);
-  std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
+  for (Range& bytes : conversation.learned) bytes.first = std::max(bytes.first, begin);
+  std::erase_if(conversation.learned, [](const Range& bytes) { return bytes.first >= bytes.second; });
   Example example = of_rendered(conversation, place);
   example.left_out = reason(example, masked);
   return example;
@@ -264,7 +264,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
   if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, expected);
   Pair pair{{}, !prompt.is_null()};
   if (!has_ids() && answers[0].is_array()) {
-    std::array<std::vector<JsonValue>, 2> said{answers[0].raw_elements(), answers[1].raw_elements()};
+    std::array<std::vector<JsonValue>, 2> replies{answers[0].raw_elements(), answers[1].raw_elements()};
     JsonValue asked = array_of({});
     if (prompt.is_array()) {
       asked = array_of(prompt.raw_elements());
@@ -273,17 +273,18 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
         return messages.end() - (messages.empty() ? 0 : 1);
       };
       const auto shared =
-          std::mismatch(said[0].cbegin(), begin_of(said[0]), said[1].cbegin(), begin_of(said[1])).first -
-          said[0].cbegin();
-      asked.elements.assign(said[0].begin(), said[0].begin() + shared);
-      for (std::vector<JsonValue>& messages : said)
+          std::mismatch(replies[0].cbegin(), begin_of(replies[0]), replies[1].cbegin(), begin_of(replies[1]))
+              .first -
+          replies[0].cbegin();
+      asked.elements.assign(replies[0].begin(), replies[0].begin() + shared);
+      for (std::vector<JsonValue>& messages : replies)
         messages.erase(messages.begin(), messages.begin() + shared);
       if (asked.elements.empty() && !prompt.is_null())
         asked.elements.push_back(message_of("user", prompt.text()));
       if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt");
     }
     for (size_t k = 0; k < 2; ++k) {
-      const JsonValue messages = array_of(said[k]);
+      const JsonValue messages = array_of(replies[k]);
       pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()),
                                     JsonView(messages, answers[k].place()), answers[k].place());
     }

@@ -423,9 +423,10 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
   SeenText seen{tokenization.encode(text.text, text.place), {}, false};
   std::vector<int32_t>& tokens = seen.tokens;
   seen.is_cut = tokens.size() > most;
-  uint64_t behind = 0;  // padding tokens at the end; they count towards `most`
-  for (; tokens.size() > 1 && tokens.back() == padding; ++behind) tokens.pop_back();
-  if (seen.is_cut) tokens.resize(std::min<uint64_t>(tokens.size(), most > behind ? most - behind : 1));
+  uint64_t padding_count = 0;  // padding tokens at the end; they count towards `most`
+  for (; tokens.size() > 1 && tokens.back() == padding; ++padding_count) tokens.pop_back();
+  if (seen.is_cut)
+    tokens.resize(std::min<uint64_t>(tokens.size(), most > padding_count ? most - padding_count : 1));
   return seen;
 }
 

@@ -71,7 +71,7 @@ std::string file_in(const std::string& folder) {
 }
 
 // The tokenizer file in the model's folders; empty if there is none.
-std::string file_beside(const std::string& model) {
+std::string file_of_model(const std::string& model) {
   for (const std::string& folder : folders_of(model))
     if (const std::string file = file_in(folder); !file.empty()) return file;
   return {};
@@ -114,7 +114,7 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   if (has_ids) return {Kind::ids, vocabulary};
-  if (const std::string file = file_beside(model); !file.empty()) return {Kind::text, vocabulary, file};
+  if (const std::string file = file_of_model(model); !file.empty()) return {Kind::text, vocabulary, file};
   if (vocabulary != byte_vocabulary && is_preset(model))
     throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape "
                                            "without weights and tokenizer; give --model a folder that "
@@ -131,7 +131,7 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
 }
 
 Tokenization Tokenization::of_text(const std::string& path, const std::string& model, uint64_t vocabulary) {
-  const std::string file = path.empty() ? file_beside(model) : file_given(path);
+  const std::string file = path.empty() ? file_of_model(model) : file_given(path);
   if (file.empty())
     throw Failure(exit_failed,
                   fmt::format("{}: there is no {} or {} in this model's folder; give one with --tokenizer",
@@ -146,7 +146,7 @@ Tokenization Tokenization::of_model(const std::string& flag, const std::string& 
   const bool has_ids = holds_ids(setting_of_run(model, "data").value_or("")) ||
                        setting_of_run(model, "data-format").value_or("auto") == "tokens";
   const bool takes_ids = of_run == "ids" || (of_run == "auto" && has_ids);
-  const std::string file = takes_ids || of_run == "byte" ? std::string() : file_beside(model);
+  const std::string file = takes_ids || of_run == "byte" ? std::string() : file_of_model(model);
   if (!file.empty()) return {Kind::text, vocabulary, file};
   return {of_run == "byte" || vocabulary == byte_vocabulary ? Kind::bytes : Kind::ids, vocabulary};
 }
@@ -360,7 +360,8 @@ std::span<const char* const> tokenizer_file_names() { return file_names; }
 std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model,
                                               const std::string& run) {
   std::vector<std::string> names;
-  const std::string own = tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
+  const std::string tokenizer_folder =
+      tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
   const std::string file = tokenization.file();
   const std::string main_name = is_vocabulary_file(file)   ? vocabulary_file_name
                                 : is_byte_pairs_file(file) ? byte_pairs_vocabulary_name
@@ -371,8 +372,9 @@ std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, 
         name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
     if (is_there(to) || (is_read_first && name != main_name)) continue;  // it would be read in its place
     std::vector<std::string> sources;                                    // the first that exists is copied
-    if (name == main_name && !own.empty()) sources.push_back(tokenization.file());  // under any name
-    if (!own.empty()) sources.push_back(own + "/" + name);
+    if (name == main_name && !tokenizer_folder.empty())
+      sources.push_back(tokenization.file());  // under any name
+    if (!tokenizer_folder.empty()) sources.push_back(tokenizer_folder + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)
       if (const auto text = read_text_if_there(source)) {

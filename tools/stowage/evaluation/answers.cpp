@@ -95,12 +95,12 @@ void put(Answered& answered, const LabelsMetrics& m) {
 }
 
 void put(Answered& answered, const NumberMetrics& m) {
-  const auto said = [](double x) {
+  const auto shown = [](double x) {
     return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("undefined");
   };
   answered.figures = {{"mse", m.mse}, {"mae", m.mae}, {"pearson", m.pearson}, {"spearman", m.spearman}};
   answered.line = fmt::format("MSE {:.4f}, MAE {:.4f}; correlation {} (Pearson), {} (Spearman)", m.mse, m.mae,
-                              said(m.pearson), said(m.spearman));
+                              shown(m.pearson), shown(m.spearman));
 }
 
 void put(Answered& answered, const EntityScores& scores) {

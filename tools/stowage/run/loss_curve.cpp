@@ -45,8 +45,8 @@ Points smoothed(const Points& points) {
   double sum = 0;
   size_t first = 0, last = 0;  // the window is [first, last)
   for (size_t index = 0; index < points.size(); ++index) {
-    const size_t before = std::min(reach, index), behind = std::min(before, points.size() - 1 - index);
-    for (; last < index + behind + 1; ++last) sum += points[last].value;
+    const size_t before = std::min(reach, index), after = std::min(before, points.size() - 1 - index);
+    for (; last < index + after + 1; ++last) sum += points[last].value;
     for (; first < index - before; ++first) sum -= points[first].value;
     out[index].value = sum / static_cast<double>(last - first);
   }

@@ -43,7 +43,7 @@ struct Evaluation {
 };
 
 // accuracy, loss_scale: whether lines of steps have the field. batch_tokens: tokens in all samples of a
-// batch. unit: what is learned; null: tokens. tokens_before: tokens up to the beginning of the run or its
+// batch. unit: the learned unit; null: tokens. tokens_before: tokens up to the beginning of the run or its
 // resumption.
 struct MetricFields {
   bool accuracy, loss_scale;

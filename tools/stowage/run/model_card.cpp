@@ -109,7 +109,7 @@ std::string model_card(const ModelCard& card) {
       card.architecture, card.is_merged ? "with low-rank adapters added to its weights" : "trained",
       fmt::format("{}.{}.{}", stw_version() / 10000, stw_version() / 100 % 100, stw_version() % 100));
   text += fmt::format("| model before | {} |\n", in_cell(hub.empty() ? last_part(card.base) : hub));
-  for (const auto& [what, told] : card.rows) text += fmt::format("| {} | {} |\n", what, in_cell(told));
+  for (const auto& [what, value] : card.rows) text += fmt::format("| {} | {} |\n", what, in_cell(value));
   if (!metrics.empty()) {
     std::string list;
     for (const auto& [type, value] : metrics)

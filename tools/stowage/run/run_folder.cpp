@@ -97,10 +97,10 @@ std::optional<uint64_t> batches_of(std::string_view name) {
 
 // Makes a hard link that replaces `to` atomically.
 bool link_in_place(const std::string& from, const std::string& to) {
-  const std::string beside = to + unfinished;
-  ::unlink(beside.c_str());
-  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-         ::rename(beside.c_str(), to.c_str()) == 0;
+  const std::string temporary = to + unfinished;
+  ::unlink(temporary.c_str());
+  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
+         ::rename(temporary.c_str(), to.c_str()) == 0;
 }
 
 bool is_empty_file(const std::string& path) {
@@ -126,9 +126,9 @@ bool RunFolder::holds(const std::string& path) const {
   // Checks both the place of the name, because a link in the folder would be removed, and the target of
   // links.
   const bool upwards = fs::path(path).filename() == "..";
-  const fs::path beside =
+  const fs::path parent =
       upwards ? fs::path() : fs::canonical(fs::absolute(path, problem).parent_path(), problem);
-  for (const fs::path& start : {beside, fs::canonical(path, problem)})
+  for (const fs::path& start : {parent, fs::canonical(path, problem)})
     for (fs::path at = start; at.has_relative_path(); at = at.parent_path())
       if (is_same(at.string(), path_)) return true;
   if (is_folder(path))

@@ -100,14 +100,14 @@ std::string label_of(const Examples& all, size_t document, const std::vector<std
                      uint32_t task) {
   if (task == STW_TASK_LABEL)
     return fmt::format("label {}", json_quoted(labels[number_at<uint32_t>(all.labels, document)]));
-  std::vector<std::string> said;
+  std::vector<std::string> shown;
   for (size_t i = 0; i < labels.size(); ++i) {
     const float value = number_at<float>(all.labels, document * labels.size() + i);
-    if (task == STW_TASK_NUMBER) said.push_back(fmt::format("{}", value));
-    else if (value != 0) said.push_back(json_quoted(labels[i]));
+    if (task == STW_TASK_NUMBER) shown.push_back(fmt::format("{}", value));
+    else if (value != 0) shown.push_back(json_quoted(labels[i]));
   }
   return fmt::format("{} {}", task == STW_TASK_NUMBER ? "number" : "labels",
-                     said.empty() ? "none" : fmt::format("{}", fmt::join(said, ", ")));
+                     shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ", ")));
 }
 
 // The roles of a document's tokens.

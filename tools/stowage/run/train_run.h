@@ -22,7 +22,7 @@ struct TrainRun {
   // Folders and files.
   std::string resume;     // --resume, the folder of the run that goes on; empty: a new run
   std::string out;        // the folder to write into: --out, else `resume`
-  bool overwrite;         // --overwrite: replaces what is in `out`
+  bool overwrite;         // --overwrite: replaces the run in `out`
   std::string plan_file;  // --plan; empty: a plan is made from `plan`
   std::string profile;    // --profile, the file for the timeline of a step; empty: none
   std::string options;    // for settings.json: the given options, with the token that ends examples

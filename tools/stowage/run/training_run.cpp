@@ -191,9 +191,9 @@ void TrainingRun::rescue(const Failure& failure) {
                                                failure.what(), grouped(batches), folder_.path(), lost));
 }
 
-bool TrainingRun::train_until(uint64_t batches, bool told) {
+bool TrainingRun::train_until(uint64_t batches, bool reports) {
   stw_run_options options = run_options(settings_, batches);
-  if (told) {
+  if (reports) {
     options.progress = after_step;
     options.progress_user = this;
   }

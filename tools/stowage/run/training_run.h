@@ -104,8 +104,8 @@ class TrainingRun {
   static int32_t after_step(void* self, const stw_progress* now);
   stw_progress progress() const;
   uint64_t next_event(uint64_t batches) const;
-  // Returns false if a signal or a callback stopped it. `told`: writes metrics and progress.
-  bool train_until(uint64_t batches, bool told = true);
+  // Returns false if a signal or a callback stopped it. `reports`: writes metrics and progress.
+  bool train_until(uint64_t batches, bool reports = true);
   void tell_rate(const stw_progress& now);  // after the first step of a changed schedule
   bool save_due(uint64_t batches) const;
   bool evaluation_due(uint64_t batches) const;

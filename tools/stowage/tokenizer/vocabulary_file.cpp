@@ -131,9 +131,9 @@ struct SpecialTokens {
 };
 
 bool read_truncation_side(const JsonView& side) {
-  const std::string said = side.text_or("right");
-  if (said != "left" && said != "right") side.fail("\"left\" or \"right\"");
-  return said == "left";
+  const std::string word = side.text_or("right");
+  if (word != "left" && word != "right") side.fail("\"left\" or \"right\"");
+  return word == "left";
 }
 
 }  // namespace

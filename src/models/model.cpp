@@ -48,6 +48,12 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
 
 }  // namespace
 
+// Each is in its family's file.
+extern const Architecture albert_architecture, bert_architecture, bloom_architecture, distilbert_architecture,
+    electra_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture,
+    mistral_architecture, modernbert_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+    roberta_architecture, smollm3_architecture, xlm_roberta_architecture;
+
 std::span<const Architecture> architectures() {
   static const Architecture list[] = {
       albert_architecture,     bert_architecture,    bloom_architecture,      distilbert_architecture,
@@ -273,10 +279,11 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
   return graph;
 }
 
-int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label) {
+int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label,
+               bool has_bias) {
   const int64_t width = b.features(x);
   const int weight = b.parameter(name + ".weight", {width}, Initializer::ones);
-  const int bias = c.norm_bias ? b.parameter(name + ".bias", {width}, Initializer::zeros) : -1;
+  const int bias = has_bias ? b.parameter(name + ".bias", {width}, Initializer::zeros) : -1;
   return b.norm(x, weight, bias, c.epsilon, false, label);
 }
 
@@ -312,34 +319,15 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   b.loss(b.linear(x, {{head, -1}}, false, "logits"));
 }
 
-void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
-  const MaskedHead& head = *architecture_of(c).masked_head;
-  const auto bias = [&](const std::string& name, int64_t features) {
-    return b.parameter(name, {features}, Initializer::zeros);
-  };
-  const auto matrix = [&](const char* module, int64_t features, int64_t inputs) {
-    return b.parameter(module + std::string(".weight"), {features, inputs}, Initializer::normal, c.init_std);
-  };
-  b.labels(Task::masked_language_model, 0);
-  b.begin(SegmentKind::final, -1, x);
-  // The embedding tables' width, as the word table gives the logits.
-  const int64_t width = c.embedding_width;
-  const int dense = matrix(head.dense, width, c.width);
-  x = b.linear(x, {{dense, bias(head.dense + std::string(".bias"), width)}}, false, "transform");
-  x = layer_norm(b, c, b.gelu(x, head.gelu.value_or(c.gelu), "transform_gelu"), head.norm, "transform_norm");
-  b.end(x);
-  add_masked_logits(b, c, x, table, c.init_std);
-}
-
-void add_masked_logits(GraphBuilder& b, const ModelConfig& c, int x, int table, float deviation) {
+void add_masked_logits(GraphBuilder& b, const ModelConfig& c, int x, int table, float deviation,
+                       bool has_bias) {
   const MaskedHead& head = *architecture_of(c).masked_head;
   const std::string name = head.decoder + std::string(".weight");
   b.begin(SegmentKind::head, -1, x);
   const int decoder = c.tied
                           ? b.tied(name, table)
                           : b.parameter(name, {c.vocabulary, b.features(x)}, Initializer::normal, deviation);
-  const int bias =
-      c.logits_bias ? b.parameter(bias_of_logits(c, head), {c.vocabulary}, Initializer::zeros) : -1;
+  const int bias = has_bias ? b.parameter(bias_of_logits(c, head), {c.vocabulary}, Initializer::zeros) : -1;
   b.cross_entropy(b.linear(x, {{decoder, bias}}, false, "logits"));
 }
 

@@ -1,6 +1,7 @@
 // Model architectures: from a Hugging Face config.json to a graph. Each family has a file (gpt2.cpp,
 // llama.cpp, …), each architecture a row in `architectures`. Presets are configs with a name (presets.cpp).
 #pragma once
+#include <any>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,48 +13,30 @@
 #include "planner/graph/adapters.h"
 #include "planner/graph/graph.h"
 #include "planner/graph/numerics.h"
-#include "src/models/rotary.h"
 
 namespace stw {
 
-// Properties of attention that may differ between layers.
-struct LayerAttention {
-  int64_t window = 0;  // keys, up to its own, that a token attends to; 0: all of them
-  int rotary = 0;      // index into ModelConfig::rotary; -1: no positions
-};
-
 inline constexpr int64_t largest_depth = 1024;  // beyond all published models; keeps planning within seconds
 
-// The configuration of a model, for all architectures. Each architecture sets the fields that it has.
+// The configuration of a model: the fields that all families have or that other parts of the library read,
+// and the fields of the model's family alone.
 struct ModelConfig {
   std::string architecture;  // "gpt2", "llama", …: a model_type
   Json json;                 // as read; exports write it next to the weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
+  int64_t embedding_width = 0;  // of the embedding tables; 0: `width`
   int heads = 0, kv_heads = 0, head_dim = 0;
-  float epsilon = 0;
+  float epsilon = 0;  // of norms
   float init_std = 0.02f;
+  float attention_scale = 0;
   bool tied = false;
-  bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
-  bool joined_matrices = false;  // queries, keys and values are one parameter, and so are gate and up
-  bool norms_after = false;  // both halves of a block also have a norm after them, before the residual sum
-  float norm_weight_offset = 0;  // 0 or 1; added to the weights of norms
-  Gate gate = Gate::silu;
-  float embedding_scale = 1;
-  Activation gelu = Activation::gelu_tanh;
-  bool norm_bias = true;  // LayerNorms have a bias
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float head_dropout = 0;   // of an encoder's classifier, and of a token head
-  bool head_bias = true;    // the first matrix of an encoder's head has a bias, whatever its task
-  bool logits_bias = true;  // logits of a masked language model have a bias
-  // An encoder's classifier reads the mean of a text's tokens, not the first token.
-  bool head_reads_mean = false;
-  int64_t embedding_width = 0;  // encoders: width of the embedding tables
-  int64_t token_types = 0;      // encoders: rows of the token type table; 0: no such table
-  int64_t first_position = 0;   // encoders: the row of the position table for a text's first token
-  float attention_scale = 0;
-  std::vector<RotaryConfig> rotary;
-  std::vector<LayerAttention> layer_attention;  // of every layer; empty: all have the defaults
-  bool is_part = false;  // inside a model for images and text: tensors have longer names in files
+  int64_t token_types = 0;  // rows of the token type table; 0: no such table
+  bool is_part = false;     // inside a model for images and text: tensors have longer names in files
+  // A struct that only the family's parser and builder know (a DecoderConfig, …), empty where the family
+  // needs none. The parser sets it, the builder reads it with std::any_cast.
+  std::any family;
   Task task = Task::language_model;
   std::vector<std::string> labels;  // names, for a task with labels
   Adapters adapters;                // this field and the next two do not come from config.json
@@ -113,11 +96,6 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture albert_architecture, bert_architecture, distilbert_architecture,
-    electra_architecture, modernbert_architecture, roberta_architecture, xlm_roberta_architecture;
-extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture,
-    ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
-    smollm3_architecture;
 
 // A size that has two names in configs. Errors: unsupported_field where both are there and differ.
 Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent);
@@ -136,9 +114,9 @@ const Architecture& architecture_of(const ModelConfig& config);
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);  // null if `index` is too large
 
-// LayerNorm with the parameters `name`.weight and, if norms have a bias, `name`.bias.
+// LayerNorm with the parameters `name`.weight and, with a bias, `name`.bias.
 int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name,
-               const char* label);
+               const char* label, bool has_bias = true);
 // The head after the last norm, and the loss: logits for every token of the vocabulary (from the token table,
 // if tied), or for every label of a classifier.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
@@ -149,10 +127,9 @@ void set_token_dropout(ModelConfig& config, float rate);
 // Gives a model a head for labels, also in its config.json, in transformers' format. Errors: bad_argument for
 // invalid names, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
-// The head of a masked language model after the last block, and the loss. `table`: the word table.
-void add_masked_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-// The last matrix of that head, and the loss.
-void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation);
+// The last matrix of a masked language model's head, and the loss. `table`: the word table.
+void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation,
+                       bool has_bias = true);
 // Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where
 // the family has none; bad_argument where the model has labels.
 Status set_masked(ModelConfig& config);

@@ -3,6 +3,7 @@
 // that are read back.
 #include "input.h"
 #include "planner/plan/plan_file.h"
+#include "src/models/decoder/decoder.h"
 #include "src/trainer/planned.h"
 
 using namespace stw;
@@ -51,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::require(bool(set_labels(*config, Task::label, {"a", "b"})), "an encoder takes labels");
   make_graphs(*config);
   // The search tries all save-sets of a block; blocks with four norms have too many.
-  if (config->layers <= 3 && !config->norms_after) make_plan(text, config->positions);
+  const auto* const decoder = std::any_cast<DecoderConfig>(&config->family);
+  if (config->layers <= 3 && !(decoder && decoder->norms_after)) make_plan(text, config->positions);
   return 0;
 }

@@ -47,7 +47,6 @@ Status parse_bloom(const Json& json, ModelConfig& c) {
   c.heads = c.kv_heads = static_cast<int>(heads);
   c.head_dim = static_cast<int>(width / heads);
   c.intermediate = inner;
-  c.gelu = Activation::gelu_tanh;
   c.epsilon = static_cast<float>(epsilon);
   c.attention_dropout = static_cast<float>(attention);
   c.residual_dropout = static_cast<float>(residual);
@@ -92,8 +91,8 @@ Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphI
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
     n = norm(middle, name + "post_attention_layernorm", "ffn_norm");
     const int up = b.linear(n, matrix(name + "mlp.dense_h_to_4h", c.width, c.intermediate), false, "ffn_up");
-    out = b.linear(b.gelu(up, c.gelu, "gelu"), matrix(name + "mlp.dense_4h_to_h", c.intermediate, c.width),
-                   false, "ffn_out");
+    out = b.linear(b.gelu(up, Activation::gelu_tanh, "gelu"),
+                   matrix(name + "mlp.dense_4h_to_h", c.intermediate, c.width), false, "ffn_out");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
   }
@@ -110,7 +109,7 @@ constexpr DropoutRate bloom_rates[] = {{"attention_dropout", &ModelConfig::atten
 
 }  // namespace
 
-const Architecture bloom_architecture = {
+extern const Architecture bloom_architecture = {
     "bloom",
     parse_bloom,
     build_bloom,

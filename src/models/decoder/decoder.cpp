@@ -1,13 +1,12 @@
 #include "src/models/decoder/decoder.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "src/base/numbers.h"
 
 namespace stw {
 
-Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
+Result<DecoderConfig> parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
   const auto size = [&](const char* key, std::optional<int64_t> otherwise) {
     return otherwise ? get_int(json, key, *otherwise) : get_int(json, key);
   };
@@ -43,55 +42,21 @@ Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& ab
   c.init_std = static_cast<float>(range);
   c.tied = tied;
   c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
-  // parse_model refuses other numbers later
-  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(layers, 0, largest_depth)), {});
-  return ok();
+  DecoderConfig own;
+  own.layers = full_attention(layers);
+  return own;
 }
 
-Status parse_llama_like(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
-  STW_TRY(parse_decoder(json, c, absent));
+Result<DecoderConfig> parse_llama_like(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
+  STW_ASSIGN(own, parse_decoder(json, c, absent));
   STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
   if (activation != "silu")
     return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
   STW_ASSIGN(rotary, parse_rotary(json, c.head_dim, {c.positions, absent.original_positions}, absent.theta));
   if (rotary.rotary_dim != c.head_dim && !absent.partial_rotary)
     return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
-  c.rotary = {rotary};
-  return ok();
-}
-
-Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent) {
-  const Json* given = json.find("sliding_window");
-  if (given ? given->is_null() : !absent) return int64_t{0};
-  STW_ASSIGN(window, get_int(json, "sliding_window", absent.value_or(0)));
-  if (window < 1) return Error{Code::unsupported_field, "sliding_window is " + std::to_string(window)};
-  return window;
-}
-
-Status set_windows(const Json& json, ModelConfig& c, int64_t window,
-                   const std::function<bool(int64_t layer)>& is_windowed) {
-  const Json* const types = find_present(json, "layer_types");
-  if (types && (!types->is_array() || types->elements().size() != c.layer_attention.size()))
-    return Error{Code::unsupported_field, "expected a kind of attention for each of " +
-                                              std::to_string(c.layers) + " layers as layer_types"};
-  for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {
-    bool is_sliding;
-    if (types) {
-      const Json& type = types->elements()[layer];
-      const std::string name = type.as_string() ? *type.as_string() : to_string(type, 0);
-      is_sliding = name == "sliding_attention";
-      if (!is_sliding && name != "full_attention")
-        return Error{Code::unsupported_field, "layer_types has \"" + name + "\", which is not supported"};
-    } else {
-      is_sliding = is_windowed(static_cast<int64_t>(layer));
-    }
-    if (types && is_sliding && window == 0)
-      return Error{Code::unsupported_field,
-                   "layer_types has \"sliding_attention\", and there is no window: expected a sliding_window "
-                   "that is in use"};
-    if (is_sliding) c.layer_attention[layer].window = window;
-  }
-  return ok();
+  own.rotary = {rotary};
+  return std::move(own);
 }
 
 static float rounded_to(Format format, float x) {
@@ -100,6 +65,7 @@ static float rounded_to(Format format, float x) {
 }
 
 Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  const auto& own = std::any_cast<const DecoderConfig&>(c.family);
   GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
   auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
     const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
@@ -115,63 +81,63 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     std::vector<LinearWeights> list;
     int64_t features = 0;
     for (const Part& part : parts) features += part.features;
-    if (c.joined_matrices)
+    if (own.joined_matrices)
       return std::vector<LinearWeights>{matrix(prefix + joined, c.width, features, bias)};
     for (const Part& part : parts) list.push_back(matrix(prefix + part.name, c.width, part.features, bias));
     return list;
   };
   // The effective weight starts at 1.
-  const Initializer norm_start = c.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
+  const Initializer norm_start = own.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
   auto norm = [&](int x, const std::string& name, const char* label) {
     return b.norm(x, b.parameter(name + ".weight", {c.width}, norm_start), -1, c.epsilon, true, label,
-                  c.norm_weight_offset);
+                  own.norm_weight_offset);
   };
   const int64_t queries = int64_t{c.heads} * c.head_dim, keys = int64_t{c.kv_heads} * c.head_dim;
 
-  for (const RotaryConfig& rotary : c.rotary)
+  for (const RotaryConfig& rotary : own.rotary)
     b.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
   b.begin(SegmentKind::embedding, -1, -1);
   const int table =
       b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
   // The factor is rounded to the compute type, as in transformers.
-  int x =
-      b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, c.embedding_scale), "embedding_scale");
+  int x = b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, own.embedding_scale),
+                  "embedding_scale");
   b.end(x);
 
   for (int64_t layer = 0; layer < c.layers; ++layer) {
-    const LayerAttention& how = c.layer_attention[static_cast<size_t>(layer)];
+    const LayerAttention& how = own.layers[static_cast<size_t>(layer)];
     const std::string name = "model.layers." + std::to_string(layer) + ".";
     const std::string attn = name + "self_attn.", mlp = name + "mlp.";
     b.begin(SegmentKind::block, static_cast<int>(layer), x);
     int n = norm(x, name + "input_layernorm", "attn_norm");
-    int qkv = b.linear(
-        n,
-        side_by_side(attn, "qkv_proj", {{"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}}, c.qkv_bias),
-        false, "qkv");
-    if (c.qk_norm) {
+    int qkv = b.linear(n,
+                       side_by_side(attn, "qkv_proj",
+                                    {{"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}}, own.qkv_bias),
+                       false, "qkv");
+    if (own.qk_norm) {
       const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, norm_start),
                 of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, norm_start);
       qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm",
-                      c.norm_weight_offset);
+                      own.norm_weight_offset);
     }
     if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
     const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale,
                                      c.attention_dropout, "attention", {.window = how.window});
     int out =
-        b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
-    if (c.norms_after) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
+        b.linear(attended, {matrix(attn + "o_proj", queries, c.width, own.output_bias)}, false, "attn_out");
+    if (own.norms_after) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
-    n = norm(middle, name + (c.norms_after ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
+    n = norm(middle, name + (own.norms_after ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
              "ffn_norm");
     const int gate_up =
         b.linear(n,
                  side_by_side(mlp, "gate_up_proj",
-                              {{"gate_proj", c.intermediate}, {"up_proj", c.intermediate}}, c.mlp_bias),
+                              {{"gate_proj", c.intermediate}, {"up_proj", c.intermediate}}, own.mlp_bias),
                  false, "gate_up");
-    const int activated = b.swiglu(gate_up, c.gate == Gate::silu ? "swiglu" : "geglu", c.gate);
-    out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false,
+    const int activated = b.swiglu(gate_up, own.gate == Gate::silu ? "swiglu" : "geglu", own.gate);
+    out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, own.mlp_bias)}, false,
                    "ffn_out");
-    if (c.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
+    if (own.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
   }

@@ -1,12 +1,26 @@
 // The common parts of decoders with rotary positions and RMSNorm: Llama and the families derived from it.
 // Each family has a file that reads its config.json. The graph of all of them is built here.
 #pragma once
-#include <functional>
 #include <optional>
+#include <vector>
 
+#include "src/models/layer_attention.h"
 #include "src/models/model.h"
+#include "src/models/rotary.h"
 
 namespace stw {
+
+// The part of a decoder's configuration that build_decoder alone reads: ModelConfig::family.
+struct DecoderConfig {
+  bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
+  bool joined_matrices = false;  // queries, keys and values are one parameter, and so are gate and up
+  bool norms_after = false;  // both halves of a block also have a norm after them, before the residual sum
+  float norm_weight_offset = 0;  // 0 or 1; added to the weights of norms
+  Gate gate = Gate::silu;
+  float embedding_scale = 1;
+  std::vector<RotaryConfig> rotary;
+  std::vector<LayerAttention> layers;  // one for each layer
+};
 
 // A family's values for keys that its config.json lacks.
 struct DecoderDefaults {
@@ -22,18 +36,13 @@ struct DecoderDefaults {
   std::optional<int64_t> vocabulary = {}, positions = {}, width = {}, layers = {}, heads = {},
                          intermediate = {};
 };
-// Reads sizes, norms and dropout. Errors: corrupt, unsupported_field.
-Status parse_decoder(const Json& json, ModelConfig& config, const DecoderDefaults& absent = {});
+// Reads sizes, norms and dropout. The caller changes the result and stores it in `config`. Errors: corrupt,
+// unsupported_field.
+Result<DecoderConfig> parse_decoder(const Json& json, ModelConfig& config,
+                                    const DecoderDefaults& absent = {});
 // The same for a model with SwiGLU and one kind of rotary positions.
-Status parse_llama_like(const Json& json, ModelConfig& config, const DecoderDefaults& absent = {});
-
-// "sliding_window": the number of keys, up to its own, that a token attends to in layers with a window; 0
-// where it is null or absent.
-Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent = std::nullopt);
-// Sets the window (0: none) of the layers that "layer_types" names. Without such a list, of those that
-// `is_windowed` selects.
-Status set_windows(const Json& json, ModelConfig& config, int64_t window,
-                   const std::function<bool(int64_t layer)>& is_windowed);
+Result<DecoderConfig> parse_llama_like(const Json& json, ModelConfig& config,
+                                       const DecoderDefaults& absent = {});
 
 inline constexpr DropoutRate decoder_dropouts[] = {{"attention_dropout", &ModelConfig::attention_dropout}};
 

@@ -9,13 +9,13 @@ namespace stw {
 
 namespace {
 
-constexpr int of_full_layers = 0, of_windowed_layers = 1;  // indices into ModelConfig::rotary
+constexpr int of_full_layers = 0, of_windowed_layers = 1;  // indices into DecoderConfig::rotary
 
 // Newer configs have an object for each kind of layer in "rope_parameters". Older ones have "rope_theta" and
 // "rope_scaling" for full layers, and "rope_local_base_freq" for windowed ones. If both are there, keys of
 // "rope_scaling" override those of full layers. Source, also of the defaults: transformers,
 // configuration_gemma3.py.
-Status parse_rotaries(const Json& json, ModelConfig& c) {
+Result<std::vector<RotaryConfig>> parse_rotaries(const Json& json, const ModelConfig& c) {
   STW_ASSIGN(older, find_object(json, "rope_scaling"));
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
   STW_ASSIGN(theta, get_double(json, "rope_theta", 1000000.0));
@@ -41,21 +41,20 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
   STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, positions, local_theta));
   if (first.rotary_dim != c.head_dim || second.rotary_dim != c.head_dim)
     return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
-  c.rotary = {first, second};
-  return ok();
+  return std::vector<RotaryConfig>{first, second};
 }
 
 Status parse_gemma3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_decoder(json, c,
-                        {.kv_heads = 4,
-                         .head_dim = 256,
-                         .tied = true,
-                         .vocabulary = 262208,
-                         .positions = 131072,
-                         .width = 2304,
-                         .layers = 26,
-                         .heads = 8,
-                         .intermediate = 9216}));
+  STW_ASSIGN(own, parse_decoder(json, c,
+                                {.kv_heads = 4,
+                                 .head_dim = 256,
+                                 .tied = true,
+                                 .vocabulary = 262208,
+                                 .positions = 131072,
+                                 .width = 2304,
+                                 .layers = 26,
+                                 .heads = 8,
+                                 .intermediate = 9216}));
   STW_ASSIGN(activation, get_string(json, "hidden_activation", "gelu_pytorch_tanh"));
   STW_ASSIGN(scalar, get_double(json, "query_pre_attn_scalar", 256));
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
@@ -70,29 +69,32 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   if (bidirectional) return Error{Code::unsupported_field, "use_bidirectional_attention is not supported"};
   if (attention_cap != 0 || logits_cap != 0)
     return Error{Code::unsupported_field, "logit softcapping is not supported"};
-  c.qkv_bias = c.output_bias = attention_bias;
-  c.qk_norm = true;
-  c.norms_after = true;
-  c.norm_weight_offset = 1;
-  c.gate = Gate::gelu_tanh;
-  c.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(c.width)));
+  own.qkv_bias = own.output_bias = attention_bias;
+  own.qk_norm = true;
+  own.norms_after = true;
+  own.norm_weight_offset = 1;
+  own.gate = Gate::gelu_tanh;
+  own.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(c.width)));
   c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
-  STW_TRY(parse_rotaries(json, c));
+  STW_ASSIGN(rotary, parse_rotaries(json, c));
+  own.rotary = std::move(rotary);
   STW_ASSIGN(window, parse_window(json, 4096));
   STW_ASSIGN(pattern, get_int(json, "sliding_window_pattern", 6));
   if (pattern < 1)
     return Error{Code::unsupported_field, "sliding_window_pattern is " + std::to_string(pattern)};
   if (window == 0) return Error{Code::unsupported_field, "expected a sliding_window"};
-  STW_TRY(set_windows(json, c, window, [&](int64_t layer) { return (layer + 1) % pattern != 0; }));
-  for (LayerAttention& layer : c.layer_attention)
+  const auto is_windowed = [&](int64_t layer) { return (layer + 1) % pattern != 0; };
+  STW_TRY(set_windows(json, c, window, is_windowed, own.layers));
+  for (LayerAttention& layer : own.layers)
     layer.rotary = layer.window > 0 ? of_windowed_layers : of_full_layers;
+  c.family = std::move(own);
   return ok();
 }
 
 }  // namespace
 
-const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3,     build_decoder, "Gemma3Text",
-                                          "model.",      decoder_dropouts, "gemma3",      "Gemma3ForCausalLM",
-                                          false,         decoder_head,     {nullptr}};
+extern const Architecture gemma3_architecture = {
+    "gemma3_text", parse_gemma3,        build_decoder, "Gemma3Text", "model.", decoder_dropouts,
+    "gemma3",      "Gemma3ForCausalLM", false,         decoder_head, {nullptr}};
 
 }  // namespace stw

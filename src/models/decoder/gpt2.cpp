@@ -9,6 +9,10 @@ namespace stw {
 
 namespace {
 
+struct Gpt2Config {  // the family's own part of a configuration
+  Activation gelu;
+};
+
 Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 50257));
   STW_ASSIGN(positions, get_size(json, "n_positions", "max_position_embeddings", 1024));
@@ -32,8 +36,9 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
                  "n_embd " + std::to_string(width) + " is not a multiple of n_head " + std::to_string(heads)};
   if (by_layer) return Error{Code::unsupported_field, "scale_attn_by_inverse_layer_idx is not supported"};
   if (cross) return Error{Code::unsupported_field, "add_cross_attention is not supported"};
-  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") c.gelu = Activation::gelu_tanh;
-  else if (activation == "gelu") c.gelu = Activation::gelu_erf;
+  Gpt2Config own{Activation::gelu_tanh};
+  if (activation == "gelu") own.gelu = Activation::gelu_erf;
+  else if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") own.gelu = Activation::gelu_tanh;
   else return Error{Code::unsupported_field, "activation_function \"" + activation + "\" is not supported"};
   c.vocabulary = vocabulary;
   c.positions = positions;
@@ -49,10 +54,12 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
   c.init_std = static_cast<float>(range);
   c.tied = tied;
   c.attention_scale = scale ? static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim))) : 1.0f;
+  c.family = own;
   return ok();
 }
 
 Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  const auto& own = std::any_cast<const Gpt2Config&>(c.family);
   GraphBuilder b("gpt2", sequence, c.vocabulary, compute, optional);
   // Projections onto the residual stream start smaller, so that its variance does not grow with depth.
   const float residual_std = static_cast<float>(c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)));
@@ -85,7 +92,7 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
     n = norm(middle, name + "ln_2", "ffn_norm");
     const int up =
         b.linear(n, matrix(name + "mlp.c_fc", c.width, c.intermediate, c.init_std), true, "ffn_up");
-    const int activated = b.gelu(up, c.gelu, "gelu");
+    const int activated = b.gelu(up, own.gelu, "gelu");
     out = b.linear(activated, matrix(name + "mlp.c_proj", c.intermediate, c.width, residual_std), true,
                    "ffn_out");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
@@ -105,7 +112,8 @@ constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout}
 
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2",  parse_gpt2, build_gpt2, "GPT2",       "transformer.", rates,
-                                        nullptr, nullptr,    false,      decoder_head, {"classifier"}};
+extern const Architecture gpt2_architecture = {"gpt2",         parse_gpt2,   build_gpt2,    "GPT2",
+                                               "transformer.", rates,        nullptr,       nullptr,
+                                               false,          decoder_head, {"classifier"}};
 
 }  // namespace stw

@@ -7,40 +7,45 @@ namespace stw {
 
 namespace {
 
-Status parse_biases(const Json& json, ModelConfig& c) {
+Status parse_biases(const Json& json, DecoderConfig& own) {
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
   STW_ASSIGN(mlp_bias, get_bool(json, "mlp_bias", false));
-  c.qkv_bias = c.output_bias = attention_bias;
-  c.mlp_bias = mlp_bias;
+  own.qkv_bias = own.output_bias = attention_bias;
+  own.mlp_bias = mlp_bias;
   return ok();
 }
 
 Status parse_llama(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c));
-  return parse_biases(json, c);
+  STW_ASSIGN(own, parse_llama_like(json, c));
+  STW_TRY(parse_biases(json, own));
+  c.family = std::move(own);
+  return ok();
 }
 
 // Source: transformers, configuration_mistral.py. There a Mistral with "layer_types" is a Ministral
 // (configuration_auto.py), which is otherwise the same.
 Status parse_mistral(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.kv_heads = 8}));
+  STW_ASSIGN(own, parse_llama_like(json, c, {.kv_heads = 8}));
   STW_ASSIGN(window, parse_window(json, 4096));
-  return set_windows(json, c, window, [](int64_t) { return true; });
+  const auto is_windowed = [](int64_t) { return true; };
+  STW_TRY(set_windows(json, c, window, is_windowed, own.layers));
+  c.family = std::move(own);
+  return ok();
 }
 
 // Source: transformers, configuration_smollm3.py. In "no_rope_layers" a 1 means that the layer has rotary
 // positions.
 Status parse_smollm3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.kv_heads = 4, .theta = 2000000, .tied = true}));
-  STW_TRY(parse_biases(json, c));
+  STW_ASSIGN(own, parse_llama_like(json, c, {.kv_heads = 4, .theta = 2000000, .tied = true}));
+  STW_TRY(parse_biases(json, own));
   STW_ASSIGN(interval, get_int(json, "no_rope_layer_interval", 4));
   if (interval < 1)
     return Error{Code::unsupported_field, "no_rope_layer_interval is " + std::to_string(interval)};
   const Json* const given = find_present(json, "no_rope_layers");
-  if (given && (!given->is_array() || given->elements().size() < c.layer_attention.size()))
+  if (given && (!given->is_array() || given->elements().size() < own.layers.size()))
     return Error{Code::unsupported_field,
                  "expected 0 or 1 for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
-  for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {
+  for (size_t layer = 0; layer < own.layers.size(); ++layer) {
     bool has_positions = (static_cast<int64_t>(layer) + 1) % interval != 0;
     if (given) {
       const int64_t* number = given->elements()[layer].as_int();
@@ -48,25 +53,29 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
         return Error{Code::unsupported_field, "expected 0 or 1 for each layer as no_rope_layers"};
       has_positions = *number == 1;
     }
-    if (!has_positions) c.layer_attention[layer].rotary = -1;
+    if (!has_positions) own.layers[layer].rotary = -1;
   }
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json));
   // "layer_types" counts whatever use_sliding_window says
   const bool says_layers = find_present(json, "layer_types") != nullptr;
-  return set_windows(json, c, sliding || says_layers ? window : 0,
-                     [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
+  const auto has_no_positions = [&](int64_t layer) {
+    return own.layers[static_cast<size_t>(layer)].rotary < 0;
+  };
+  STW_TRY(set_windows(json, c, sliding || says_layers ? window : 0, has_no_positions, own.layers));
+  c.family = std::move(own);
+  return ok();
 }
 
 }  // namespace
 
-const Architecture llama_architecture = {"llama", parse_llama, build_decoder,
-                                         "Llama", "model.",    decoder_dropouts};
-const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder,
-                                           "Mistral", "model.",      decoder_dropouts};
-const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder,
-                                             "Ministral", "model.",      decoder_dropouts};
-const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder,
-                                           "SmolLM3", "model.",      decoder_dropouts};
+extern const Architecture llama_architecture = {"llama", parse_llama, build_decoder,
+                                                "Llama", "model.",    decoder_dropouts};
+extern const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder,
+                                                  "Mistral", "model.",      decoder_dropouts};
+extern const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder,
+                                                    "Ministral", "model.",      decoder_dropouts};
+extern const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder,
+                                                  "SmolLM3", "model.",      decoder_dropouts};
 
 }  // namespace stw

@@ -8,12 +8,14 @@ namespace {
 
 // Source: transformers, configuration_phi3.py. "embd_pdrop" has no effect there, and none here.
 Status parse_phi3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.epsilon = 1e-5, .original_positions = 4096, .partial_rotary = true}));
+  STW_ASSIGN(
+      own, parse_llama_like(json, c, {.epsilon = 1e-5, .original_positions = 4096, .partial_rotary = true}));
   STW_ASSIGN(residual, get_double(json, "resid_pdrop", 0.0));
   c.residual_dropout = static_cast<float>(residual);
-  c.joined_matrices = true;
+  own.joined_matrices = true;
   STW_ASSIGN(window, parse_window(json));
-  for (LayerAttention& layer : c.layer_attention) layer.window = window;
+  for (LayerAttention& layer : own.layers) layer.window = window;
+  c.family = std::move(own);
   return ok();
 }
 
@@ -21,6 +23,7 @@ constexpr DropoutRate phi3_rates[] = {decoder_dropouts[0], {"resid_pdrop", &Mode
 
 }  // namespace
 
-const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model.", phi3_rates};
+extern const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder,
+                                               "Phi3", "model.",   phi3_rates};
 
 }  // namespace stw

@@ -7,32 +7,37 @@ namespace stw {
 namespace {
 
 // Source: transformers, configuration_qwen2.py and configuration_qwen3.py.
-Status parse_windows(const Json& json, ModelConfig& c) {
+Status parse_windows(const Json& json, const ModelConfig& c, DecoderConfig& own) {
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json, 4096));
   STW_ASSIGN(full_layers, get_int(json, "max_window_layers", 28));
-  return set_windows(json, c, sliding ? window : 0, [&](int64_t layer) { return layer >= full_layers; });
+  const auto is_windowed = [&](int64_t layer) { return layer >= full_layers; };
+  return set_windows(json, c, sliding ? window : 0, is_windowed, own.layers);
 }
 
 Status parse_qwen2(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.kv_heads = 32}));
-  c.qkv_bias = true;
-  return parse_windows(json, c);
+  STW_ASSIGN(own, parse_llama_like(json, c, {.kv_heads = 32}));
+  own.qkv_bias = true;
+  STW_TRY(parse_windows(json, c, own));
+  c.family = std::move(own);
+  return ok();
 }
 
 Status parse_qwen3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.kv_heads = 32, .head_dim = 128}));
+  STW_ASSIGN(own, parse_llama_like(json, c, {.kv_heads = 32, .head_dim = 128}));
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
-  c.qkv_bias = c.output_bias = attention_bias;
-  c.qk_norm = true;
-  return parse_windows(json, c);
+  own.qkv_bias = own.output_bias = attention_bias;
+  own.qk_norm = true;
+  STW_TRY(parse_windows(json, c, own));
+  c.family = std::move(own);
+  return ok();
 }
 
 }  // namespace
 
-const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder,
-                                         "Qwen2", "model.",    decoder_dropouts};
-const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder,
-                                         "Qwen3", "model.",    decoder_dropouts};
+extern const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder,
+                                                "Qwen2", "model.",    decoder_dropouts};
+extern const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder,
+                                                "Qwen3", "model.",    decoder_dropouts};
 
 }  // namespace stw

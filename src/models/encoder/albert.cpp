@@ -79,6 +79,6 @@ constexpr Architecture albert() {
 
 }  // namespace
 
-const Architecture albert_architecture = albert();
+extern const Architecture albert_architecture = albert();
 
 }  // namespace stw

@@ -87,14 +87,14 @@ constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, Mo
 
 }  // namespace
 
-const Architecture bert_architecture =
+extern const Architecture bert_architecture =
     encoder("bert", parse_bert, build_with<bert_names>, "Bert", "bert.", bert_head, bert_masked);
-const Architecture roberta_architecture = encoder("roberta", parse_roberta, build_with<roberta_names>,
-                                                  "Roberta", "roberta.", roberta_head, roberta_masked);
-const Architecture xlm_roberta_architecture =
+extern const Architecture roberta_architecture = encoder("roberta", parse_roberta, build_with<roberta_names>,
+                                                         "Roberta", "roberta.", roberta_head, roberta_masked);
+extern const Architecture xlm_roberta_architecture =
     encoder("xlm-roberta", parse_xlm_roberta, build_with<roberta_names>, "XLMRoberta", "roberta.",
             roberta_head, roberta_masked);
-const Architecture electra_architecture = encoder("electra", parse_electra, build_with<electra_names>,
-                                                  "Electra", "electra.", roberta_head, electra_masked);
+extern const Architecture electra_architecture = encoder("electra", parse_electra, build_with<electra_names>,
+                                                         "Electra", "electra.", roberta_head, electra_masked);
 
 }  // namespace stw

@@ -50,6 +50,6 @@ constexpr Architecture distilbert() {
 
 }  // namespace
 
-const Architecture distilbert_architecture = distilbert();
+extern const Architecture distilbert_architecture = distilbert();
 
 }  // namespace stw

@@ -58,24 +58,24 @@ Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& ab
     return Error{Code::unsupported_field, "type_vocab_size is " + std::to_string(types)};
   STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", true));
   c.tied = tied;
-  c.first_position = absent.first_position_after_padding ? padding + 1 : 0;
-  if (c.first_position < 0 || c.first_position > 65536)
+  const int64_t first_position = absent.first_position_after_padding ? padding + 1 : 0;
+  if (first_position < 0 || first_position > 65536)
     return Error{Code::unsupported_field, "pad_token_id is " + std::to_string(padding)};
   c.vocabulary = vocabulary;
-  c.positions = positions - c.first_position;
+  c.positions = positions - first_position;
   c.width = c.embedding_width = width;
   c.layers = layers;
   c.heads = c.kv_heads = static_cast<int>(heads);
   c.head_dim = static_cast<int>(width / heads);
   c.intermediate = intermediate;
   c.token_types = types;
-  c.gelu = activation;
   c.embedding_dropout = c.residual_dropout = static_cast<float>(dropout);
   c.attention_dropout = static_cast<float>(attention);
   c.head_dropout = static_cast<float>(head);
   c.init_std = static_cast<float>(range);
   c.epsilon = static_cast<float>(epsilon);
   c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
+  c.family = EncoderConfig{activation, first_position};
   return ok();
 }
 
@@ -85,7 +85,10 @@ class EncoderBuilder {
  public:
   EncoderBuilder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
                  GraphInputs optional)
-      : names_(names), c_(config), b_(config.architecture, sequence, config.vocabulary, compute, optional) {}
+      : names_(names),
+        c_(config),
+        own_(std::any_cast<const EncoderConfig&>(config.family)),
+        b_(config.architecture, sequence, config.vocabulary, compute, optional) {}
 
   Graph build() {
     ScoreRule rule;
@@ -95,7 +98,7 @@ class EncoderBuilder {
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x, rule);
     if (c_.task == Task::token_label) token_head(x);
     else if (!c_.labels.empty()) head(x);
-    else if (c_.task == Task::masked_language_model) add_masked_head(b_, c_, x, words_);
+    else if (c_.task == Task::masked_language_model) masked_head(x);
     return b_.finish();
   }
 
@@ -117,10 +120,10 @@ class EncoderBuilder {
     };
     b_.begin(SegmentKind::embedding, -1, -1);
     const int words = words_ = table("word_embeddings", c_.vocabulary),
-              positions = table("position_embeddings", c_.positions + c_.first_position);
+              positions = table("position_embeddings", c_.positions + own_.first_position);
     int x;
-    if (c_.first_position == 0) x = b_.embedding(words, positions, "embedding");
-    else x = b_.embedding(b_.tokens(), words, positions, b_.position_rows(c_.first_position), "embedding");
+    if (own_.first_position == 0) x = b_.embedding(words, positions, "embedding");
+    else x = b_.embedding(b_.tokens(), words, positions, b_.position_rows(own_.first_position), "embedding");
     if (c_.token_types > 0) {
       const int types =
           b_.embedding(b_.token_types(c_.token_types), table("token_type_embeddings", c_.token_types), -1, -1,
@@ -151,7 +154,7 @@ class EncoderBuilder {
     out = b_.add(x, b_.dropout(out, c_.residual_dropout, "attn_dropout"), "attn_residual");
     const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
-    out = linear(b_.gelu(up, c_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
+    out = linear(b_.gelu(up, own_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
     out =
         b_.add(middle, b_.dropout(out, names_.feed_forward_dropout ? c_.residual_dropout : 0, "ffn_dropout"),
                "ffn_residual");
@@ -169,6 +172,17 @@ class EncoderBuilder {
     add_token_head(b_, c_, x);
   }
 
+  void masked_head(int x) {
+    const MaskedHead& head = *architecture_of(c_).masked_head;
+    b_.labels(Task::masked_language_model, 0);
+    b_.begin(SegmentKind::final, -1, x);
+    // The embedding tables' width, as the word table gives the logits.
+    x = linear(x, head.dense, c_.width, c_.embedding_width, "transform");
+    x = norm(b_.gelu(x, head.gelu.value_or(own_.gelu), "transform_gelu"), head.norm, "transform_norm");
+    b_.end(x);
+    add_masked_logits(b_, c_, x, words_, c_.init_std);
+  }
+
   // Computes the head over every token. The loss reads the first token of each text.
   void head(int x) {
     const auto labels = static_cast<int64_t>(c_.labels.size());
@@ -184,6 +198,7 @@ class EncoderBuilder {
 
   const EncoderNames& names_;
   const ModelConfig& c_;
+  const EncoderConfig& own_;
   GraphBuilder b_;
   int words_ = -1;  // the word embedding table
 };

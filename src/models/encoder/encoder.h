@@ -26,6 +26,12 @@ struct EncoderNames {
   bool feed_forward_dropout = true;  // after the second half of a block, as after the first
 };
 
+// The part of an encoder's configuration that build_encoder alone reads: ModelConfig::family.
+struct EncoderConfig {
+  Activation gelu;
+  int64_t first_position;  // the row of the position table for a text's first token
+};
+
 // The keys of a config.json that differ between families.
 struct EncoderKeys {
   const char *width = "hidden_size", *layers = "num_hidden_layers", *heads = "num_attention_heads",

@@ -1,21 +1,22 @@
 // ModernBERT (Warner et al., arXiv 2412.13663): an encoder with rotary positions, norms before both halves of
 // a block, and GeGLU. Every third block by default has global attention. The others have local attention,
 // with rotary angles of their own.
-#include <algorithm>
+#include "src/models/encoder/modernbert.h"
+
 #include <cmath>
 
-#include "src/models/decoder/decoder.h"
 #include "src/models/encoder/encoder.h"
 
 namespace stw {
 
 namespace {
 
-constexpr int of_global_layers = 0, of_local_layers = 1;  // indices into ModelConfig::rotary
+constexpr int of_global_layers = 0, of_local_layers = 1;  // indices into ModernBertConfig::rotary
 
 // Newer configs have an object for each kind of layer in "rope_parameters". Older ones have two thetas, and
 // perhaps one "rope_scaling" for both kinds. Source: transformers, configuration_modernbert.py.
-Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
+Result<std::vector<RotaryConfig>> parse_rotaries_of_kinds(const Json& json, const ModelConfig& c) {
+  std::vector<RotaryConfig> rotaries;
   STW_ASSIGN(scaling, find_object(json, "rope_scaling"));
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
   // Older versions of transformers replaced null by the global theta, newer ones fail.
@@ -43,13 +44,13 @@ Status parse_rotaries_of_kinds(const Json& json, ModelConfig& c) {
                                                {.now = c.positions, .outer_count_first = false}, theta));
     if (rotary.rotary_dim != c.head_dim)
       return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
-    c.rotary.push_back(rotary);
+    rotaries.push_back(rotary);
   }
-  return ok();
+  return rotaries;
 }
 
 // Reads which layers are local, and their window.
-Status parse_layers(const Json& json, ModelConfig& c) {
+Result<std::vector<LayerAttention>> parse_layers(const Json& json, const ModelConfig& c) {
   if (find_present(json, "sliding_window"))
     return Error{
         Code::unsupported_field,
@@ -59,12 +60,11 @@ Status parse_layers(const Json& json, ModelConfig& c) {
   if (local < 0) return Error{Code::unsupported_field, "local_attention is " + std::to_string(local)};
   if (every < 1)
     return Error{Code::unsupported_field, "global_attn_every_n_layers is " + std::to_string(every)};
-  // parse_model refuses other numbers later
-  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(c.layers, 0, largest_depth)), {});
-  STW_TRY(set_windows(json, c, local / 2 + 1, [&](int64_t layer) { return layer % every != 0; }));
-  for (LayerAttention& layer : c.layer_attention)
-    layer.rotary = layer.window > 0 ? of_local_layers : of_global_layers;
-  return ok();
+  std::vector<LayerAttention> layers = full_attention(c.layers);
+  const auto is_local = [&](int64_t layer) { return layer % every != 0; };
+  STW_TRY(set_windows(json, c, local / 2 + 1, is_local, layers));
+  for (LayerAttention& layer : layers) layer.rotary = layer.window > 0 ? of_local_layers : of_global_layers;
+  return layers;
 }
 
 Result<Gate> parse_gate(const Json& json) {
@@ -137,28 +137,32 @@ Status parse_modernbert(const Json& json, ModelConfig& c) {
   c.heads = c.kv_heads = static_cast<int>(heads);
   c.head_dim = static_cast<int>(head_dim);
   c.intermediate = intermediate;
-  c.gate = gate;
-  c.gelu = activation;  // of the head
-  c.head_reads_mean = reads_mean;
-  c.norm_bias = norm_bias;
-  c.qkv_bias = c.output_bias = attention_bias;
-  c.mlp_bias = mlp_bias;
-  c.head_bias = head_bias;
-  c.logits_bias = logits_bias;
   c.tied = tied;
   c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
   STW_TRY(parse_rates(json, c));
-  STW_TRY(parse_rotaries_of_kinds(json, c));
-  return parse_layers(json, c);
+  STW_ASSIGN(rotary, parse_rotaries_of_kinds(json, c));
+  STW_ASSIGN(layer_attention, parse_layers(json, c));
+  c.family = ModernBertConfig{.attention_bias = attention_bias,
+                              .mlp_bias = mlp_bias,
+                              .norm_bias = norm_bias,
+                              .head_bias = head_bias,
+                              .logits_bias = logits_bias,
+                              .head_reads_mean = reads_mean,
+                              .gate = gate,
+                              .head_activation = activation,
+                              .rotary = std::move(rotary),
+                              .layers = std::move(layer_attention)};
+  return ok();
 }
 
 class ModernBertBuilder {
  public:
   ModernBertBuilder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
       : c_(config),
+        own_(std::any_cast<const ModernBertConfig&>(config.family)),
         b_(config.architecture, sequence, config.vocabulary, compute, optional),
         following_(b_.following()) {
-    for (const RotaryConfig& rotary : c_.rotary)
+    for (const RotaryConfig& rotary : own_.rotary)
       b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
     // The initial weights of transformers, except that values far from 0 are not redrawn.
     out_deviation_ = static_cast<float>(static_cast<double>(c_.init_std) /
@@ -178,7 +182,7 @@ class ModernBertBuilder {
       x = head(x);
     }
     b_.end(x);
-    if (is_masked) add_masked_logits(b_, c_, x, words_, out_deviation_);
+    if (is_masked) add_masked_logits(b_, c_, x, words_, out_deviation_, own_.logits_bias);
     else if (!c_.labels.empty()) classifier(x);
     return b_.finish();
   }
@@ -191,7 +195,9 @@ class ModernBertBuilder {
     return b_.linear(x, {{weight, bias ? b_.parameter(name + ".bias", {features}, Initializer::zeros) : -1}},
                      false, label);
   }
-  int norm(int x, const std::string& name, const char* label) { return layer_norm(b_, c_, x, name, label); }
+  int norm(int x, const std::string& name, const char* label) {
+    return layer_norm(b_, c_, x, name, label, own_.norm_bias);
+  }
 
   int embeddings() {
     b_.begin(SegmentKind::embedding, -1, -1);
@@ -205,23 +211,23 @@ class ModernBertBuilder {
   }
 
   int block(int64_t layer, int x) {
-    const LayerAttention& how = c_.layer_attention[static_cast<size_t>(layer)];
+    const LayerAttention& how = own_.layers[static_cast<size_t>(layer)];
     const std::string name = "model.layers." + std::to_string(layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
     // The first block has no norm here, as the embeddings end with one.
     const int n = layer == 0 ? x : norm(x, name + "attn_norm", "attn_norm");
-    int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, c_.qkv_bias, c_.init_std, "qkv");
+    int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, own_.attention_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
     const ScoreRule rule{.window = how.window, .causal = false, .following = following_};
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
                                       c_.attention_dropout, "attention", rule);
-    int out = linear(attended, name + "attn.Wo", c_.width, c_.output_bias, out_deviation_, "attn_out");
+    int out = linear(attended, name + "attn.Wo", c_.width, own_.attention_bias, out_deviation_, "attn_out");
     const int middle = b_.add(x, b_.dropout(out, c_.attention_dropout, "attn_dropout"), "attn_residual");
     const int up = linear(norm(middle, name + "mlp_norm", "ffn_norm"), name + "mlp.Wi", 2 * c_.intermediate,
-                          c_.mlp_bias, c_.init_std, "gate_up");
-    const int activated = b_.swiglu(up, c_.gate == Gate::silu ? "swiglu" : "geglu", c_.gate);
+                          own_.mlp_bias, c_.init_std, "gate_up");
+    const int activated = b_.swiglu(up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
     out = linear(b_.dropout(activated, c_.residual_dropout, "ffn_dropout"), name + "mlp.Wo", c_.width,
-                 c_.mlp_bias, out_deviation_, "ffn_out");
+                 own_.mlp_bias, out_deviation_, "ffn_out");
     x = b_.add(middle, out, "ffn_residual");
     b_.end(x);
     return x;
@@ -229,15 +235,14 @@ class ModernBertBuilder {
 
   // The layers that all heads begin with.
   int prediction(int x) {
-    return norm(
-        b_.gelu(linear(x, "head.dense", c_.width, c_.head_bias, out_deviation_, "pooler"), c_.gelu, "pooled"),
-        "head.norm", "pooled_norm");
+    x = linear(x, "head.dense", c_.width, own_.head_bias, out_deviation_, "pooler");
+    return norm(b_.gelu(x, own_.head_activation, "pooled"), "head.norm", "pooled_norm");
   }
   // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
     b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()),
               is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
-    if (is_of_text(c_.task) && c_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
+    if (is_of_text(c_.task) && own_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
     return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
   void classifier(int x) {
@@ -247,6 +252,7 @@ class ModernBertBuilder {
   }
 
   const ModelConfig& c_;
+  const ModernBertConfig& own_;
   GraphBuilder b_;
   int following_;
   int words_ = -1;  // the word embedding table
@@ -285,6 +291,6 @@ constexpr Architecture modernbert() {
 
 }  // namespace
 
-const Architecture modernbert_architecture = modernbert();
+extern const Architecture modernbert_architecture = modernbert();
 
 }  // namespace stw

@@ -2,6 +2,7 @@
 #include "src/weights/model.h"
 
 #include "planner/plan/plan_file.h"
+#include "src/models/decoder/decoder.h"
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
@@ -21,6 +22,10 @@ Json with(const char* fields, const char* key, Json value) {
   EXPECT_TRUE(json);
   json->set(key, std::move(value));
   return *json;
+}
+
+const DecoderConfig& decoder_of(const ModelConfig& config) {
+  return std::any_cast<const DecoderConfig&>(config.family);
 }
 
 TEST(Config, BadOnesAreRefusedByName) {
@@ -284,7 +289,7 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   };
   const auto model = open(R"(, "rope_scaling": {"type": "longrope", )" + factors + "}");
   ASSERT_TRUE(model) << model.error().message;
-  const RotaryConfig& r = model->rotary[0];
+  const RotaryConfig& r = decoder_of(*model).rotary[0];
   EXPECT_EQ(r.rotary_dim, 6);
   EXPECT_NEAR(r.table_scale, std::sqrt(1 + std::log(4.0) / std::log(64.0)), 1e-12);
   const auto check = [&](int64_t sequence, const std::vector<double>& scaled_by) {
@@ -303,7 +308,7 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
         "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" +
             outer + R"(, "rope_scaling": {"type": "longrope", )" + factors + inner + "}}",
         "test");
-    return found ? found->rotary[0].original_positions : -1;
+    return found ? decoder_of(*found).rotary[0].original_positions : -1;
   };
   EXPECT_EQ(original_of(R"(, "original_max_position_embeddings": 24)",
                         R"(, "original_max_position_embeddings": 64)"),
@@ -345,33 +350,33 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(model->head_dim, 256);
   EXPECT_EQ(model->kv_heads, 4);
   EXPECT_TRUE(model->tied);
-  EXPECT_EQ(model->embedding_scale, 8);
+  const DecoderConfig& own = decoder_of(*model);
+  EXPECT_EQ(own.embedding_scale, 8);
   EXPECT_EQ(model->attention_scale, 1.0f / 16);
-  ASSERT_EQ(model->rotary.size(), 2u);
-  EXPECT_EQ(model->rotary[0].theta, 1000000);
-  EXPECT_EQ(model->rotary[1].theta, 10000);
-  for (size_t layer = 0; layer < 6; ++layer)
-    EXPECT_EQ(model->layer_attention[layer].rotary, layer == 5 ? 0 : 1);
+  ASSERT_EQ(own.rotary.size(), 2u);
+  EXPECT_EQ(own.rotary[0].theta, 1000000);
+  EXPECT_EQ(own.rotary[1].theta, 10000);
+  for (size_t layer = 0; layer < 6; ++layer) EXPECT_EQ(own.layers[layer].rotary, layer == 5 ? 0 : 1);
   const auto scaled = open(
       R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})");
   ASSERT_TRUE(scaled);
-  EXPECT_EQ(scaled->rotary[0].theta, 7);
-  EXPECT_EQ(scaled->rotary[0].factor, 8);
-  EXPECT_EQ(scaled->rotary[1].theta, 9);
-  EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
+  EXPECT_EQ(decoder_of(*scaled).rotary[0].theta, 7);
+  EXPECT_EQ(decoder_of(*scaled).rotary[0].factor, 8);
+  EXPECT_EQ(decoder_of(*scaled).rotary[1].theta, 9);
+  EXPECT_EQ(decoder_of(*scaled).rotary[1].scaling, RotaryScaling::none);
   // With both objects, rope_scaling replaces the keys of full layers and changes nothing else.
   const auto both = open(
       R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
       "rope_scaling": {"factor": 8.0})");
   ASSERT_TRUE(both);
-  EXPECT_EQ(both->rotary[0].theta, 5);
-  EXPECT_EQ(both->rotary[0].factor, 8);
-  EXPECT_EQ(both->rotary[1].theta, 3);
+  EXPECT_EQ(decoder_of(*both).rotary[0].theta, 5);
+  EXPECT_EQ(decoder_of(*both).rotary[0].factor, 8);
+  EXPECT_EQ(decoder_of(*both).rotary[1].theta, 3);
   // The outer config's count of original positions is ignored with objects for several kinds of layers.
   const auto llama3 = open(
       R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
   ASSERT_TRUE(llama3);
-  EXPECT_EQ(llama3->rotary[0].original_positions, 40);
+  EXPECT_EQ(decoder_of(*llama3).rotary[0].original_positions, 40);
   for (const char* refused : {R"(, "rope_scaling": {"type": "linear", "factor": 8.0})",
                               R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)",
                               R"(, "use_bidirectional_attention": true)", R"(, "hidden_activation": "relu")",
@@ -395,7 +400,8 @@ TEST(Config, MistralHasAWindowInEveryLayer) {
   };
   const auto window_of = [&](const char* window) {
     const auto model = open(window);
-    return model && (*model)->config().positions == 32768 ? (*model)->config().layer_attention[0].window : -1;
+    if (!model || (*model)->config().positions != 32768) return int64_t{-1};
+    return decoder_of((*model)->config()).layers[0].window;
   };
   EXPECT_EQ(window_of(""), 4096);  // transformers' default
   EXPECT_EQ(window_of(R"(, "sliding_window": null)"), 0);
@@ -409,7 +415,7 @@ TEST(Config, ThetaIsInRopeParametersOrNextToThem) {
     ModelSource source;
     source.config_json = to_string(json, 0);
     const auto model = Model::open(source);
-    return model ? (*model)->config().rotary[0].theta : -1;
+    return model ? decoder_of((*model)->config()).rotary[0].theta : -1;
   };
   const Json without_theta = Json::object().set("rope_type", "default"),
              with_theta = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
@@ -423,27 +429,29 @@ TEST(Config, ThetaIsInRopeParametersOrNextToThem) {
 // As in transformers: rope_scaling is the older key and takes precedence over rope_parameters. transformers
 // writes only the newer one, so someone added the older one.
 TEST(Config, RopeScalingGoesBeforeRopeParameters) {
-  const auto config_of = [](const Json& json) {
+  const auto rotary_of = [](const Json& json) {
     ModelSource source;
     source.config_json = to_string(json, 0);
-    return open_model(source)->config();
+    const auto model = open_model(source);
+    return decoder_of(model->config()).rotary[0];
   };
   const Json newer = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
   Json both = with(llama_fields, "rope_parameters", newer);
-  EXPECT_EQ(config_of(both.set("rope_scaling", Json::object())).rotary[0].theta, 7);
-  EXPECT_EQ(config_of(both).rotary[0].scaling, RotaryScaling::none);
+  EXPECT_EQ(rotary_of(both.set("rope_scaling", Json::object())).theta, 7);
+  EXPECT_EQ(rotary_of(both).scaling, RotaryScaling::none);
   both.set("rope_scaling", Json::object().set("type", "linear").set("factor", 4.0));
-  EXPECT_EQ(config_of(both).rotary[0].scaling, RotaryScaling::linear);
-  EXPECT_EQ(config_of(both).rotary[0].factor, 4);
-  EXPECT_EQ(config_of(both).rotary[0].theta, 10000);
-  EXPECT_EQ(config_of(both.set("rope_theta", 9.0)).rotary[0].theta, 9);
+  EXPECT_EQ(rotary_of(both).scaling, RotaryScaling::linear);
+  EXPECT_EQ(rotary_of(both).factor, 4);
+  EXPECT_EQ(rotary_of(both).theta, 10000);
+  EXPECT_EQ(rotary_of(both.set("rope_theta", 9.0)).theta, 9);
 }
 
 TEST(Config, OriginalPositionsAreNextToRopeParametersToo) {
   const auto original_of = [](const Json& json) {
     ModelSource source;
     source.config_json = to_string(json, 0);
-    return open_model(source)->config().rotary[0].original_positions;
+    const auto model = open_model(source);
+    return decoder_of(model->config()).rotary[0].original_positions;
   };
   Json rope = Json::object()
                   .set("rope_type", "llama3")

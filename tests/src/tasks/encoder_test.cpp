@@ -1,6 +1,8 @@
 // Encoders as classifiers: texts that lie end to end in samples, their bits, their answers and their files.
 // classifier_test.cpp compares them with transformers.
+#include "src/models/encoder/encoder.h"
 #include "planner/plan/plan_file.h"
+#include "src/models/encoder/modernbert.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
 #include "tests/src/models/golden.h"
@@ -332,6 +334,10 @@ TEST(Encoder, SharedParametersAreOne) {
   EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
 }
 
+const ModernBertConfig& modernbert_of(const ModelConfig& config) {
+  return std::any_cast<const ModernBertConfig&>(config.family);
+}
+
 // Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra, _albert and
 // _modernbert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
@@ -350,14 +356,20 @@ TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
     const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate,
-                                    c->positions, c->token_types, c->first_position, c->embedding_width}),
+                                    c->positions, c->token_types, c->embedding_width}),
               (std::vector<int64_t>{e.vocabulary, e.width, e.layers, e.heads, e.intermediate, e.positions,
-                                    e.types, e.first, e.embeddings}))
+                                    e.types, e.embeddings}))
         << e.type;
     EXPECT_EQ(c->head_dropout, e.head) << e.type;
-    const bool is_albert = e.type == std::string("albert"),
-               drops = !is_albert && e.type != std::string("modernbert");
-    EXPECT_EQ(c->gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
+    const bool is_albert = e.type == std::string("albert"), is_modern = e.type == std::string("modernbert"),
+               drops = !is_albert && !is_modern;
+    if (is_modern) {
+      EXPECT_EQ(modernbert_of(*c).head_activation, Activation::gelu_erf);
+    } else {
+      const auto& own = std::any_cast<const EncoderConfig&>(c->family);
+      EXPECT_EQ(own.gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
+      EXPECT_EQ(own.first_position, e.first) << e.type;
+    }
     for (const float rate : {c->embedding_dropout, c->attention_dropout, c->residual_dropout})
       EXPECT_EQ(rate, drops ? 0.1f : 0.0f) << e.type;
   }
@@ -375,15 +387,16 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   const auto absent = parse_model(R"({"model_type": "modernbert"})", "config");
   ASSERT_TRUE(absent);
   EXPECT_EQ(absent->epsilon, 1e-5f);
-  EXPECT_EQ(absent->gate, Gate::gelu_erf);
-  EXPECT_FALSE(absent->norm_bias || absent->qkv_bias || absent->output_bias || absent->mlp_bias ||
-               absent->head_bias || absent->head_reads_mean);
-  EXPECT_EQ(absent->rotary[0].theta, 160000);
-  EXPECT_EQ(absent->rotary[1].theta, 10000);
+  const ModernBertConfig& own = modernbert_of(*absent);
+  EXPECT_EQ(own.gate, Gate::gelu_erf);
+  EXPECT_FALSE(own.norm_bias || own.attention_bias || own.mlp_bias || own.head_bias || own.head_reads_mean);
+  EXPECT_TRUE(own.logits_bias);
+  EXPECT_EQ(own.rotary[0].theta, 160000);
+  EXPECT_EQ(own.rotary[1].theta, 10000);
   for (size_t layer = 0; layer < 22; ++layer) {
     // 64 keys to each side
-    EXPECT_EQ(absent->layer_attention[layer].window, layer % 3 == 0 ? 0 : 65) << layer;
-    EXPECT_EQ(absent->layer_attention[layer].rotary, layer % 3 == 0 ? 0 : 1) << layer;
+    EXPECT_EQ(own.layers[layer].window, layer % 3 == 0 ? 0 : 65) << layer;
+    EXPECT_EQ(own.layers[layer].rotary, layer % 3 == 0 ? 0 : 1) << layer;
   }
   const auto older = modernbert_with(
       R"("global_rope_theta": 500.0, "local_rope_theta": 20, "norm_bias": true, "deterministic_flash_attn": true, "reference_compile": false)");
@@ -401,16 +414,17 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   };
   EXPECT_EQ(graph_text(*older), graph_text(*newer));
   EXPECT_NE(graph_text(*older), graph_text(*scaled));
-  EXPECT_EQ(scaled->rotary[0].theta, 7);
-  EXPECT_EQ(scaled->rotary[1].theta, 10000);
-  for (const RotaryConfig& rotary : scaled->rotary) EXPECT_EQ(rotary.factor, 4);
+  const std::vector<RotaryConfig>& rotaries = modernbert_of(*scaled).rotary;
+  EXPECT_EQ(rotaries[0].theta, 7);
+  EXPECT_EQ(rotaries[1].theta, 10000);
+  for (const RotaryConfig& rotary : rotaries) EXPECT_EQ(rotary.factor, 4);
   const auto with_head = modernbert_with(
       R"("classifier_bias": true, "classifier_activation": "relu", "hidden_activation": "silu", "attention_bias": true, "mlp_bias": true)");
   ASSERT_TRUE(with_head);
-  EXPECT_TRUE(with_head->head_bias && with_head->qkv_bias && with_head->output_bias && with_head->mlp_bias &&
-              with_head->head_reads_mean);
-  EXPECT_EQ(with_head->gelu, Activation::relu);
-  EXPECT_EQ(with_head->gate, Gate::silu);
+  const ModernBertConfig& head = modernbert_of(*with_head);
+  EXPECT_TRUE(head.head_bias && head.attention_bias && head.mlp_bias && head.head_reads_mean);
+  EXPECT_EQ(head.head_activation, Activation::relu);
+  EXPECT_EQ(head.gate, Gate::silu);
 }
 
 // ModernBERT's classifier head begins with the layers of its masked-LM head. A file of the base model alone

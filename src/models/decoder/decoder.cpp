@@ -59,94 +59,133 @@ Result<DecoderConfig> parse_llama_like(const Json& json, ModelConfig& c, const D
   return std::move(own);
 }
 
-static float rounded_to(Format format, float x) {
+namespace {
+
+float rounded_to(Format format, float x) {
   if (format == Format::bf16) return from_bf16(to_bf16(x));
   return format == Format::f16 ? from_f16(to_f16(x)) : x;
 }
 
-Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
-  const auto& own = std::any_cast<const DecoderConfig&>(c.family);
-  GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
-  auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
-    const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
-    return LinearWeights{weight, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
-  };
-  // Matrices that share an input and whose outputs are concatenated, or one matrix that joins them.
+class DecoderBuilder {
+ public:
+  DecoderBuilder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
+      : c_(config),
+        own_(std::any_cast<const DecoderConfig&>(config.family)),
+        compute_(compute),
+        b_(config.architecture, sequence, config.vocabulary, compute, optional) {
+    for (const RotaryConfig& rotary : own_.rotary)
+      b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
+  }
+
+  Graph build() {
+    int x = embeddings();
+    for (int64_t layer = 0; layer < c_.layers; ++layer) {
+      const std::string name = "model.layers." + std::to_string(layer) + ".";
+      b_.begin(SegmentKind::block, static_cast<int>(layer), x);
+      x = attention(x, name, own_.layers[static_cast<size_t>(layer)]);
+      x = feed_forward(x, name);
+      b_.end(x);
+    }
+    b_.begin(SegmentKind::final, -1, x);
+    x = b_.dropout(norm(x, "model.norm", "final_norm"), c_.head_dropout, "head_dropout");
+    b_.end(x);
+    add_head(b_, c_, x, words_);
+    return b_.finish();
+  }
+
+ private:
   struct Part {
     const char* name;
     int64_t features;
   };
-  auto side_by_side = [&](const std::string& prefix, const char* joined, std::initializer_list<Part> parts,
-                          bool bias) {
+
+  LinearWeights matrix(const std::string& name, int64_t inputs, int64_t features, bool bias) {
+    const int weight = b_.parameter(name + ".weight", {features, inputs}, Initializer::normal, c_.init_std);
+    return {weight, bias ? b_.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
+  }
+  // Matrices that share an input and whose outputs are concatenated, or one matrix that joins them.
+  std::vector<LinearWeights> side_by_side(const std::string& prefix, const char* joined,
+                                          std::initializer_list<Part> parts, bool bias) {
     std::vector<LinearWeights> list;
     int64_t features = 0;
     for (const Part& part : parts) features += part.features;
-    if (own.joined_matrices)
-      return std::vector<LinearWeights>{matrix(prefix + joined, c.width, features, bias)};
-    for (const Part& part : parts) list.push_back(matrix(prefix + part.name, c.width, part.features, bias));
+    if (own_.joined_matrices) return {matrix(prefix + joined, c_.width, features, bias)};
+    for (const Part& part : parts) list.push_back(matrix(prefix + part.name, c_.width, part.features, bias));
     return list;
-  };
+  }
   // The effective weight starts at 1.
-  const Initializer norm_start = own.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
-  auto norm = [&](int x, const std::string& name, const char* label) {
-    return b.norm(x, b.parameter(name + ".weight", {c.width}, norm_start), -1, c.epsilon, true, label,
-                  own.norm_weight_offset);
-  };
-  const int64_t queries = int64_t{c.heads} * c.head_dim, keys = int64_t{c.kv_heads} * c.head_dim;
-
-  for (const RotaryConfig& rotary : own.rotary)
-    b.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
-  b.begin(SegmentKind::embedding, -1, -1);
-  const int table =
-      b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  // The factor is rounded to the compute type, as in transformers.
-  int x = b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, own.embedding_scale),
-                  "embedding_scale");
-  b.end(x);
-
-  for (int64_t layer = 0; layer < c.layers; ++layer) {
-    const LayerAttention& how = own.layers[static_cast<size_t>(layer)];
-    const std::string name = "model.layers." + std::to_string(layer) + ".";
-    const std::string attn = name + "self_attn.", mlp = name + "mlp.";
-    b.begin(SegmentKind::block, static_cast<int>(layer), x);
-    int n = norm(x, name + "input_layernorm", "attn_norm");
-    int qkv = b.linear(n,
-                       side_by_side(attn, "qkv_proj",
-                                    {{"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}}, own.qkv_bias),
-                       false, "qkv");
-    if (own.qk_norm) {
-      const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, norm_start),
-                of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, norm_start);
-      qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm",
-                      own.norm_weight_offset);
-    }
-    if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
-    const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale,
-                                     c.attention_dropout, "attention", {.window = how.window});
-    int out =
-        b.linear(attended, {matrix(attn + "o_proj", queries, c.width, own.output_bias)}, false, "attn_out");
-    if (own.norms_after) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
-    const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
-    n = norm(middle, name + (own.norms_after ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
-             "ffn_norm");
-    const int gate_up =
-        b.linear(n,
-                 side_by_side(mlp, "gate_up_proj",
-                              {{"gate_proj", c.intermediate}, {"up_proj", c.intermediate}}, own.mlp_bias),
-                 false, "gate_up");
-    const int activated = b.swiglu(gate_up, own.gate == Gate::silu ? "swiglu" : "geglu", own.gate);
-    out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, own.mlp_bias)}, false,
-                   "ffn_out");
-    if (own.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
-    x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
-    b.end(x);
+  int norm_weight(const std::string& name, int64_t width) {
+    return b_.parameter(name + ".weight", {width},
+                        own_.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros);
+  }
+  int norm(int x, const std::string& name, const char* label) {
+    return b_.norm(x, norm_weight(name, c_.width), -1, c_.epsilon, true, label, own_.norm_weight_offset);
   }
 
-  b.begin(SegmentKind::final, -1, x);
-  x = b.dropout(norm(x, "model.norm", "final_norm"), c.head_dropout, "head_dropout");
-  b.end(x);
-  add_head(b, c, x, table);
-  return b.finish();
+  int embeddings() {
+    b_.begin(SegmentKind::embedding, -1, -1);
+    words_ = b_.parameter("model.embed_tokens.weight", {c_.vocabulary, c_.width}, Initializer::normal,
+                          c_.init_std);
+    // The factor is rounded to the compute type, as in transformers.
+    const int x = b_.scale(b_.embedding(words_, -1, "embedding"), rounded_to(compute_, own_.embedding_scale),
+                           "embedding_scale");
+    b_.end(x);
+    return x;
+  }
+
+  // The first half of a block. `name`: prefix of the block's parameters.
+  int attention(int x, const std::string& name, const LayerAttention& how) {
+    const std::string attn = name + "self_attn.";
+    const int64_t queries = int64_t{c_.heads} * c_.head_dim, keys = int64_t{c_.kv_heads} * c_.head_dim;
+    const int n = norm(x, name + "input_layernorm", "attn_norm");
+    int qkv =
+        b_.linear(n,
+                  side_by_side(attn, "qkv_proj", {{"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}},
+                               own_.qkv_bias),
+                  false, "qkv");
+    if (own_.qk_norm) {
+      const int of_queries = norm_weight(attn + "q_norm", c_.head_dim),
+                of_keys = norm_weight(attn + "k_norm", c_.head_dim);
+      qkv = b_.qk_norm(qkv, of_queries, of_keys, c_.heads, c_.kv_heads, c_.epsilon, "qk_norm",
+                       own_.norm_weight_offset);
+    }
+    if (how.rotary >= 0) qkv = b_.rope(qkv, how.rotary, c_.heads, c_.kv_heads, c_.head_dim, "qkv_rope");
+    const int attended = b_.attention(qkv, c_.heads, c_.kv_heads, c_.head_dim, c_.attention_scale,
+                                      c_.attention_dropout, "attention", {.window = how.window});
+    int out = b_.linear(attended, {matrix(attn + "o_proj", queries, c_.width, own_.output_bias)}, false,
+                        "attn_out");
+    if (own_.norms_after) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
+    return b_.add(x, b_.dropout(out, c_.residual_dropout, "attn_dropout"), "attn_residual");
+  }
+
+  // The second half.
+  int feed_forward(int x, const std::string& name) {
+    const std::string mlp = name + "mlp.";
+    const int n = norm(
+        x, name + (own_.norms_after ? "pre_feedforward_layernorm" : "post_attention_layernorm"), "ffn_norm");
+    const int gate_up =
+        b_.linear(n,
+                  side_by_side(mlp, "gate_up_proj",
+                               {{"gate_proj", c_.intermediate}, {"up_proj", c_.intermediate}}, own_.mlp_bias),
+                  false, "gate_up");
+    const int activated = b_.swiglu(gate_up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
+    int out = b_.linear(activated, {matrix(mlp + "down_proj", c_.intermediate, c_.width, own_.mlp_bias)},
+                        false, "ffn_out");
+    if (own_.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
+    return b_.add(x, b_.dropout(out, c_.residual_dropout, "ffn_dropout"), "ffn_residual");
+  }
+
+  const ModelConfig& c_;
+  const DecoderConfig& own_;
+  const Format compute_;
+  GraphBuilder b_;
+  int words_ = -1;  // the word embedding table
+};
+
+}  // namespace
+
+Graph build_decoder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
+  return DecoderBuilder(config, sequence, compute, optional).build();
 }
 
 }  // namespace stw

@@ -220,7 +220,7 @@ TEST_F(Verify, JoinedOps) {
                                p.operands[static_cast<size_t>(joined(p).first_operand)]);
                    },
                    &update),
-               "place of another tensor");
+               "memory of another tensor");
   }
   expect_has(found(
                  [&](Arena&, Program& p, uint64_t&) {

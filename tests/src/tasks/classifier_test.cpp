@@ -407,7 +407,8 @@ TEST_P(ClassifierFolder, AdaptersBringTheHeadAndItsNames) {
   EXPECT_EQ(open_labelled(base_, 3, names_, {}, out_)->config().labels, names_);
   ModelSource wrong;
   wrong.source = base_, wrong.adapter = out_, wrong.label_count = 4;
-  EXPECT_NE(Model::open(wrong).error().message.find("a head for 3 labels of its own"), std::string::npos);
+  EXPECT_NE(Model::open(wrong).error().message.find("has a head for 3 labels, but 4 were given"),
+            std::string::npos);
   // A merged model is a classifier like any other.
   ASSERT_TRUE(write_merged(*open_labelled(base_, 3, names_, {}, out_), merged_));
   const auto merged = open_labelled(merged_, 0);

@@ -198,7 +198,7 @@ TEST_F(FusedStep, RefusesWhatNeedsTheGradients) {
     return planned ? std::string() : planned.error().message;
   };
   EXPECT_NE(refused([](Request& r) { r.precision = Precision::fp16; }).find("fp16"), std::string::npos);
-  EXPECT_NE(refused([](Request& r) { r.gradients = Gradients::bf16; }).find("gradients in fp32"),
+  EXPECT_NE(refused([](Request& r) { r.gradients = Gradients::bf16; }).find("use fp32 gradients"),
             std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.micro_batch = 2; }).find("micro-batch"), std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.host_bytes = 1 << 20; }).find("host memory"), std::string::npos);

@@ -269,7 +269,7 @@ TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
   refused(state, nullptr, "expected dtype F32, BF16, F16 or F64, found U8");
   refused(".quant_map", nullptr, "expected .quant_map next to its codes, found none");
   refused(".absmax", nullptr, "expected .absmax next to its codes, found none");
-  refused(".nested_quant_map", nullptr, "expected .nested_quant_map beside");
+  refused(".nested_quant_map", nullptr, "expected .nested_quant_map next to its codes");
   refused(".nested_absmax", nullptr, "expected .absmax of 32 elements in F32, found 32 bytes in U8");
   const auto shorter = [](Stored& t) {
     const uint64_t size = dtype_bytes(t.entry.dtype);

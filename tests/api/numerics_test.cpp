@@ -204,7 +204,7 @@ TEST(GradientMemory, WhatContradictsItIsRefused) {
     return plan_refusal(tiny_gpt2, o);
   };
   EXPECT_TRUE(has(refused([](auto& o) { o.precision = STW_PRECISION_FP16; }), "fp16"));
-  EXPECT_TRUE(has(refused([](auto& o) { o.gradients = STW_GRADIENTS_BF16; }), "gradients in fp32"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.gradients = STW_GRADIENTS_BF16; }), "use fp32 gradients"));
   EXPECT_TRUE(has(refused([](auto& o) { o.micro_batch = 1; }), "one micro-step"));
   EXPECT_TRUE(has(refused([](auto& o) { o.host_bytes = 1 << 20; }), "host memory"));
   EXPECT_TRUE(has(refused([](auto& o) { o.fused_update = 2; }), "fused_update must be 0 or 1"));

@@ -126,7 +126,7 @@ class GradientMemoryTest(NumericsTest):
         self.contradiction("--fused-update", "--skip-outliers", 6, says=["--fused-update", "--skip-outliers"])
         for words, says in {
             ("--precision", "fp16"): "fp16",
-            ("--gradients", "bf16"): "gradients in fp32",
+            ("--gradients", "bf16"): "use fp32 gradients",
             ("--micro-batch", 1): "micro-batch",
             ("--host-memory", "1MiB"): "host memory",
         }.items():

@@ -3,7 +3,8 @@
 namespace stw::picture {
 
 // The class colours maximize the smallest distance in OKLab under normal vision and three simulated
-// deficiencies (Machado 2009): 0.11 on light, 0.10 on dark. tests/tools/picture_test.py checks contrasts.
+// deficiencies (Machado 2009): 0.11 on light, 0.10 on dark. tests/tools/plans/picture_test.py checks
+// contrasts.
 const char* const palette = R"css(
 :root, svg:root { color-scheme: light dark;
   --page: #ffffff; --panel: #f6f7f9; --text: #16181d; --soft: #565c67; --grid: #dfe2e7; --axis: #8b919c; --focus: #1f5fd0;

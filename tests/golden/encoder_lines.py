@@ -1,5 +1,5 @@
 """10,000 difficult lines for tokenizers. They are the same every time: encoder_tokens.py and
-tests/tools/encoder_tokens_test.py generate them from one seed."""
+tests/tools/tokenizer/encoder_tokens_test.py generate them from one seed."""
 
 COUNT = 10000
 

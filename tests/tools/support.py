@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 STOWAGE = os.environ.get("STOWAGE", "stowage")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
 DONE, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
 
 # A run of nano that takes a fraction of a second.

@@ -1,5 +1,5 @@
 // The command's knowledge of the optimizers, for help texts and checks. The library has its own defaults
-// (planner/graph/optimizer.cpp). tests/tools/optimizers_test.cpp compares the two.
+// (planner/graph/optimizer.cpp). tests/tools/flags/optimizers_test.cpp compares the two.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,8 @@
 """Flags of other trainers: a refusal names the flag that is meant here."""
 
-import pathlib
 import re
 
-from support import USAGE, CommandTest
+from support import ROOT, USAGE, CommandTest
 
 # The fields of transformers' TrainingArguments and Seq2SeqTrainingArguments (5.24), PEFT's LoraConfig (0.21) and TRL's SFTConfig, DPOConfig, ModelConfig and ScriptArguments (1.16).
 FIELDS = """
@@ -35,7 +34,7 @@ trackio_static_space_id train_sampling_strategy trainable_token_indices truncati
 use_cpu use_dora use_liger_kernel use_peft use_qalora use_rslora use_weighting velora_config warmup_steps weight_decay
 """.split()
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "tools/stowage/flags/foreign_flags.cpp"
+SOURCE = ROOT / "tools/stowage/flags/foreign_flags.cpp"
 
 
 class ForeignFlagsTest(CommandTest):

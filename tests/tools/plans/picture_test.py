@@ -10,8 +10,9 @@ import unittest
 import xml.etree.ElementTree
 import zlib
 
-import browser
 from support import DOES_NOT_FIT, FAILED, CommandTest, files_of
+
+from plans import browser
 
 NANO = ["plan", "--model", "nano", "--threads", "2", "--batch", "12", "--vram", "64MiB"]
 # Tight enough for recompute.

@@ -5,9 +5,9 @@ import pathlib
 import random
 import unittest
 
-import tokenizer_test  # its class by name would run here again
 from support import FAILED, USAGE, CommandTest
-from tokenizer_test import GOLDENS
+from tokenizer import tokenizer_test  # its class by name would run here again
+from tokenizer.tokenizer_test import GOLDENS
 
 END = 1  # a byte that no text has
 COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}

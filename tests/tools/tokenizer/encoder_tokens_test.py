@@ -10,9 +10,8 @@ import subprocess
 import sys
 import unittest
 
-from support import FAILED, CommandTest
+from support import FAILED, GOLDEN, CommandTest
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 from encoder_asking import BLOCK, CHARSMAP, asked, digests  # noqa: E402
 from encoder_lines import lines  # noqa: E402

@@ -3,7 +3,7 @@
 import json
 import struct
 
-from support import FAILED, USAGE, CommandTest
+from support import USAGE, CommandTest
 
 TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
 MARKED_BY_TEMPLATE = "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"

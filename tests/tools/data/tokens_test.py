@@ -3,8 +3,9 @@
 import json
 import random
 
-from encoder_test import BERT, COLOURS, DISTILBERT, MODERNBERT, WORDS
 from support import FAILED, USAGE, CommandTest
+
+from data.encoder_test import BERT, COLOURS, DISTILBERT, MODERNBERT, WORDS
 
 PLAIN = ["the", "is", "not", "here", "big", "small"]
 THINGS = ["box", "ball"]

@@ -1,15 +1,13 @@
 """The README and the pages of docs/: every command that they show works, shown answers are those of the command, and links lead somewhere."""
 
 import json
-import pathlib
 import re
 import shlex
 import shutil
 import unittest
 
-from support import DOES_NOT_FIT, DONE, USAGE, CommandTest
+from support import DOES_NOT_FIT, DONE, ROOT, USAGE, CommandTest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 

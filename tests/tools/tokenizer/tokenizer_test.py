@@ -9,10 +9,10 @@ import struct
 import subprocess
 import unittest
 
-from support import FAILED, USAGE, CommandTest
+from support import GOLDEN, USAGE, CommandTest
 
-GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "tokenizers.json").read_text())
-FOLDERS = pathlib.Path(__file__).parent.parent / "golden" / "tokenizer_folders.jsonl.gz"
+GOLDENS = json.loads((GOLDEN / "tokenizers.json").read_text())
+FOLDERS = GOLDEN / "tokenizer_folders.jsonl.gz"
 END = 999  # a token that no tokenizer gives
 
 

@@ -3,12 +3,13 @@
 import gzip
 import json
 import os
-import pathlib
 import re
 import subprocess
 import unittest
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "patterns.jsonl.gz"
+from support import GOLDEN
+
+PATTERNS = GOLDEN / "patterns.jsonl.gz"
 
 
 def answers(asked):
@@ -26,7 +27,7 @@ def answers(asked):
 
 class PatternsTest(unittest.TestCase):
     def test_the_library_finds_the_same(self):
-        with gzip.open(GOLDEN, "rt", encoding="utf-8", newline="\n") as file:
+        with gzip.open(PATTERNS, "rt", encoding="utf-8", newline="\n") as file:
             rows = [json.loads(line) for line in file]
         self.assertEqual(len(rows), 5000)
         same = 0

@@ -9,10 +9,9 @@ import re
 import subprocess
 import unittest
 
-import tokenizer_test  # its class by name would run here again
-from support import FAILED, USAGE, CommandTest
+from support import GOLDEN, USAGE, CommandTest
+from tokenizer import tokenizer_test  # its class by name would run here again
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 GOLDENS = json.loads((GOLDEN / "chat_templates.json").read_text(encoding="utf-8"))
 VALUES = GOLDEN / "jinja_values.jsonl.gz"
 RENDER = os.environ.get("RENDER_CHAT", "render_chat")

@@ -9,7 +9,7 @@ WAYS = ["longest_first", "only_first", "only_second"]
 LENGTHS = [5, 8, 13, 14, 29]
 
 
-def asked(lines):
+def questions_of(lines):
     """One question for every line, by kind."""
     pairs, words, texts, plain = [], [], [], []
     for number, line in enumerate(lines):

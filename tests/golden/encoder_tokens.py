@@ -14,7 +14,7 @@ import pathlib
 import tempfile
 
 import sentencepiece
-from encoder_asking import BLOCK, CHARSMAP, asked, digests
+from encoder_asking import BLOCK, CHARSMAP, digests, questions_of
 from encoder_lines import SENTENCES, WORDS, lines
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import (
@@ -316,7 +316,7 @@ def encoded(tokenizer, question, side):
 def golden(tokenizer, side):
     return {
         kind: digests([encoded(tokenizer, question, side) for question in questions])
-        for kind, questions in asked(list(lines())).items()
+        for kind, questions in questions_of(list(lines())).items()
     }
 
 

@@ -86,10 +86,10 @@ class EmulatedCommand(CommandTest):
         self.assertEqual(self.weights("half"), self.weights("constant"))
         self.assertNotEqual(self.weights("whole"), self.weights("constant"))
         self.run_command("eval", "--model", self.path("whole"), *SHAPE, "--data", self.text(4000))
-        said = self.run_command(
+        output = self.run_command(
             "generate", "--model", self.path("whole"), "--prompt", "the ", "--tokens", "8"
         ).stdout
-        self.assertTrue(said.startswith("the "), said)
+        self.assertTrue(output.startswith("the "), output)
 
     def test_the_library_computes_products(self):
         """In exact mode at any split; a run in fast mode continues in fast mode."""
@@ -143,7 +143,7 @@ class EmulatedCommand(CommandTest):
             self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 
     def test_calibrates(self):
-        told = self.run_command(
+        result = self.run_command(
             "calibrate",
             "--model",
             self.model,
@@ -156,7 +156,7 @@ class EmulatedCommand(CommandTest):
             "--out",
             self.path("profile.json"),
         )
-        self.assertIn("outside the arena 124 MiB; assumed before: 1 GiB", told.stdout)
+        self.assertIn("outside the arena 124 MiB; assumed before: 1 GiB", result.stdout)
         plan = self.plan(
             "--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json")
         )

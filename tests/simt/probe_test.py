@@ -43,9 +43,9 @@ class Probe(unittest.TestCase):
             self.assertEqual(code, 0, text)
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), text)
-        told, table = text.split("All results", 1)
+        progress, table = text.split("All results", 1)
         for part in PARTS:
-            self.assertIn(" " + part, told)
+            self.assertIn(" " + part, progress)
             self.assertIn(" " + part, table)
         tiles = (
             "wgmma 128x256",
@@ -61,7 +61,7 @@ class Probe(unittest.TestCase):
             ("dX 144", ("wgmma 128x192", "mma 96x192")),
             ("dW 144", ("wgmma 128x256",)),
         ):
-            line = next(line for line in told.splitlines() if product in line)
+            line = next(line for line in progress.splitlines() if product in line)
             self.assertEqual(
                 [tile for tile in tiles if f" {tile} " in line],
                 [tile for tile in tiles if tile not in without],

@@ -86,9 +86,9 @@ class BadInputTest(CommandTest):
                 check=False,
             )
             self.assertIn(result.returncode, (FAILED, USAGE))
-            said = result.stderr.decode("utf-8")
-            self.assertEqual([c for c in said[:-1] if unicodedata.category(c) == "Cc"], [], words)
-            self.assertIn("\u00e9", said)
+            message = result.stderr.decode("utf-8")
+            self.assertEqual([c for c in message[:-1] if unicodedata.category(c) == "Cc"], [], words)
+            self.assertIn("\u00e9", message)
 
     def test_data(self):
         nano = ["--model", "nano"]

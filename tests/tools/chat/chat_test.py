@@ -41,7 +41,7 @@ class ChatTemplateTest(CommandTest):
         )
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def said(self, template, *messages):
+    def answers_of(self, template, *messages):
         return self.rendered(template, [{"messages": list(messages)}])[0]["said"]
 
     def refused(self, template, expected, **line):
@@ -74,8 +74,8 @@ class ChatTemplateTest(CommandTest):
     def test_values_are_those_of_jinja(self):
         with gzip.open(VALUES, "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
-        asked = "".join(json.dumps(template) + "\n" for template, _ in rows)
-        done = subprocess.run([RENDER], input=asked, capture_output=True, check=True, encoding="utf-8")
+        lines = "".join(json.dumps(template) + "\n" for template, _ in rows)
+        done = subprocess.run([RENDER], input=lines, capture_output=True, check=True, encoding="utf-8")
         refused = 0
         for (template, text), answer in zip(rows, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
             if "error" in answer and text is not None:  # by name
@@ -90,20 +90,22 @@ class ChatTemplateTest(CommandTest):
 
     def test_what_the_assistant_says_is_found(self):
         turns, thinking, headers = self.template("turns"), self.template("thinking"), self.template("headers")
-        self.assertEqual(self.said(turns, user("q"), assistant("a")), ["a<|done|>\n"])
+        self.assertEqual(self.answers_of(turns, user("q"), assistant("a")), ["a<|done|>\n"])
         self.assertEqual(
-            self.said(turns, user("same"), assistant("same"), user("same"), assistant("same")),
+            self.answers_of(turns, user("same"), assistant("same"), user("same"), assistant("same")),
             ["same<|done|>\n"] * 2,
         )
-        self.assertEqual(self.said(headers, user("q"), assistant("  a \n")), ["a<e>"])
+        self.assertEqual(self.answers_of(headers, user("q"), assistant("  a \n")), ["a<e>"])
         # As it is asked for, with what was thought; before the last question without.
-        self.assertEqual(self.said(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"])
         self.assertEqual(
-            self.said(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")),
+            self.answers_of(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"]
+        )
+        self.assertEqual(
+            self.answers_of(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")),
             ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"],
         )
         self.assertEqual(
-            self.said(
+            self.answers_of(
                 thinking, user("q"), assistant("<think>\nso\n</think>\n\na1"), user("q2"), assistant("a2")
             ),
             ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"],
@@ -115,12 +117,12 @@ class ChatTemplateTest(CommandTest):
         )
         self.assertNotEqual(ready, thinking)
         self.assertEqual(
-            self.said(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")),
+            self.answers_of(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")),
             ["so it is\n</think>\n\na1</a>\n"],
         )
         moved = "{% set s = messages[0].content %}{% for m in messages[1:] %}{% if m.role == 'user' %}[{% if loop.last or loop.revindex == 2 %}{{ s }} {% endif %}{{ m.content }}]{% else %} {{ m.content }};{% endif %}{% endfor %}"
         self.assertEqual(
-            self.said(
+            self.answers_of(
                 moved,
                 {"role": "system", "content": "red"},
                 user("blue or red?"),
@@ -133,15 +135,16 @@ class ChatTemplateTest(CommandTest):
         # Where the end of a conversation has a token of its own, and where it begins with the assistant.
         ends = TURNS + "{% if not add_generation_prompt %}[end]{% endif %}"
         self.assertEqual(
-            self.said(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</>", "a2</>[end]"]
+            self.answers_of(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")),
+            ["a1</>", "a2</>[end]"],
         )
         self.assertEqual(
-            self.said(turns, assistant("first"), user("q"), assistant("a")),
+            self.answers_of(turns, assistant("first"), user("q"), assistant("a")),
             ["first<|done|>\n", "a<|done|>\n"],
         )
         # Who says nothing says nothing; what stands nowhere is not made up.
         self.assertEqual(
-            self.said(
+            self.answers_of(
                 "{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}",
                 user("q"),
                 assistant(""),
@@ -192,9 +195,10 @@ class ChatTemplateTest(CommandTest):
             "{{ m.content }}",
             "{% if loop.index == 50 %}-{% endif %}{{ m.content }}{% if loop.index == 52 %}-{% endif %}",
         )
-        said = self.said(odd, *self.conversation(78))
+        result = self.answers_of(odd, *self.conversation(78))
         self.assertEqual(
-            (said[24][0], said[25][-4:-3], said[26][0]), ("-", "-", self.conversation(78)[53]["content"][0])
+            (result[24][0], result[25][-4:-3], result[26][0]),
+            ("-", "-", self.conversation(78)[53]["content"][0]),
         )
 
     def long_conversation(self, kind, count):
@@ -257,7 +261,7 @@ class ChatTemplateTest(CommandTest):
             "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ loop.index }}>{% endfor %}"
             "{% if add_generation_prompt %}<assistant>{% endif %}"
         )
-        self.assertEqual(len(self.said(numbered, *self.conversation(60))), 30)
+        self.assertEqual(len(self.answers_of(numbered, *self.conversation(60))), 30)
         found = self.rendered(numbered, [{"messages": self.conversation(20000)}])[0]
         self.assertIn("takes too long to find the assistant's messages among 20000 messages", found["error"])
 
@@ -280,7 +284,7 @@ class ChatTemplateTest(CommandTest):
             assistant("a2"),
         ]
         self.assertEqual(
-            self.said(self.CALLS, *messages),
+            self.answers_of(self.CALLS, *messages),
             ['<think></think>[look({"at": "sky"})]</>', "It is blue.</>", "<think></think>a2</>"],
         )
         text = [
@@ -289,7 +293,9 @@ class ChatTemplateTest(CommandTest):
             {"role": "tool", "content": "blue"},
             assistant("It is blue."),
         ]
-        self.assertEqual(self.said(self.CALLS, *text)[0], '<think></think>I look.[look({"at": "sky"})]</>')
+        self.assertEqual(
+            self.answers_of(self.CALLS, *text)[0], '<think></think>I look.[look({"at": "sky"})]</>'
+        )
         self.refused(TURNS, "line[1]: ", messages=text)  # which writes none
         self.assertIn("writes no calls of tools", self.rendered(TURNS, [{"messages": text}])[0]["error"])
         # Tools may be a text, as some data has them.
@@ -303,7 +309,7 @@ class ChatTemplateTest(CommandTest):
         parts = "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
         part = [{"type": "text", "text": "one"}]
         self.assertEqual(
-            self.said(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"]
+            self.answers_of(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"]
         )
         self.refused(
             parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)]
@@ -550,14 +556,16 @@ class ConversationsTest(CommandTest):
 
     def test_a_model_learns_to_answer(self):
         data, template = self.colours(), self.write("turns.jinja", TURNS)
-        said = self.train_on("run", data, "--chat-template", template, "--steps", 120, "--lr", "3e-3").stdout
+        output = self.train_on(
+            "run", data, "--chat-template", template, "--steps", 120, "--lr", "3e-3"
+        ).stdout
         learned = sum(
             len(m["content"]) + len("</>")
             for line in self.read(".", "talk.jsonl").splitlines()
             for m in json.loads(line)["messages"]
             if m["role"] == "assistant"
         )
-        self.assertIn(f"examples    240, of which {learned:,} tokens are learned\n", said)
+        self.assertIn(f"examples    240, of which {learned:,} tokens are learned\n", output)
         self.assertEqual(self.read("run", "chat_template.jinja"), TURNS)
         for thing, colour in COLOURS.items():  # by the run's own template
             answer = self.run_command(
@@ -604,23 +612,27 @@ class ConversationsTest(CommandTest):
                 "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}",
             ),
         )
-        told = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
+        result = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
         self.assertIn(
             f'stowage: warning: {open_end}: writes no end-of-turn token after an answer, but "\\u000a": the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens\n',
-            told.stderr,
+            result.stderr,
         )
-        self.assertEqual(told.stderr.count("no end-of-turn token"), 1)
-        self.assertIn("chat_template.jinja", told.stdout.splitlines()[-1])
-        told = self.train_on("turns", data, "--chat-template", self.write("turns.jinja", TURNS), "--steps", 1)
-        self.assertNotIn("end-of-turn", told.stderr)
+        self.assertEqual(result.stderr.count("no end-of-turn token"), 1)
+        self.assertIn("chat_template.jinja", result.stdout.splitlines()[-1])
+        result = self.train_on(
+            "turns", data, "--chat-template", self.write("turns.jinja", TURNS), "--steps", 1
+        )
+        self.assertNotIn("end-of-turn", result.stderr)
 
     def test_prompts_and_completions_may_be_messages(self):
         template = self.write("turns.jinja", TURNS)
         rows = [{"prompt": [user("a"), assistant("old"), user("b")], "completion": [assistant("new")]}] * 60
-        said = self.train_on(
+        output = self.train_on(
             "run", self.conversations(rows), "--chat-template", template, "--steps", 1
         ).stdout
-        self.assertIn(f"of which {60 * len('new</>'):,} tokens are learned", said)  # not what was said before
+        self.assertIn(
+            f"of which {60 * len('new</>'):,} tokens are learned", output
+        )  # not what was said before
 
     def test_conversations_may_be_those_of_sharegpt(self):
         template, names = self.write("turns.jinja", TURNS), {"user": "human", "assistant": "gpt"}

@@ -246,9 +246,9 @@ class TrainTest(CommandTest):
         self.refused(*words, "--vram", "1MiB", "--overwrite", "--out", self.path("run"), expect=USAGE)
         self.assertEqual(files_of(self.path("run")), before)
         self.write("run/config.json", "of another run")
-        said = self.run_command(*words, "--out", self.path("run"), "--overwrite").stdout
+        output = self.run_command(*words, "--out", self.path("run"), "--overwrite").stdout
         self.assertEqual([line["step"] for line in self.metrics("run") if "loss" in line], [1, 2, 3])
-        wrote = next(line for line in said.splitlines() if line.startswith("wrote"))
+        wrote = next(line for line in output.splitlines() if line.startswith("wrote"))
         self.assertEqual(sorted(wrote.partition(": ")[2].split(", ")), sorted(os.listdir(self.path("run"))))
         self.assertEqual(json.loads(self.read("run", "config.json"))["model_type"], "gpt2")
 

@@ -59,7 +59,7 @@ class ClassifierTest(CommandTest):
             expect=expect,
         )
 
-    def said(self, model, *words):
+    def classified(self, model, *words):
         return [
             json.loads(line)
             for line in self.run_command(
@@ -69,11 +69,11 @@ class ClassifierTest(CommandTest):
 
     def test_labels_are_learned(self):
         data = self.table(self.rows())
-        told = self.train_on("run", data, "--steps", 60, "--lr", "2e-3").stdout
-        self.assertIn("examples    120, each with one of 3 labels\n", told)
-        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy 1\.0000\)\n")
-        self.assertRegex(told, r"trained     60 steps on [\d,]+ texts\n")
-        self.assertIn(" texts/s ", told)
+        output = self.train_on("run", data, "--steps", 60, "--lr", "2e-3").stdout
+        self.assertIn("examples    120, each with one of 3 labels\n", output)
+        self.assertRegex(output, r"step 60: evaluation loss 0\.\d+ \(accuracy 1\.0000\)\n")
+        self.assertRegex(output, r"trained     60 steps on [\d,]+ texts\n")
+        self.assertIn(" texts/s ", output)
         last = self.metrics("run")[-1]
         self.assertEqual(last["eval_accuracy"], 1)
         self.assertRegex(
@@ -84,19 +84,19 @@ class ClassifierTest(CommandTest):
         self.assertEqual(config["architectures"], ["GPT2ForSequenceClassification"])
         self.assertEqual(config["id2label"], {str(i): label for i, label in enumerate(sorted(KINDS))})
         unseen = self.rows(40, seed=9)
-        answers = self.said("run", "--data", self.table(unseen, "unseen.csv"))
+        answers = self.classified("run", "--data", self.table(unseen, "unseen.csv"))
         self.assertEqual([answer["label"] for answer in answers], [label for _, label in unseen])
         self.assertTrue(all(0.5 < answer["score"] <= 1 for answer in answers))
         # In any other kind of file, and one by one.
         texts = [text for text, _ in unseen]
         self.assertEqual(
-            self.said("run", "--data", self.write("lines.txt", "\n".join(texts) + "\n")), answers
+            self.classified("run", "--data", self.write("lines.txt", "\n".join(texts) + "\n")), answers
         )
-        self.assertEqual(self.said("run", "--data", self.lines(unseen, "unseen.jsonl")), answers)
+        self.assertEqual(self.classified("run", "--data", self.lines(unseen, "unseen.jsonl")), answers)
         self.assertEqual(
-            self.said("run", *[word for text in texts[:3] for word in ("--text", text)]), answers[:3]
+            self.classified("run", *[word for text in texts[:3] for word in ("--text", text)]), answers[:3]
         )
-        first = self.said("run", "--text", texts[0], "--top", 9)[0]
+        first = self.classified("run", "--text", texts[0], "--top", 9)[0]
         self.assertEqual(first[0], answers[0])
         self.assertEqual(sorted(one["label"] for one in first), sorted(KINDS))
         self.assertAlmostEqual(sum(one["score"] for one in first), 1)
@@ -107,12 +107,12 @@ class ClassifierTest(CommandTest):
         self.train_on("run", self.table(self.rows()), "--steps", 12, "--lr", "1e-3")
         unseen = self.rows(50, seed=5)
         data = self.table(unseen, "unseen.csv")
-        said = json.loads(
+        metrics = json.loads(
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all", "--json").stdout
         )
-        answers = self.said("run", "--data", data)
+        answers = self.classified("run", "--data", data)
         self.assertEqual(
-            said["accuracy"],
+            metrics["accuracy"],
             sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen)) / 50,
         )
         self.assertIn(
@@ -123,7 +123,7 @@ class ClassifierTest(CommandTest):
         labels = json.loads(self.read("run", "labels.json"))
         if len(labels) == 2:
             for positive in labels:
-                told = self.run_command(
+                output = self.run_command(
                     "eval", "--model", self.path("run"), "--data", data, "--positive-label", positive
                 ).stdout
                 right = sum(
@@ -137,8 +137,8 @@ class ClassifierTest(CommandTest):
                         + sum(label == positive for _, label in unseen)
                     )
                 )
-                self.assertIn(f'F1 {f1:.4f} of the label "{positive}", ', told)
-            self.assertEqual(said["f1"], f1)  # the second one
+                self.assertIn(f'F1 {f1:.4f} of the label "{positive}", ', output)
+            self.assertEqual(metrics["f1"], f1)  # the second one
         self.refused(
             "eval",
             "--model",
@@ -164,7 +164,7 @@ class ClassifierTest(CommandTest):
         rows = [(numbers[label], "x", text) for text, label in self.rows()]
         header = ("intent", "id", "query")
         fields = ["--text-field", "query", "--label-field", "intent"]
-        told = self.train_on(
+        output = self.train_on(
             "run",
             self.table(rows, header=header),
             *fields,
@@ -173,8 +173,8 @@ class ClassifierTest(CommandTest):
             "--steps",
             5,
         ).stdout
-        self.assertIn("tokens to train on, ", told)
-        self.assertIn(" in " + self.path("held.csv"), told)
+        self.assertIn("tokens to train on, ", output)
+        self.assertIn(" in " + self.path("held.csv"), output)
         self.assertEqual(json.loads(self.read("run", "labels.json")), ["9", "10", "11"])
         # As objects, with numbers: the same tokens and labels, so the same bits.
         objects = "".join(json.dumps({"query": text, "intent": int(label)}) + "\n" for label, _, text in rows)
@@ -195,7 +195,7 @@ class ClassifierTest(CommandTest):
 
     def test_the_last_evaluation_is_of_all_that_is_held_out(self):
         test = self.table(self.rows(400, seed=8), "test.csv")
-        told = self.run_command(
+        output = self.run_command(
             "train",
             "--model",
             "nano",
@@ -216,17 +216,17 @@ class ClassifierTest(CommandTest):
             "--out",
             self.path("run"),
         ).stdout
-        said = json.loads(
+        metrics = json.loads(
             self.run_command("eval", "--model", self.path("run"), "--data", test, "--all", "--json").stdout
         )
         last = self.metrics("run")[-1]
-        self.assertEqual(last["eval_accuracy"], said["accuracy"])
-        self.assertAlmostEqual(last["eval_loss"], said["eval_loss"], places=6)
+        self.assertEqual(last["eval_accuracy"], metrics["accuracy"])
+        self.assertAlmostEqual(last["eval_loss"], metrics["eval_loss"], places=6)
         for name in ("f1_macro", "f1_micro", "matthews"):
-            self.assertEqual(last["eval_" + name], said[name])
+            self.assertEqual(last["eval_" + name], metrics[name])
         self.assertIn(
-            f"step 10: evaluation loss {said['eval_loss']:.4f} (accuracy {said['accuracy']:.4f}, F1 {said['f1_macro']:.4f} macro)\n",
-            told,
+            f"step 10: evaluation loss {metrics['eval_loss']:.4f} (accuracy {metrics['accuracy']:.4f}, F1 {metrics['f1_macro']:.4f} macro)\n",
+            output,
         )
 
     def test_numbers_stand_for_the_names_of_a_model(self):
@@ -266,36 +266,42 @@ class ClassifierTest(CommandTest):
     def test_every_text_is_answered_in_its_place(self):
         self.train_on("run", self.table(self.rows()), "--steps", 30, "--lr", "2e-3")
         texts = ["my card is lost", "", "give it back", "   ", "who are you"]
-        wanted = self.said("run", *[word for text in texts for word in ("--text", text)])
+        expected = self.classified("run", *[word for text in texts for word in ("--text", text)])
         self.assertEqual(
-            wanted[1], {"label": None, "score": None}
+            expected[1], {"label": None, "score": None}
         )  # bytes have no special tokens, so that there is nothing to read
-        self.assertIsNotNone(wanted[3]["label"])  # blanks are tokens
+        self.assertIsNotNone(expected[3]["label"])  # blanks are tokens
         lines = self.write("lines.txt", "\n".join(texts) + "\n")
-        self.assertEqual(self.said("run", "--data", lines), wanted)
+        self.assertEqual(self.classified("run", "--data", lines), expected)
         self.assertEqual(
-            self.said("run", "--data", self.table([(text,) for text in texts[:3]], "one.csv", ("text",))),
-            wanted[:3],
+            self.classified(
+                "run", "--data", self.table([(text,) for text in texts[:3]], "one.csv", ("text",))
+            ),
+            expected[:3],
         )
         self.assertEqual(
-            self.said("run", "--data", self.write("blank.csv", "text\nmy card is lost\n\ngive it back\n")),
-            wanted[:3],
+            self.classified(
+                "run", "--data", self.write("blank.csv", "text\nmy card is lost\n\ngive it back\n")
+            ),
+            expected[:3],
         )
         self.assertEqual(
-            self.said(
+            self.classified(
                 "run",
                 "--data",
                 self.table([(i, text) for i, text in enumerate(texts[:3])], "two.csv", ("id", "text")),
             ),
-            wanted[:3],
+            expected[:3],
         )
         objects = [json.dumps({"text": text}) for text in texts]
-        self.assertEqual(self.said("run", "--data", self.write("o.jsonl", "\n".join(objects) + "\n")), wanted)
         self.assertEqual(
-            self.said(
+            self.classified("run", "--data", self.write("o.jsonl", "\n".join(objects) + "\n")), expected
+        )
+        self.assertEqual(
+            self.classified(
                 "run", "--data", self.write("blank.jsonl", "\n".join([objects[0], "", objects[2]]) + "\n")
             ),
-            wanted[:3],
+            expected[:3],
         )
         with open(lines, "rb") as pipe:
             through = self.run_command(
@@ -303,10 +309,10 @@ class ClassifierTest(CommandTest):
             )
         self.assertEqual(
             [line.rpartition(" ")[0] for line in through.stdout.splitlines()],
-            [one["label"] or "" for one in wanted],
+            [one["label"] or "" for one in expected],
         )
         self.assertIn("warning: 1 of 5 texts have no token", through.stderr)
-        self.assertEqual(self.said("run", "--data", lines, "--top", 2)[1], None)
+        self.assertEqual(self.classified("run", "--data", lines, "--top", 2)[1], None)
         # To learn of, a text must be one.
         self.refused(
             "train",
@@ -392,7 +398,7 @@ class ClassifierTest(CommandTest):
                 self.lines([("a", "x"), ("b", label)], "empty.jsonl"),
                 says=['empty.jsonl, line 2: "label" is empty'],
             )
-        told = self.run_command(
+        warnings = self.run_command(
             *train,
             self.lines([("a b", "Sea"), ("c d", "sea"), ("e f", "air"), ("g h", "air ")] * 15, "case.jsonl"),
         ).stderr
@@ -400,9 +406,9 @@ class ClassifierTest(CommandTest):
             "warning: "
             + self.path("case.jsonl")
             + ': the labels "Sea" and "sea" differ in case or blanks alone, and are two labels',
-            told,
+            warnings,
         )
-        self.assertIn('the labels "air" and "air " differ', told)
+        self.assertIn('the labels "air" and "air " differ', warnings)
         self.assertEqual(json.loads(self.read("run", "labels.json")), ["Sea", "air", "air ", "sea"])
 
     def test_a_run_goes_on_to_the_same_bits(self):
@@ -446,7 +452,7 @@ class ClassifierTest(CommandTest):
             "--out",
             self.path("language"),
         )
-        told = self.train_on(
+        output = self.train_on(
             "run",
             self.table(self.rows()),
             "--lora",
@@ -457,16 +463,16 @@ class ClassifierTest(CommandTest):
             60,
             model=self.path("language"),
         ).stdout
-        self.assertIn("weights read from files, and a new head for 3 labels\n", told)
+        self.assertIn("weights read from files, and a new head for 3 labels\n", output)
         self.assertGreater(self.metrics("run")[-1]["eval_accuracy"], 0.8)
         config = json.loads(self.read("run", "adapter_config.json"))
         self.assertEqual(
             [config["task_type"], config["modules_to_save"]], ["SEQ_CLS", ["classifier", "score"]]
         )
-        answers = self.said("run", "--text", "where is my card", "--text", "i want a refund")
+        answers = self.classified("run", "--text", "where is my card", "--text", "i want a refund")
         self.assertEqual([answer["label"] for answer in answers], ["card", "money, refund"])
         self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
-        merged = self.said("merged", "--text", "where is my card", "--text", "i want a refund")
+        merged = self.classified("merged", "--text", "where is my card", "--text", "i want a refund")
         for ours, theirs in zip(answers, merged):
             self.assertEqual(ours["label"], theirs["label"])
             self.assertAlmostEqual(ours["score"], theirs["score"], places=5)
@@ -702,7 +708,7 @@ class ClassifierTest(CommandTest):
         rows = [{"prompt": "q", "completion": " a", "label": True}] * 30 + [
             {"text": "some text", "label": None}
         ] * 10
-        told = self.train_on(
+        output = self.train_on(
             "run",
             self.write("kto.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
             "--steps",
@@ -710,7 +716,7 @@ class ClassifierTest(CommandTest):
             "--document-end",
             1,
         ).stdout
-        self.assertIn("tokens are learned", told)
+        self.assertIn("tokens are learned", output)
         self.refused(
             "train",
             "--model",
@@ -762,7 +768,9 @@ class ClassifierTest(CommandTest):
             ),
             80,
         )
-        self.assertEqual({one["label"] for one in self.said("run", "--text", "a", "--top", 8)[0]}, set(names))
+        self.assertEqual(
+            {one["label"] for one in self.classified("run", "--text", "a", "--top", 8)[0]}, set(names)
+        )
         inspected = self.run_command("inspect", self.path("run")).stdout
         self.assertIn("accuracy 0.", inspected)
         self.assertRegex(inspected, r"labels +8: ")
@@ -771,7 +779,7 @@ class ClassifierTest(CommandTest):
         count = 14000
         rows = [(f"{i}", f"customer_intent_number_{i:06}") for i in range(count)]
         self.train_on("run", self.table(rows), "--steps", 1)
-        self.assertTrue(self.said("run", "--text", "a")[0]["label"].startswith("customer_intent"))
+        self.assertTrue(self.classified("run", "--text", "a")[0]["label"].startswith("customer_intent"))
 
     def test_adapters_of_a_language_model_become_a_classifiers(self):
         text = [
@@ -792,20 +800,22 @@ class ClassifierTest(CommandTest):
         self.run_command(
             "train", "--model", self.path("language"), "--lora", 2, *text, "--out", self.path("adapters")
         )
-        told = self.train_on("run", self.table(self.rows()), "--steps", 2, model=self.path("adapters")).stdout
-        self.assertIn("a new head for 3 labels\n", told)
-        self.assertIn("are trained, with those of the head\n", told)
+        output = self.train_on(
+            "run", self.table(self.rows()), "--steps", 2, model=self.path("adapters")
+        ).stdout
+        self.assertIn("a new head for 3 labels\n", output)
+        self.assertIn("are trained, with those of the head\n", output)
         self.assertIn("labels", self.run_command("inspect", self.path("run")).stdout)
 
     def test_long_texts_are_cut_and_count(self):
         rows = [("a" * 40 if i % 2 else "b" * 50, "a" if i % 2 else "b") for i in range(60)]
-        told = self.train_on("run", self.table(rows), "--steps", 30, "--lr", "1e-3").stdout
+        output = self.train_on("run", self.table(rows), "--steps", 30, "--lr", "1e-3").stdout
         self.assertIn(
-            "examples    60, each with one of 2 labels; 60 longer than a sample, which cuts them\n", told
+            "examples    60, each with one of 2 labels; 60 longer than a sample, which cuts them\n", output
         )
         self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], 1)
         self.assertEqual(
-            [answer["label"] for answer in self.said("run", "--text", "b" * 200, "--text", "a" * 33)],
+            [answer["label"] for answer in self.classified("run", "--text", "b" * 200, "--text", "a" * 33)],
             ["b", "a"],
         )
 
@@ -814,7 +824,7 @@ class EvaluationFileTest(CommandTest):
     def test_a_text_of_its_own(self):
         data = self.text()
         other = self.write("other.txt", self.read(".", "text.txt")[5000:9000])
-        told = self.run_command(
+        output = self.run_command(
             "train",
             "--model",
             "nano",
@@ -837,13 +847,13 @@ class EvaluationFileTest(CommandTest):
             "--out",
             self.path("run"),
         ).stdout
-        self.assertIn("20,000 tokens to train on, 4,000 to evaluate on, in ", told)
-        said = json.loads(
+        self.assertIn("20,000 tokens to train on, 4,000 to evaluate on, in ", output)
+        metrics = json.loads(
             self.run_command("eval", "--model", self.path("run"), "--data", other, "--all", "--json").stdout
         )
-        self.assertEqual(said["tokens"], 3999)
+        self.assertEqual(metrics["tokens"], 3999)
         self.assertAlmostEqual(
-            said["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2
+            metrics["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2
         )  # of 8 windows among them
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)  # the file is still known
         self.refused(

@@ -47,15 +47,15 @@ def table_of(rows, separator=",", header=("text", "label")):
 class DataFilesTest(CommandTest):
     def read_as(self, *data, more=(), **how):
         """What the line of the data says it was read as, and all that was said."""
-        said = self.run_command(
+        output = self.run_command(
             "train", *SHORT, "--out", self.path("run"), "--document-end", 1, *more, "--data", *data, **how
         ).stdout
-        return re.search(r"^data +.*; read as (.*)$", said, re.M).group(1), said
+        return re.search(r"^data +.*; read as (.*)$", output, re.M).group(1), output
 
     def labelled_as(self, data, *more):
-        said = self.run_command("train", *SHORT, "--out", self.path("run"), *more, "--data", data).stdout
-        self.assertIn("examples    40, each with one of 2 labels", said)
-        return re.search(r"^data +.*; read as (.*)$", said, re.M).group(1), self.weights("run")
+        output = self.run_command("train", *SHORT, "--out", self.path("run"), *more, "--data", data).stdout
+        self.assertIn("examples    40, each with one of 2 labels", output)
+        return re.search(r"^data +.*; read as (.*)$", output, re.M).group(1), self.weights("run")
 
     def refuses(self, data, *more, **how):
         self.refused(
@@ -82,15 +82,15 @@ class DataFilesTest(CommandTest):
             ("a.data", array, "JSON, by its content"),
         ):
             with self.subTest(name):
-                said, told = self.read_as(self.write(name, content))
-                self.assertEqual(said, format)
-                self.assertIn("examples    40, of which 400 tokens are learned", told)
+                read_as, output = self.read_as(self.write(name, content))
+                self.assertEqual(read_as, format)
+                self.assertIn("examples    40, of which 400 tokens are learned", output)
                 expected = expected or self.weights("run")
                 self.assertEqual(self.weights("run"), expected)
         # As it is written, where that is asked for.
-        said, told = self.read_as(self.write("a.txt", lines), more=["--data-format", "text"])
-        self.assertEqual(said, "text")
-        self.assertNotIn("examples", told)
+        read_as, output = self.read_as(self.write("a.txt", lines), more=["--data-format", "text"])
+        self.assertEqual(read_as, "text")
+        self.assertNotIn("examples", output)
         evaluated = self.run_command(
             "eval",
             "--model",
@@ -186,8 +186,8 @@ class DataFilesTest(CommandTest):
             ),
         ):
             with self.subTest(name):
-                said, weights = self.labelled_as(self.write(name, content))
-                self.assertEqual(said, format)
+                read_as, weights = self.labelled_as(self.write(name, content))
+                self.assertEqual(read_as, format)
                 expected = expected or weights
                 self.assertEqual(weights, expected)
         queries = self.write("q.dat", table_of(LABELLED, ";", ("query", "intent")))
@@ -235,7 +235,7 @@ class DataFilesTest(CommandTest):
         pairs = [{"prompt": f"Ship {i}?", "chosen": " Port.", "rejected": f" Sea, {i}."} for i in range(20)]
         texts = [{"text": f"ship {i} sails"} for i in range(20)]
         marked = [{**row, "weight": i % 2} for i, row in enumerate(ROWS)]
-        for number, (rows, separator, ending, told) in enumerate(
+        for number, (rows, separator, ending, reported) in enumerate(
             (
                 (odd, ",", "csv", "examples    22, of which"),
                 (odd, "\t", "tsv", "examples    22, of which"),
@@ -257,11 +257,11 @@ class DataFilesTest(CommandTest):
             ]
             self.read_as(self.write("a.jsonl", lines_of(rows)))
             expected = self.weights("run")
-            said, all_told = self.read_as(
+            read_as, output = self.read_as(
                 self.write(f"{number}.{ending}", table_of(quoted, separator, rows[0]))
             )
-            self.assertIn(told, all_told)
-            self.assertEqual(self.weights("run"), expected, (number, said))
+            self.assertIn(reported, output)
+            self.assertEqual(self.weights("run"), expected, (number, read_as))
         # A text and its label are for a classifier, whatever else there is.
         self.assertIn(
             "each with one of 2 labels",
@@ -349,11 +349,11 @@ class DataFilesTest(CommandTest):
                 weights = self.weights("run")
                 with open(self.path("a.data"), "rb") as file:
                     piped = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
-                    said = self.read_as("/dev/stdin", stdin=piped.stdout)
+                    result = self.read_as("/dev/stdin", stdin=piped.stdout)
                     piped.stdout.close()
                     piped.wait()
-                self.assertEqual(said[0], format)
-                self.assertEqual(said[1].split("\n")[1].replace("/dev/stdin", "FILE"), of_file)
+                self.assertEqual(result[0], format)
+                self.assertEqual(result[1].split("\n")[1].replace("/dev/stdin", "FILE"), of_file)
                 self.assertEqual(self.weights("run"), weights)
         for name, content in (
             ("p.jsonl", lines_of(ROWS).encode()),
@@ -395,9 +395,9 @@ class DataFilesTest(CommandTest):
             [parts[0], "--data", parts[1], "--data=" + parts[2]],
         ):
             with self.subTest(data):
-                said, told = self.read_as(*data)
-                self.assertEqual(said, "3 files of JSON lines")
-                self.assertIn("examples    40, of which 400 tokens are learned", told)
+                read_as, output = self.read_as(*data)
+                self.assertEqual(read_as, "3 files of JSON lines")
+                self.assertIn("examples    40, of which 400 tokens are learned", output)
                 self.assertEqual(self.weights("run"), expected)
         self.assertEqual(whole[0], "JSON lines")
         # A mistake names the file that has it; a resumed run reads all of them again.
@@ -475,7 +475,7 @@ class DataFilesTest(CommandTest):
             )
         self.assertEqual(self.weights("run-2"), self.weights("run-1"))
         tables = [self.write(f"{i}.csv", table_of(LABELLED[20 * i : 20 * i + 20])) for i in range(2)]
-        said = self.run_command(
+        output = self.run_command(
             "train",
             *[1 if word == 0 else word for word in SHORT],
             "--out",
@@ -485,13 +485,13 @@ class DataFilesTest(CommandTest):
             "--eval-data",
             *tables,
         ).stdout
-        self.assertIn(f"to evaluate on, in {tables[0]} and 1 more", said)
+        self.assertIn(f"to evaluate on, in {tables[0]} and 1 more", output)
         for name, more in (("ids.bin", []), ("ids.dat", ["--data-format", "tokens"])):
             content = b"".join(i.to_bytes(2, "little") for i in range(256)) * 4
-            said = self.run_command(
+            output = self.run_command(
                 "train", *SHORT, "--out", self.path("of-" + name), *more, "--data", self.write(name, content)
             ).stdout
-            self.assertIn("1,024 tokens to train on, none held out; read as token ids", said)
+            self.assertIn("1,024 tokens to train on, none held out; read as token ids", output)
         self.assertEqual(self.weights("of-ids.dat"), self.weights("of-ids.bin"))
         ids = [self.write("1.bin", bytes(400)), self.write("2.bin", bytes(401))]
         self.refused(
@@ -698,7 +698,7 @@ class DataFilesTest(CommandTest):
                 }
                 for k in range(4)
             ]
-            said = self.run_command(
+            output = self.run_command(
                 "train",
                 *[128 if word == 32 else word for word in SHORT],
                 "--out",
@@ -710,7 +710,7 @@ class DataFilesTest(CommandTest):
                 "--data",
                 self.write("talks.jsonl", lines_of(talks)),
             ).stdout
-            self.assertIn("4 longer than a sample", said)
+            self.assertIn("4 longer than a sample", output)
             weights.append(self.weights("run"))
         self.assertEqual(weights[0], weights[1])
 

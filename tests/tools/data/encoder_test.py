@@ -111,7 +111,7 @@ class EncoderTest(CommandTest):
             expect=expect,
         )
 
-    def said(self, *words):
+    def classified(self, *words):
         return [
             json.loads(line)
             for line in self.run_command(
@@ -120,13 +120,13 @@ class EncoderTest(CommandTest):
         ]
 
     def test_texts_with_labels(self):
-        told = self.train_on(
+        output = self.train_on(
             self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3"
         ).stdout
-        self.assertIn("bert, 2 layers", told)
-        self.assertIn("examples    400, each with one of 3 labels\n", told)
+        self.assertIn("bert, 2 layers", output)
+        self.assertIn("examples    400, each with one of 3 labels\n", output)
         self.assertRegex(
-            told,
+            output,
             r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
         )
         config = json.loads(self.read("run", "config.json"))
@@ -134,13 +134,13 @@ class EncoderTest(CommandTest):
         self.assertEqual(config["id2label"], {str(i): colour for i, colour in enumerate(sorted(COLOURS))})
         self.assertIn("[CLS]", self.read("run", "vocab.txt"))
         unseen = self.rows(300, 2)
-        answers = self.said("--data", self.table(unseen, "unseen.csv", ["text", "label"]))
+        answers = self.classified("--data", self.table(unseen, "unseen.csv", ["text", "label"]))
         right = sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen))
         self.assertEqual(len(answers), len(unseen))
         self.assertGreaterEqual(right, 290)
         # One by one, which lie alone in their sample: the same to the last digit.
         for (text, _), answer in list(zip(unseen, answers))[:5]:
-            self.assertEqual(self.said("--text", text), [answer])
+            self.assertEqual(self.classified("--text", text), [answer])
         evaluated = json.loads(
             self.run_command(
                 "eval", "--model", self.path("run"), "--data", self.path("unseen.csv"), "--all", "--json"
@@ -180,9 +180,9 @@ class EncoderTest(CommandTest):
 
     def test_pairs_of_texts(self):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
-        told = self.train_on(data, "--steps", 120, "--lr", "3e-3").stdout
+        output = self.train_on(data, "--steps", 120, "--lr", "3e-3").stdout
         self.assertRegex(
-            told,
+            output,
             r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
         )
         unseen = self.pairs(100, 4)
@@ -190,7 +190,7 @@ class EncoderTest(CommandTest):
             json.dumps({"text": one, "text_pair": other, "label": label}) + "\n"
             for one, other, label in unseen
         )
-        answers = self.said("--data", self.write("unseen.jsonl", lines))
+        answers = self.classified("--data", self.write("unseen.jsonl", lines))
         self.assertGreaterEqual(
             sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95
         )
@@ -200,12 +200,12 @@ class EncoderTest(CommandTest):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
         for config in [DISTILBERT, MODERNBERT]:
             kind = config["model_type"]
-            told = self.train_on(
+            output = self.train_on(
                 data, "--steps", 120, "--lr", "3e-3", model=self.model_folder(config, kind), out=f"run-{kind}"
             ).stdout
-            self.assertIn(f"{kind}, 2 layers", told)
+            self.assertIn(f"{kind}, 2 layers", output)
             self.assertRegex(
-                told,
+                output,
                 r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
             )
         self.assertEqual(
@@ -215,8 +215,10 @@ class EncoderTest(CommandTest):
 
     def test_pairs_are_for_encoders(self):
         data = self.table(self.pairs(20, 3), "pairs.csv", ["text", "text_pair", "label"])
-        told = self.train_on(data, "--steps", 1, model="nano", expect=FAILED).stderr
-        self.assertIn("has two texts, which the model does not tell apart: it has no types of tokens", told)
+        message = self.train_on(data, "--steps", 1, model="nano", expect=FAILED).stderr
+        self.assertIn(
+            "has two texts, which the model does not tell apart: it has no types of tokens", message
+        )
         empty = self.table(
             [("the box", " ", "same"), ("a", "b", "other")], "empty.csv", ["text", "text_pair", "label"]
         )
@@ -224,9 +226,9 @@ class EncoderTest(CommandTest):
 
     def test_longer_texts_are_cut_and_counted(self):
         rows = [("the " * 100 + colour, colour) for colour in COLOURS] + self.rows(40, 5)
-        told = self.train_on(self.table(rows, "texts.csv", ["text", "label"]), "--steps", 1).stdout
-        self.assertRegex(told, r"3 (of them )?.*(longer|cut)")
-        told = self.run_command(
+        output = self.train_on(self.table(rows, "texts.csv", ["text", "label"]), "--steps", 1).stdout
+        self.assertRegex(output, r"3 (of them )?.*(longer|cut)")
+        message = self.run_command(
             "train",
             "--model",
             self.model_folder(),
@@ -242,14 +244,14 @@ class EncoderTest(CommandTest):
             self.path("long"),
             expect=USAGE,
         ).stderr
-        self.assertIn("the model has 48 positions", told)
+        self.assertIn("the model has 48 positions", message)
 
     def test_an_encoder_needs_labels(self):
         text = self.write("text.txt", "the red box is here\n" * 100)
-        told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
+        message = self.train_on(text, "--steps", 1, expect=FAILED).stderr
         self.assertIn(
             f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, which does not generate text: give it texts with labels",
-            told,
+            message,
         )
         for rows, what in (
             ([{"prompt": "red", "completion": "box"}] * 9, "examples without labels"),
@@ -258,9 +260,9 @@ class EncoderTest(CommandTest):
             ([{"text": "red"}] * 9, "examples without labels"),
         ):
             data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-            told = self.train_on(data, "--steps", 1, expect=FAILED).stderr
-            self.assertIn(f"rows.jsonl: has {what}, and ", told)
-            self.assertIn("(--task masked)", told)
+            message = self.train_on(data, "--steps", 1, expect=FAILED).stderr
+            self.assertIn(f"rows.jsonl: has {what}, and ", message)
+            self.assertIn("(--task masked)", message)
         self.train_on(text, "--steps", 1, "--task", "masked", out="masked")
         self.assertIn(
             "is an encoder without labels",
@@ -307,12 +309,13 @@ class EncoderTest(CommandTest):
             "--lr",
             "1e-2",
         ]
-        told = self.train_on(data, *words, "--steps", 60, model=base).stdout
+        output = self.train_on(data, *words, "--steps", 60, model=base).stdout
         self.assertRegex(
-            told, r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n"
+            output,
+            r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n",
         )
         self.assertRegex(
-            told,
+            output,
             r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
         )
         config = json.loads(self.read("run", "adapter_config.json"))
@@ -320,13 +323,13 @@ class EncoderTest(CommandTest):
             (config["task_type"], config["modules_to_save"], config["target_modules"]),
             ("SEQ_CLS", ["classifier", "score"], ["output.dense", "query", "value"]),
         )
-        asked = ["--text", "a red box", "--text", "the big ball is green"]
-        answers = self.said(*asked)
+        texts = ["--text", "a red box", "--text", "the big ball is green"]
+        answers = self.classified(*texts)
         self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
         merged = [
             json.loads(line)
             for line in self.run_command(
-                "classify", "--model", self.path("merged"), *asked, "--json"
+                "classify", "--model", self.path("merged"), *texts, "--json"
             ).stdout.splitlines()
         ]
         self.assertEqual([answer["label"] for answer in merged], [answer["label"] for answer in answers])
@@ -337,12 +340,12 @@ class EncoderTest(CommandTest):
     def test_adapters_lie_over_weights_in_few_bits(self):
         base, data = self.base(DISTILBERT), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
         words = ["--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--schedule", "constant"]
-        told = self.train_on(data, *words, "--steps", 6, model=base).stdout
-        self.assertIn("the matrices below them are nf4; embeddings are int8\n", told)
+        output = self.train_on(data, *words, "--steps", 6, model=base).stdout
+        self.assertIn("the matrices below them are nf4; embeddings are int8\n", output)
         self.train_on(data, *words, "--steps", 3, "--micro-batch", 2, model=base, out="parts")
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6)
         self.assertEqual(self.adapters("parts"), self.adapters("run"))
-        self.assertEqual(len(self.said("--text", "a red box")), 1)
+        self.assertEqual(len(self.classified("--text", "a red box")), 1)
 
     def test_lower_parts_are_left_as_they_are(self):
         base, data = self.base(), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
@@ -376,7 +379,7 @@ class EncoderTest(CommandTest):
         )
         self.assertTrue(plan["fits"] and plan["search"]["proven"])
         self.assertEqual(plan["model"]["architecture"], "bert")
-        told = self.run_command(
+        result = self.run_command(
             "plan",
             "--model",
             "bert-base",
@@ -388,7 +391,7 @@ class EncoderTest(CommandTest):
             "64MiB",
             expect=DOES_NOT_FIT,
         )
-        self.assertIn("the smallest budget that works is", told.stdout)
+        self.assertIn("the smallest budget that works is", result.stdout)
         self.assertIn(
             "it needs labels",
             self.run_command("plan", "--model", "bert-base", "--batch", 8, expect=FAILED).stderr,

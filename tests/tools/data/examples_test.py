@@ -53,14 +53,14 @@ class ExamplesTest(CommandTest):
         )
 
     def test_answers_are_learned(self):
-        said = self.train_on(
+        output = self.train_on(
             "run", self.colours(), "--document-end", END, "--steps", 120, "--lr", "3e-3"
         ).stdout
         learned = sum(
             len(COLOURS[json.loads(line)["prompt"][:-1]]) + 1
             for line in self.read(".", "examples.jsonl").splitlines()
         )
-        self.assertIn(f"examples    300, of which {learned:,} tokens are learned\n", said)
+        self.assertIn(f"examples    300, of which {learned:,} tokens are learned\n", output)
         for thing, colour in COLOURS.items():
             words = [
                 "generate",
@@ -84,20 +84,20 @@ class ExamplesTest(CommandTest):
         self.train_on("parts", data, "--document-end", END, "--schedule", "constant", "--steps", 5)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 8, "--vram", "32MiB")
         self.assertEqual(self.weights("parts"), self.weights("whole"))
-        said = json.loads(
+        metrics = json.loads(
             self.run_command(
                 "eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json"
             ).stdout
         )
-        self.assertAlmostEqual(said["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
+        self.assertAlmostEqual(metrics["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
 
     def test_epochs_are_steps(self):
         data = self.examples(
             {"prompt": "ab", "completion": "cdefg"} for _ in range(80)
         )  # of 8 tokens, four in a sample, 72 to train on
         end = ["--document-end", END, "--schedule", "constant"]
-        said = self.train_on("epochs", data, *end, "--epochs", 2).stdout
-        self.assertIn("steps       9, which go 2 times over the data\n", said)
+        output = self.train_on("epochs", data, *end, "--epochs", 2).stdout
+        self.assertIn("steps       9, which go 2 times over the data\n", output)
         self.assertEqual(self.metrics("epochs")[-1]["step"], 9)
         self.assertEqual(
             sum(line.get("tokens", 0) for line in self.metrics("epochs")[8:9]), 2 * 72 * 6
@@ -110,10 +110,10 @@ class ExamplesTest(CommandTest):
         self.run_command("train", "--resume", self.path("epochs"), "--steps", 15)
         self.run_command("train", "--resume", self.path("steps"), "--epochs", 3.3)
         self.assertEqual(self.weights("epochs"), self.weights("steps"))
-        said = self.train("text", "--epochs", "0.01").stdout  # 18,000 tokens, batches of 128
+        output = self.train("text", "--epochs", "0.01").stdout  # 18,000 tokens, batches of 128
         self.assertIn(
             "steps       2, which go 0.0142 times over the data; --epochs asks for 0.01, and every step takes a whole batch\n",
-            said,
+            output,
         )
         self.refused(
             "train",
@@ -169,7 +169,7 @@ class ExamplesTest(CommandTest):
                     cut = 1 + number % (len(text) - 1)
                     parts = {"prompt": text[:cut], "completion": text[cut:]} if number % 3 else {"text": text}
                     rows.append(parts)
-                    made = []
+                    runs = []
                     for part in (text, text[:cut]):
                         self.run_command(
                             "tokenize",
@@ -181,8 +181,8 @@ class ExamplesTest(CommandTest):
                             self.path("t.bin"),
                             "--overwrite",
                         )
-                        made.append(self.tokens(self.path("t.bin")))
-                    whole, prompt = made
+                        runs.append(self.tokens(self.path("t.bin")))
+                    whole, prompt = runs
                     common = next(
                         (i for i, pair in enumerate(zip(whole, prompt)) if pair[0] != pair[1]),
                         min(len(whole), len(prompt)),
@@ -207,11 +207,11 @@ class ExamplesTest(CommandTest):
         self.train_on("of-config", data, "--steps", 2, model=model)
         self.train_on("of-flag", data, "--steps", 2, "--document-end", END, model=model)
         self.assertEqual(self.weights("of-config"), self.weights("of-flag"))
-        said = self.run_command(
+        output = self.run_command(
             "eval", "--model", self.path("of-config"), "--data", data, "--eval-batches", 2
         ).stdout
         self.assertRegex(
-            said, r"over the \d+ tokens that are learned in 2 samples of "
+            output, r"over the \d+ tokens that are learned in 2 samples of "
         )  # as many as there are
         # The run knows its end, whatever other files say, and what is trained from it does.
         self.assertEqual(
@@ -404,13 +404,13 @@ class ExamplesTest(CommandTest):
                 *out,
                 says=["odd.jsonl, line 1: expected an object"],
             )
-        behind = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "behind.jsonl")
+        cut = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "behind.jsonl")
         self.refused(
             "train",
             "--model",
             "nano",
             "--data",
-            behind,
+            cut,
             "--seq",
             32,
             "--document-end",
@@ -423,10 +423,10 @@ class ExamplesTest(CommandTest):
             ],
         )
         long = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9 + [{"text": "x" * 9}] * 40)
-        said = self.train_on("long", long, "--document-end", END, "--steps", 1).stdout
+        output = self.train_on("long", long, "--document-end", END, "--steps", 1).stdout
         self.assertIn(
             "examples    40, of which 360 tokens are learned; 9 more left out: 9 whose prompts fill a sample\n",
-            said,
+            output,
         )
         marked = self.write(
             "marked.JSONL", b"\xef\xbb\xbf" + pathlib.Path(data).read_bytes().replace(b"\n", b"\r\n")

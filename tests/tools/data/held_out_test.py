@@ -44,10 +44,10 @@ class HeldOutTest(CommandTest):
         self.train("run", "--steps", 5, "--lr", "1e-2")
         content = self.read(".", "text.txt")[:301]  # nine windows of 32 and one of 12
         data = self.write("part.txt", content)
-        said = self.evaluation(
+        result = self.evaluation(
             "--model", self.path("run"), "--data", data, "--all", "--seq", 32, "--batch", 4
         )
-        self.assertEqual(said["tokens"], 300)
+        self.assertEqual(result["tokens"], 300)
         # Each window alone, however they are batched, and whatever stands in the file past the last one.
         total = 0
         for begin in range(0, 300, 32):
@@ -65,12 +65,12 @@ class HeldOutTest(CommandTest):
             )
             self.assertEqual(one["tokens"], len(window) - 1)
             total += one["eval_loss"] * one["tokens"]
-        self.assertAlmostEqual(said["eval_loss"], total / 300, places=6)
+        self.assertAlmostEqual(result["eval_loss"], total / 300, places=6)
         for batch in (1, 7, 64):
             again = self.evaluation(
                 "--model", self.path("run"), "--data", data, "--all", "--seq", 32, "--batch", batch
             )
-            self.assertAlmostEqual(again["eval_loss"], said["eval_loss"], places=6)
+            self.assertAlmostEqual(again["eval_loss"], result["eval_loss"], places=6)
             self.assertEqual(again["tokens"], 300)
         self.assertIn(
             "over 300 tokens of " + data + ", each once, in windows of 32 end to end\n",
@@ -109,15 +109,15 @@ class HeldOutTest(CommandTest):
 
     def test_all_examples_count_once(self):
         data = self.lines([{"prompt": f"q{i}", "completion": "a" * (1 + i % 7)} for i in range(50)])
-        told = self.train_on("run", data, "--steps", 3, "--eval-batches", 2)
+        output = self.train_on("run", data, "--steps", 3, "--eval-batches", 2)
         self.assertRegex(
-            told,
+            output,
             r"tokens to train on, [\d,]+ held out in 5 of the 50 examples, drawn by a fixed seed; read as ",
         )
-        said = self.evaluation("--model", self.path("run"), "--data", data, "--all")
-        self.assertEqual(said["tokens"], sum(2 + i % 7 for i in range(50)))  # with the end of each
+        result = self.evaluation("--model", self.path("run"), "--data", data, "--all")
+        self.assertEqual(result["tokens"], sum(2 + i % 7 for i in range(50)))  # with the end of each
         self.assertIn(
-            f"over the {said['tokens']} tokens that are learned in ",
+            f"over the {result['tokens']} tokens that are learned in ",
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout,
         )
 
@@ -159,9 +159,9 @@ class HeldOutTest(CommandTest):
             ],
         )
         # What was trained on is known to have been.
-        told = self.run_command("eval", "--model", self.path("text"), "--data", text, "--document-end", END)
+        result = self.run_command("eval", "--model", self.path("text"), "--data", text, "--document-end", END)
         self.assertIn(
-            "warning: the run in " + self.path("text") + " was trained on all of " + text, told.stderr
+            "warning: the run in " + self.path("text") + " was trained on all of " + text, result.stderr
         )
         self.assertEqual(
             self.run_command(
@@ -340,9 +340,9 @@ class HeldOutTest(CommandTest):
             "--steps",
             10,
         )
-        said = self.evaluation("--model", self.path("apart"), "--data", other)
-        self.assertEqual((said["part"], said["texts"]), ("all", 60))
-        self.assertAlmostEqual(said["eval_loss"], self.metrics("apart")[-1]["eval_loss"], places=6)
+        result = self.evaluation("--model", self.path("apart"), "--data", other)
+        self.assertEqual((result["part"], result["texts"]), ("all", 60))
+        self.assertAlmostEqual(result["eval_loss"], self.metrics("apart")[-1]["eval_loss"], places=6)
         self.assertIn(
             "was trained on all of",
             self.run_command("eval", "--model", self.path("apart"), "--data", data).stderr,
@@ -353,8 +353,8 @@ class HeldOutTest(CommandTest):
         self.run_command(
             "train", *SMALL[:-2], "--eval-batches", 3, "--data", text, "--steps", 5, "--out", self.path("run")
         )
-        said = self.run_command("eval", "--model", self.path("run"), "--data", text).stdout
-        self.assertIn(f"over 384 tokens of {text}, in the part that training on it holds out\n", said)
+        output = self.run_command("eval", "--model", self.path("run"), "--data", text).stdout
+        self.assertIn(f"over 384 tokens of {text}, in the part that training on it holds out\n", output)
         self.assertEqual(
             self.evaluation("--model", self.path("run"), "--data", text)["eval_loss"],
             self.metrics("run")[-1]["eval_loss"],
@@ -400,19 +400,21 @@ class HeldOutTest(CommandTest):
     def test_short_epochs_are_told(self):
         data = self.table(200)
         words = ["train", "--model", "nano", "--data", data, "--vram", "256MiB", "--threads", 2]
-        told = self.run_command(*words, "--batch", 8, "--seq", 256, "--epochs", 2, "--out", self.path("run"))
+        result = self.run_command(
+            *words, "--batch", 8, "--seq", 256, "--epochs", 2, "--out", self.path("run")
+        )
         self.assertRegex(
-            told.stderr,
+            result.stderr,
             r"warning: --data \S*table.csv: an epoch is 1.\d steps: a batch of 8 samples of 256 tokens holds 9\d(.\d)? of the 200 examples; for more steps give a smaller --batch \(or --batch-examples\), or a shorter --seq\n",
         )
         self.assertRegex(
-            told.stdout,
+            result.stdout,
             r"\nsteps       \d, which go 2\.\d+ times over the data; --epochs asks for 2, and every step takes a whole batch\n",
         )
-        told = self.run_command(
+        result = self.run_command(
             *words, "--batch", 2, "--seq", 32, "--epochs", 0.5, "--out", self.path("more")
         )
-        self.assertEqual(told.stderr, "")
+        self.assertEqual(result.stderr, "")
 
     def test_a_file_of_one_line(self):
         self.refused(

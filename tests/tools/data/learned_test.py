@@ -40,16 +40,16 @@ class LearnedTest(CommandTest):
 
     def shown(self, rows, *more, **how):
         """What --show-examples says: of each example its first line, and its pieces."""
-        told = self.run_command(
+        output = self.run_command(
             *self.words(
                 self.lines(rows) if isinstance(rows, list) else rows, "--show-examples", 99, *more, **how
             )
         ).stdout
-        return self.parsed(told)
+        return self.parsed(output)
 
-    def parsed(self, told):
+    def parsed(self, output):
         examples = []
-        for line in told.splitlines():
+        for line in output.splitlines():
             if not line.startswith(" "):
                 examples.append((line.replace(f"{self.folder}/", ""), []))
             elif not line.startswith(" " * 17):
@@ -234,14 +234,14 @@ class LearnedTest(CommandTest):
             + [{"messages": [user("q"), assistant("a")], "weight": 0}] * 2
         )
         data = self.lines(rows)
-        told = self.run_command(
+        output = self.run_command(
             *self.words(
                 data, "--batch", 4, "--steps", 1, "--vram", "32MiB", "--threads", 2, "--out", self.path("run")
             )
         ).stdout
         self.assertIn(
             "examples    20, of which 40 tokens are learned; 5 more left out: 3 empty, 2 marked out of the loss\n",
-            told,
+            output,
         )
         counts = {"empty": 3, "marked": 2, "no_room": 0, "alike": 0}
         self.assertEqual(self.metrics("run")[0], {"step": 0, "examples": 20, "left_out": counts})
@@ -278,14 +278,14 @@ class LearnedTest(CommandTest):
         def messages(text):
             return [assistant(text)]
 
-        asked = [user("q")]
+        question = [user("q")]
         good = {"prompt": "p", "chosen": "yes", "rejected": "no"}
         for chosen, rejected in (("", "no"), ("yes", ""), (" \n", "no"), ("same", "same"), ("", "")):
             for row in (
                 {"prompt": "p", "chosen": chosen, "rejected": rejected},
-                {"prompt": asked, "chosen": messages(chosen), "rejected": messages(rejected)},
+                {"prompt": question, "chosen": messages(chosen), "rejected": messages(rejected)},
                 {"prompt": "q", "chosen": messages(chosen), "rejected": messages(rejected)},
-                {"chosen": asked + messages(chosen), "rejected": asked + messages(rejected)},
+                {"chosen": question + messages(chosen), "rejected": question + messages(rejected)},
                 {"chosen": "p" + chosen, "rejected": "p" + rejected},
             ):
                 if chosen == " \n" and row["chosen"] == "p \n":
@@ -306,7 +306,7 @@ class LearnedTest(CommandTest):
             + [{**good, "train": False}]
             + [{**good, "prompt": "p" * 80}] * 4
         )
-        told = self.run_command(
+        output = self.run_command(
             *self.words(
                 self.lines(rows),
                 "--batch",
@@ -324,14 +324,14 @@ class LearnedTest(CommandTest):
         self.assertIn(
             "pairs       20 of chosen and rejected answers, for dpo; 140 tokens are learned; "
             "10 more left out: 3 with an empty answer, 1 marked out of the loss, 4 whose answers are cut away, 2 whose answers are alike\n",
-            told,
+            output,
         )
         self.assertEqual(
             self.metrics("run")[0]["left_out"], {"empty": 3, "marked": 1, "no_room": 4, "alike": 2}
         )
         # Marks inside of an answer; an answer without a learned message is none.
         two = {
-            "prompt": asked,
+            "prompt": question,
             "chosen": [assistant("x", weight=0), user("r"), assistant("y")],
             "rejected": messages("z"),
         }
@@ -339,7 +339,7 @@ class LearnedTest(CommandTest):
             [[text for role, text in pieces if role == "learned"] for _, pieces in self.shown([two])],
             [["y</>"], ["z</>"]],
         )
-        out = {"prompt": asked, "chosen": messages("y"), "rejected": [assistant("z", train=False)]}
+        out = {"prompt": question, "chosen": messages("y"), "rejected": [assistant("z", train=False)]}
         self.refused(
             *self.words(self.lines([out]), "--show-examples", 1),
             says=["all 1 pairs are left out, 1 marked out of the loss; expected pairs"],
@@ -349,11 +349,11 @@ class LearnedTest(CommandTest):
         short, long = {"prompt": "p", "completion": "c"}, {"prompt": "p" * 70, "completion": "cc"}
         out = ["--batch", 2, "--vram", "32MiB", "--threads", 2, "--steps", 2]
         for rows in ([short] * 30 + [long] * 30, [short] * 9 + [long]):
-            told = self.run_command(
+            output = self.run_command(
                 *self.words(self.lines(rows), *out, "--out", self.path(f"run{len(rows)}"))
             ).stdout
             self.assertRegex(
-                told,
+                output,
                 r"; \d+ more left out: \d+ whose prompts fill a sample\n(.*\n)*step 2: evaluation loss \d",
             )
         self.refused(
@@ -367,11 +367,12 @@ class LearnedTest(CommandTest):
             *self.words(self.lines([long] * 20), *out, "--out", self.path("none"), sequence=69),
             says=["70 is the least that helps"],
         )
-        told = self.run_command(
+        output = self.run_command(
             *self.words(self.lines([long] * 20), *out, "--out", self.path("helped"), sequence=70)
         ).stdout
         self.assertIn(
-            "examples    20, of which 20 tokens are learned; 20 longer than a sample, which cuts them\n", told
+            "examples    20, of which 20 tokens are learned; 20 longer than a sample, which cuts them\n",
+            output,
         )
         few = self.lines([short] + [long] * 19)
         self.refused(
@@ -407,8 +408,8 @@ class LearnedTest(CommandTest):
             "--out",
             self.path("run"),
         ]
-        told = self.run_command(*words).stdout
-        self.assertIn("step 3: no evaluation: nothing is learned of the held-out part\n", told)
+        output = self.run_command(*words).stdout
+        self.assertIn("step 3: no evaluation: nothing is learned of the held-out part\n", output)
         self.assertEqual(self.metrics("run")[-1], {"step": 3, "eval_loss": None, "skip_reason": "no_target"})
         self.refused(
             "eval",
@@ -441,7 +442,7 @@ class LearnedTest(CommandTest):
             ),
         )
         tokens = self.write("tokens.bin", struct.pack("<9H", *range(9)))
-        said = self.run_command(
+        output = self.run_command(
             "train",
             "--model",
             "nano",
@@ -455,7 +456,7 @@ class LearnedTest(CommandTest):
             1,
         ).stdout
         self.assertEqual(
-            said,
+            output,
             "sample 1 of tokens 0 to 4: 5 tokens, 4 learned\n  context        1 token: 0\n  learned        4 tokens: 1 2 3 4\n",
         )
         cut = self.shown([{"prompt": "p", "completion": "c" * 9}], sequence=4)
@@ -562,14 +563,14 @@ class LearnedTest(CommandTest):
     def test_a_batch_in_examples(self):
         data = self.lines([{"prompt": "ab", "completion": "cdefg"}] * 80)  # 8 tokens, four in a sample of 32
         words = ["--vram", "64MiB", "--threads", 2, "--steps", 2, "--schedule", "constant"]
-        told = self.run_command(
+        output = self.run_command(
             *self.words(data, *words, "--batch-examples", 17, "--out", self.path("examples"), sequence=32)
         ).stdout
         self.assertIn(
             "batch       4 samples of 32 tokens, which hold 16 examples on average; --batch-examples asks for 17\n",
-            told,
+            output,
         )
-        self.assertIn("plan        batch 4 x 32 tokens", told)
+        self.assertIn("plan        batch 4 x 32 tokens", output)
         self.run_command(*self.words(data, *words, "--batch", 4, "--out", self.path("samples"), sequence=32))
         self.assertEqual(self.weights("examples"), self.weights("samples"))
         self.run_command("train", "--resume", self.path("examples"), "--steps", 3)
@@ -608,7 +609,7 @@ class LearnedTest(CommandTest):
             says=["--batch-examples 17", "files of examples"],
         )
         # Speed is told of all tokens, as a plan predicts it, and of those that are learned.
-        self.assertRegex(told, r"lr \S+  [\d.]+k? tokens/s, [\d.]+k? learned  ")
+        self.assertRegex(output, r"lr \S+  [\d.]+k? tokens/s, [\d.]+k? learned  ")
         step = self.metrics("samples")[0]
         self.assertAlmostEqual(step["sample_tokens_per_second"] * step["seconds"], 4 * 32, places=3)
         self.assertAlmostEqual(step["tokens_per_second"] * step["seconds"], step["tokens"], places=3)

@@ -61,14 +61,14 @@ class MaskedTest(CommandTest):
         )
 
     def test_training(self):
-        told = self.train_on(self.texts(), "--task", "masked", "--steps", 120).stdout
-        self.assertIn("bert, 2 layers", told)
+        output = self.train_on(self.texts(), "--task", "masked", "--steps", 120).stdout
+        self.assertIn("bert, 2 layers", output)
         self.assertRegex(
-            told,
+            output,
             r"texts       200 with [\d,]+ tokens, of which a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
         )
-        self.assertRegex(told, r"step 120: evaluation loss [01]\.\d+ \(accuracy 0\.\d+\)\n")
-        self.assertRegex(told, r"trained     120 steps on [\d,]+ hidden tokens\n")
+        self.assertRegex(output, r"step 120: evaluation loss [01]\.\d+ \(accuracy 0\.\d+\)\n")
+        self.assertRegex(output, r"trained     120 steps on [\d,]+ hidden tokens\n")
         self.assertEqual(json.loads(self.read("run", "config.json"))["architectures"], ["BertForMaskedLM"])
         evaluated = json.loads(
             self.run_command(
@@ -124,11 +124,11 @@ class MaskedTest(CommandTest):
             says=["is a masked language model"],
         )
         # Its folder says what it is; texts with labels make a classifier of its body.
-        told = self.train_on(
+        output = self.train_on(
             self.texts(40, 2, "other.jsonl"), "--steps", 2, model=self.path("run"), out="further"
         ).stdout
-        self.assertIn("weights read from files\n", told)
-        self.assertIn(" is hidden", told)
+        self.assertIn("weights read from files\n", output)
+        self.assertIn(" is hidden", output)
         table = self.write(
             "labelled.csv",
             "text,label\n" + "".join(f"the {colour} box,{colour}\n" for colour in WORDS[:3] * 10),
@@ -141,10 +141,12 @@ class MaskedTest(CommandTest):
             json.loads(self.read("classifier", "config.json"))["architectures"],
             ["BertForSequenceClassification"],
         )
-        told = self.train_on(
+        message = self.train_on(
             table, "--steps", 1, "--task", "masked", model=self.path("classifier"), out="no", expect=USAGE
         ).stderr
-        self.assertIn("the model's task is label, which is not masked-language-model, that was given", told)
+        self.assertIn(
+            "the model's task is label, which is not masked-language-model, that was given", message
+        )
         self.assertIn(
             " is hidden",
             self.train_on(
@@ -168,11 +170,11 @@ class MaskedTest(CommandTest):
         }.items():
             self.model_folder(name)
             self.write(f"{name}/config.json", json.dumps(shared | config | {"model_type": name}))
-            told = self.train_on(
+            output = self.train_on(
                 self.texts(), "--task", "masked", "--steps", 120, model=self.path(name), out=f"run-{name}"
             ).stdout
             self.assertRegex(
-                told, r"step 120: evaluation loss [012]\.\d+ \(accuracy 0\.\d+\)\n"
+                output, r"step 120: evaluation loss [012]\.\d+ \(accuracy 0\.\d+\)\n"
             )  # log 40 is 3.7
             self.assertIn(
                 "weights read from files\n",
@@ -241,12 +243,12 @@ class MaskedTest(CommandTest):
 
     def test_a_text_file_is_one_text(self):
         text = self.write("text.txt", "the red box is not here\n" * 400)
-        told = self.train_on(
+        output = self.train_on(
             text, "--task", "masked", "--steps", 2, "--mask-rate", 0.3, "--mask-whole-words"
         ).stdout
         self.assertIn(
             "texts       1 with 2,400 tokens, of which a share of 0.3 is hidden, by whole words; 1 longer than a sample, each cut into several\n",
-            told,
+            output,
         )
 
     def test_bits_of_splits_and_of_a_run_that_goes_on(self):
@@ -282,7 +284,7 @@ class MaskedTest(CommandTest):
             (["--mask-whole-words"], ["--mask-whole-words: the run in", "was trained without it"]),
             (["--task", "label"], ["--task label: expected a .csv or .jsonl file of texts with labels"]),
         ]:
-            told = self.run_command(
+            message = self.run_command(
                 "train",
                 "--resume",
                 self.path("two"),
@@ -292,7 +294,7 @@ class MaskedTest(CommandTest):
                 expect=USAGE if "label" in words else FAILED,
             ).stderr
             for part in says:
-                self.assertIn(part, told)
+                self.assertIn(part, message)
 
     def test_adapters(self):
         data = self.texts()
@@ -391,13 +393,13 @@ class MaskedTest(CommandTest):
         }
         self.write("model/tokenizer.json", json.dumps(tokenizer))
         self.write("model/config.json", json.dumps(BERT | {"vocab_size": len(pieces)}))
-        told = self.train_on(
+        output = self.train_on(
             self.texts(), "--task", "masked", "--steps", 1, "--mask-whole-words", model=self.path("model")
         ).stdout
-        self.assertIn(", by whole words", told)
+        self.assertIn(", by whole words", output)
         tokenizer["pre_tokenizer"] = {"type": "WhitespaceSplit"}
         self.write("model/tokenizer.json", json.dumps(tokenizer))
-        told = self.train_on(
+        message = self.train_on(
             self.texts(),
             "--task",
             "masked",
@@ -408,21 +410,21 @@ class MaskedTest(CommandTest):
             out="b",
             expect=FAILED,
         ).stderr
-        self.assertIn("tokenizer.json does not tell which tokens go on with a word", told)
+        self.assertIn("tokenizer.json does not tell which tokens go on with a word", message)
         tokenizer["added_tokens"][3]["content"] = tokenizer["model"]["vocab"][3][0] = "<hidden>"
         self.write("model/tokenizer.json", json.dumps(tokenizer))
-        told = self.train_on(
+        message = self.train_on(
             self.texts(), "--task", "masked", "--steps", 1, model=self.path("model"), out="b", expect=FAILED
         ).stderr
-        self.assertIn("tokenizer.json: has no mask token", told)
+        self.assertIn("tokenizer.json: has no mask token", message)
         self.write("model/tokenizer_config.json", '{"mask_token": {"content": "<hidden>"}}')
         self.train_on(self.texts(), "--task", "masked", "--steps", 1, model=self.path("model"), out="b")
         self.write("model/tokenizer_config.json", '{"mask_token": "<other>"}')
-        told = self.train_on(
+        message = self.train_on(
             self.texts(), "--task", "masked", "--steps", 1, model=self.path("model"), out="c", expect=FAILED
         ).stderr
         self.assertIn(
-            "its mask token 43 is outside of the model's vocabulary of 43", told
+            "its mask token 43 is outside of the model's vocabulary of 43", message
         )  # added, as transformers does
 
     def test_what_makes_no_sense_is_refused(self):

@@ -14,7 +14,7 @@ from support import FAILED, STOWAGE, USAGE, CommandTest
 COLOURS = ["red", "blue", "green", "yellow", "violet"]
 
 
-def said(role, content):
+def turn(role, content):
     return {"role": role, "content": content}
 
 
@@ -68,14 +68,18 @@ class PreferenceTest(CommandTest):
 
     def test_chosen_answers_come_to_be_ahead(self):
         data = self.file(self.pairs())
-        told = self.train_on("run", data, "--steps", 30, "--lr", "1e-3").stdout
+        output = self.train_on("run", data, "--steps", 30, "--lr", "1e-3").stdout
         self.assertRegex(
-            told, r"pairs       80 of chosen and rejected answers, for dpo; [\d,]+ tokens are learned\n"
+            output, r"pairs       80 of chosen and rejected answers, for dpo; [\d,]+ tokens are learned\n"
         )
-        self.assertRegex(told, r"reference   log-probabilities of the model for 80 pairs in [\d,]+ tokens\n")
-        self.assertRegex(told, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+, reward margin [\d.]+\)\n")
-        self.assertRegex(told, r"trained     30 steps on [\d,]+ pairs\n")
-        self.assertIn(" pairs/s ", told)
+        self.assertRegex(
+            output, r"reference   log-probabilities of the model for 80 pairs in [\d,]+ tokens\n"
+        )
+        self.assertRegex(
+            output, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+, reward margin [\d.]+\)\n"
+        )
+        self.assertRegex(output, r"trained     30 steps on [\d,]+ pairs\n")
+        self.assertIn(" pairs/s ", output)
         steps = [line for line in self.metrics("run") if "loss" in line]
         self.assertAlmostEqual(steps[0]["loss"], math.log(2), places=5)
         self.assertEqual(steps[0]["accuracy"], 0)
@@ -95,10 +99,10 @@ class PreferenceTest(CommandTest):
             again["reward_margin"], again["reward_chosen"] - again["reward_rejected"], places=9
         )
         unseen = self.file(self.pairs(30, seed=5), "unseen.jsonl")
-        told = self.run_command(
+        output = self.run_command(
             "eval", "--model", self.path("run"), "--data", unseen, "--all", "--document-end", 0
         ).stdout
-        self.assertRegex(told, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")
+        self.assertRegex(output, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")
         # What rewards are apart by: of one pair its loss says it, log(1 + e^-margin).
         some = self.pairs(6, seed=9)
         alone = [
@@ -115,7 +119,7 @@ class PreferenceTest(CommandTest):
             both["reward_margin"], sum(one["reward_margin"] for one in alone) / 6, places=4
         )
         self.assertGreater(both["reward_margin"], 0)
-        told = self.run_command(
+        output = self.run_command(
             "eval",
             "--model",
             self.path("run"),
@@ -125,7 +129,7 @@ class PreferenceTest(CommandTest):
             "--document-end",
             0,
         ).stdout
-        self.assertIn(f"\nreward margin {both['reward_margin']:.4f}: of chosen answers ", told)
+        self.assertIn(f"\nreward margin {both['reward_margin']:.4f}: of chosen answers ", output)
         # Against itself nothing is ahead.
         itself = self.evaluation(
             "--model", self.path("run"), "--data", data, "--reference-model", self.path("run")
@@ -177,8 +181,8 @@ class PreferenceTest(CommandTest):
         # Where it is gone it is made again, by the model that the run began with.
         before = second.read_bytes()
         second.unlink()
-        told = self.run_command("train", "--resume", self.path("second"), "--steps", 7).stdout
-        self.assertIn("reference   log-probabilities of the model", told)
+        output = self.run_command("train", "--resume", self.path("second"), "--steps", 7).stdout
+        self.assertIn("reference   log-probabilities of the model", output)
         self.assertEqual(second.read_bytes(), before)
         second.write_bytes(before[:-4])
         self.refused(
@@ -206,16 +210,16 @@ class PreferenceTest(CommandTest):
             [{**line, "chosen": line["rejected"], "rejected": line["chosen"]} for line in self.pairs()],
             "other.jsonl",
         )
-        told = self.run_command(
+        output = self.run_command(
             "train", "--resume", self.path("second"), "--steps", 8, "--data", other
         ).stdout
-        self.assertIn("reference.bin belongs to other pairs", told)
+        self.assertIn("reference.bin belongs to other pairs", output)
         self.assertNotEqual(second.read_bytes(), before)
 
     def test_a_file_of_its_own_for_evaluations(self):
         data, apart = self.file(self.pairs()), self.file(self.pairs(20, seed=8), "apart.jsonl")
-        told = self.train_on("run", data, "--steps", 6, "--lr", "1e-3", "--eval-data", apart).stdout
-        self.assertIn("log-probabilities of the model for 20 pairs", told)
+        output = self.train_on("run", data, "--steps", 6, "--lr", "1e-3", "--eval-data", apart).stdout
+        self.assertIn("log-probabilities of the model for 20 pairs", output)
         self.assertTrue((pathlib.Path(self.path("run")) / "reference-eval.bin").exists())
         self.run_command("train", "--resume", self.path("run"), "--steps", 8)
         examples = self.file([{"prompt": "a", "completion": "b"}] * 20, "examples.jsonl")
@@ -271,8 +275,8 @@ class PreferenceTest(CommandTest):
             for line in lines
         ]
         self.train_on("given", self.file(lines), "--steps", 3)
-        told = self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3).stdout
-        self.assertIn("; 40 without a prompt, which is what both answers begin with\n", told)
+        output = self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3).stdout
+        self.assertIn("; 40 without a prompt, which is what both answers begin with\n", output)
         given, found = (
             [line["loss"] for line in self.metrics(name) if "loss" in line] for name in ("given", "found")
         )
@@ -291,14 +295,14 @@ class PreferenceTest(CommandTest):
             "--out",
             self.path("none"),
         ]
-        asked = [
+        questions = [
             {"question": line["prompt"], "chosen": line["chosen"], "rejected": line["rejected"]}
             for line in lines
         ]
         self.refused(
             *words,
             "--data",
-            self.file(asked, "asked.jsonl"),
+            self.file(questions, "asked.jsonl"),
             expect=FAILED,
             says=["asked.jsonl, line 1", 'as "prompt" or in front of both', '"question"'],
         )
@@ -311,13 +315,17 @@ class PreferenceTest(CommandTest):
         )
         apart, inside = [], []
         for line in self.pairs(40):
-            asked, answers = (
-                said("user", line["prompt"]),
-                [said("assistant", line[name]) for name in ("chosen", "rejected")],
+            question, answers = (
+                turn("user", line["prompt"]),
+                [turn("assistant", line[name]) for name in ("chosen", "rejected")],
             )
-            apart.append({"prompt": [asked], "chosen": [answers[0]], "rejected": [answers[1]]})
+            apart.append({"prompt": [question], "chosen": [answers[0]], "rejected": [answers[1]]})
             inside.append(
-                {"prompt": line["prompt"], "chosen": [asked, answers[0]], "rejected": [asked, answers[1]]}
+                {
+                    "prompt": line["prompt"],
+                    "chosen": [question, answers[0]],
+                    "rejected": [question, answers[1]],
+                }
             )
         found = {}
         for name, lines in (("apart", apart), ("inside", inside)):
@@ -345,23 +353,23 @@ class PreferenceTest(CommandTest):
         odd = [
             {
                 "prompt": "what? ",
-                "chosen": [said("assistant", "this")],
+                "chosen": [turn("assistant", "this")],
                 "rejected": [{"content": "that", "role": "assistant"}],
             },
             {
-                "chosen": [said("user", "what? "), said("assistant", "this")],
-                "rejected": [{"content": "what? ", "role": "user"}, said("assistant", "that")],
+                "chosen": [turn("user", "what? "), turn("assistant", "this")],
+                "rejected": [{"content": "what? ", "role": "user"}, turn("assistant", "that")],
             },
             {
-                "chosen": [said("user", "what? "), said("assistant", "this")],
-                "rejected": [said("user", "what? "), said("assistant", "this")],
+                "chosen": [turn("user", "what? "), turn("assistant", "this")],
+                "rejected": [turn("user", "what? "), turn("assistant", "this")],
             },
             {
-                "chosen": [said("user", "what? "), said("assistant", "this")],
-                "rejected": [said("user", "what? "), said("assistant", "")],
+                "chosen": [turn("user", "what? "), turn("assistant", "this")],
+                "rejected": [turn("user", "what? "), turn("assistant", "")],
             },
         ]
-        told = self.train_on(
+        output = self.train_on(
             "odd",
             self.file(odd * 5, "odds.jsonl"),
             "--steps",
@@ -372,7 +380,7 @@ class PreferenceTest(CommandTest):
             sequence=160,
         ).stdout
         self.assertRegex(
-            told,
+            output,
             r"pairs       10 of chosen .*; 10 more left out: 5 with an empty answer, 5 whose answers are alike\n",
         )
         self.refused(
@@ -380,7 +388,7 @@ class PreferenceTest(CommandTest):
             "--model",
             self.path("base"),
             "--data",
-            self.file([{"chosen": [said("user", "a")], "rejected": [said("user", "b")]}], "odd.jsonl"),
+            self.file([{"chosen": [turn("user", "a")], "rejected": [turn("user", "b")]}], "odd.jsonl"),
             "--batch",
             4,
             "--seq",
@@ -440,10 +448,10 @@ class PreferenceTest(CommandTest):
 
     def test_a_long_reference_tells_how_far_it_is(self):
         data = self.file(self.pairs(3000))
-        told = self.train_on("run", data, "--steps", 1).stdout
-        lines = re.findall(r"^reference   +([\d,]+) of 3,000 samples  \S.* left$", told, re.MULTILINE)
+        output = self.train_on("run", data, "--steps", 1).stdout
+        lines = re.findall(r"^reference   +([\d,]+) of 3,000 samples  \S.* left$", output, re.MULTILINE)
         counts = [int(line.replace(",", "")) for line in lines]
-        self.assertTrue(counts, told)
+        self.assertTrue(counts, output)
         self.assertEqual(counts, sorted(counts))
         self.assertLessEqual(counts[-1], 3000)
         # `eval` keeps its output for the answer: a terminal on stderr is shown the line, which is gone in the end.
@@ -469,12 +477,12 @@ class PreferenceTest(CommandTest):
             {"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"},
             {"prompt": "q" * 90, "chosen": "c", "rejected": "r"},
         ]
-        told = self.train_on("run", self.file(lines), "--steps", 2).stdout
+        output = self.train_on("run", self.file(lines), "--steps", 2).stdout
         self.assertRegex(
-            told,
+            output,
             r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n",
         )
-        said = self.run_command(
+        printed = self.run_command(
             "eval",
             "--model",
             self.path("run"),
@@ -485,7 +493,7 @@ class PreferenceTest(CommandTest):
             0,
         ).stdout
         self.assertRegex(
-            said,
+            printed,
             r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n",
         )
         self.refused(

@@ -85,7 +85,7 @@ class TokensTest(CommandTest):
             expect=expect,
         )
 
-    def said(self, *words, model="run"):
+    def classified(self, *words, model="run"):
         return [
             json.loads(line)
             for line in self.run_command(
@@ -111,14 +111,14 @@ class TokensTest(CommandTest):
         return found
 
     def test_words_are_tagged(self):
-        told = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3").stdout
+        output = self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3").stdout
         words = sum(len(words) for words, _ in self.texts(400, 1))
-        self.assertIn(f"examples    400, with {words:,} words that each have one of 5 labels\n", told)
+        self.assertIn(f"examples    400, with {words:,} words that each have one of 5 labels\n", output)
         self.assertRegex(
-            told,
+            output,
             r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
         )
-        self.assertRegex(told, r"trained     150 steps on [\d,]+ words\n")
+        self.assertRegex(output, r"trained     150 steps on [\d,]+ words\n")
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["BertForTokenClassification"])
         self.assertEqual(config["id2label"], {str(i): tag for i, tag in enumerate(TAGS)})
@@ -128,36 +128,38 @@ class TokensTest(CommandTest):
         self.assertIn("words", self.run_command("inspect", self.path("run") + "/checkpoint.stw").stdout)
         unseen = self.texts(200, 2)
         data = self.conll(unseen, "unseen.conll")
-        answers = self.said("--data", data)
-        wanted = [self.entities(tags) for _, tags in unseen]
+        answers = self.classified("--data", data)
+        expected = [self.entities(tags) for _, tags in unseen]
         given = [[[e["label"], e["first"], e["end"]] for e in answer] for answer in answers]
-        self.assertEqual(len(given), len(wanted))
-        both = sum(e in there for found, there in zip(given, wanted) for e in found)
-        all_given, all_wanted = sum(map(len, given)), sum(map(len, wanted))
-        self.assertGreater(both / all_wanted, 0.9)
+        self.assertEqual(len(given), len(expected))
+        both = sum(e in there for found, there in zip(given, expected) for e in found)
+        all_given, all_expected = sum(map(len, given)), sum(map(len, expected))
+        self.assertGreater(both / all_expected, 0.9)
         for answer, (words, _) in zip(answers, unseen):
             for e in answer:
                 self.assertEqual(e["text"], " ".join(words[e["first"] : e["end"]]))
                 self.assertTrue(0 < e["score"] <= 1)
         evaluated = self.evaluated(data)
         self.assertAlmostEqual(evaluated["precision"], both / all_given, places=12)
-        self.assertAlmostEqual(evaluated["recall"], both / all_wanted, places=12)
-        self.assertAlmostEqual(evaluated["f1"], 2 * both / (all_given + all_wanted), places=12)
-        self.assertEqual(evaluated["entities"], all_wanted)
+        self.assertAlmostEqual(evaluated["recall"], both / all_expected, places=12)
+        self.assertAlmostEqual(evaluated["f1"], 2 * both / (all_given + all_expected), places=12)
+        self.assertEqual(evaluated["entities"], all_expected)
         self.assertEqual(
-            evaluated["by_type"]["NAME"]["entities"], sum(e[0] == "NAME" for found in wanted for e in found)
+            evaluated["by_type"]["NAME"]["entities"], sum(e[0] == "NAME" for found in expected for e in found)
         )
         self.assertGreater(evaluated["accuracy"], 0.9)
         self.assertNotIn("f1_macro", evaluated)
         plain = self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout
-        self.assertIn(f"F1 {evaluated['f1']:.4f}; {all_wanted:,} in the texts, {all_given:,} found\n", plain)
+        self.assertIn(
+            f"F1 {evaluated['f1']:.4f}; {all_expected:,} in the texts, {all_given:,} found\n", plain
+        )
         self.assertIn("over the 200 texts of words of ", plain)
         # Any kind of file says the same, and so do texts that are split here.
         self.assertEqual(
-            self.said("--data", self.lines(unseen, "unseen.jsonl", "words", "ner_tags")), answers
+            self.classified("--data", self.lines(unseen, "unseen.jsonl", "words", "ner_tags")), answers
         )
         self.assertEqual(
-            self.said(
+            self.classified(
                 "--data", self.write("unseen.txt", "".join(" ".join(words) + "\n" for words, _ in unseen))
             ),
             answers,
@@ -174,16 +176,16 @@ class TokensTest(CommandTest):
 
     def test_texts_are_split_as_bert_does(self):
         self.train_on(self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3")
-        [answer] = self.said("--text", "The red, green\nball!  abc")
+        [answer] = self.classified("--text", "The red, green\nball!  abc")
         self.assertEqual(
             [(e["label"], e["first"], e["end"], e["text"]) for e in answer if e["label"] != "NAME"],
             [("COLOUR", 1, 2, "red"), ("COLOUR", 3, 4, "green"), ("THING", 4, 5, "ball")],
         )
-        told = self.run_command(
+        printed_lines = self.run_command(
             "classify", "--model", self.path("run"), "--text", "the red\ngreen box", "--text", "is not"
         ).stdout.split("\n")
-        self.assertRegex(told[0], r'^COLOUR 1:3 0\.\d{4} "red\\u000agreen"\tTHING 3:4 0\.\d{4} box$')
-        self.assertEqual(told[1:], ["", ""])
+        self.assertRegex(printed_lines[0], r'^COLOUR 1:3 0\.\d{4} "red\\u000agreen"\tTHING 3:4 0\.\d{4} box$')
+        self.assertEqual(printed_lines[1:], ["", ""])
         self.refused(
             "classify",
             "--model",
@@ -200,7 +202,7 @@ class TokensTest(CommandTest):
             "classify", "--model", self.path("run"), "--text", "the red", "--text", " ", "--text", "the box"
         ).stdout.splitlines()
         self.assertRegex("\n".join(lines), r"^COLOUR 1:2 [\d.]+ red\n\nTHING 1:2 [\d.]+ box$")
-        self.assertEqual(self.said("--data", self.write("blank.txt", "the red\n\nis not\n"))[1], [])
+        self.assertEqual(self.classified("--data", self.write("blank.txt", "the red\n\nis not\n"))[1], [])
 
     def test_tags_of_other_kinds_are_pairs(self):
         plain = [(words, [tag[2:] or "X" for tag in tags]) for words, tags in self.texts(100, 1)]
@@ -217,10 +219,10 @@ class TokensTest(CommandTest):
         self.assertEqual(
             json.loads(self.read("run", "config.json"))["architectures"], ["DistilBertForTokenClassification"]
         )
-        told = self.run_command("classify", "--model", self.path("run"), "--text", "the red box").stdout
-        self.assertRegex(told, r"^the/\w+ red/\w+ box/\w+\n$")
-        [answer] = self.said("--text", "the red box")
-        self.assertEqual([f"{one['word']}/{one['label']}" for one in answer], told.split())
+        output = self.run_command("classify", "--model", self.path("run"), "--text", "the red box").stdout
+        self.assertRegex(output, r"^the/\w+ red/\w+ box/\w+\n$")
+        [answer] = self.classified("--text", "the red box")
+        self.assertEqual([f"{one['word']}/{one['label']}" for one in answer], output.split())
         evaluated = self.evaluated(self.path("texts.jsonl"))
         self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=12)
         self.assertNotIn("entities", evaluated)
@@ -236,28 +238,30 @@ class TokensTest(CommandTest):
             model=self.model_folder(MODERNBERT, "modernbert"),
             out="masked",
         )
-        told = self.train_on(
+        output = self.train_on(
             self.lines(self.texts(400, 1)), "--steps", 150, "--lr", "3e-3", model=self.path("masked")
         ).stdout
-        self.assertIn("weights read from files, and a new head for 5 labels\n", told)
+        self.assertIn("weights read from files, and a new head for 5 labels\n", output)
         self.assertRegex(
-            told,
+            output,
             r"step 150: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
         )
         self.assertEqual(
             json.loads(self.read("run", "config.json"))["architectures"], ["ModernBertForTokenClassification"]
         )
         self.assertEqual(
-            [answer["label"] for answer in self.said("--text", "red box here")[0]], ["COLOUR", "THING"]
+            [answer["label"] for answer in self.classified("--text", "red box here")[0]], ["COLOUR", "THING"]
         )
 
     def test_adapters_bring_the_head(self):
         self.train_on(self.lines(self.texts(40, 1)), "--steps", 1, out="base")
         self.write("base/config.json", json.dumps(BERT))  # a body
         data, words = self.lines(self.texts(400, 1)), ["--lora", 8, "--lr", "1e-2", "--schedule", "constant"]
-        told = self.train_on(data, *words, "--steps", 80, model=self.path("base")).stdout
-        self.assertIn("adapters    rank 8, ", told)
-        self.assertRegex(told, r"step 80: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, [^)]*)?\)\n")
+        output = self.train_on(data, *words, "--steps", 80, model=self.path("base")).stdout
+        self.assertIn("adapters    rank 8, ", output)
+        self.assertRegex(
+            output, r"step 80: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, [^)]*)?\)\n"
+        )
         config = json.loads(self.read("run", "adapter_config.json"))
         self.assertEqual(
             (config["task_type"], config["modules_to_save"]), ("TOKEN_CLS", ["classifier", "score"])
@@ -291,17 +295,17 @@ class TokensTest(CommandTest):
 
     def test_a_decoder_tags_by_what_came_before(self):
         texts = self.texts(200, 1)
-        told = self.train_on(self.conll(texts), "--steps", 60, "--lr", "2e-3", model="nano").stdout
+        output = self.train_on(self.conll(texts), "--steps", 60, "--lr", "2e-3", model="nano").stdout
         self.assertRegex(
-            told, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+(, F1 [01]\.\d+( macro)?)?\)\n"
+            output, r"step 60: evaluation loss \d\.\d+ \(accuracy 0\.[4-9]\d+(, F1 [01]\.\d+( macro)?)?\)\n"
         )
         self.assertEqual(
             json.loads(self.read("run", "config.json"))["architectures"], ["GPT2ForTokenClassification"]
         )
         data = self.conll(self.texts(30, 2), "unseen.conll")
-        answers = self.said("--data", data)
+        answers = self.classified("--data", data)
         self.assertEqual(
-            [self.said("--text", " ".join(words))[0] for words, _ in self.texts(3, 2)], answers[:3]
+            [self.classified("--text", " ".join(words))[0] for words, _ in self.texts(3, 2)], answers[:3]
         )
         self.assertEqual(
             self.evaluated(data)["entities"], sum(len(self.entities(tags)) for _, tags in self.texts(30, 2))
@@ -313,25 +317,26 @@ class TokensTest(CommandTest):
     def test_numbers_need_names(self):
         numbers = [(words, [TAGS.index(tag) for tag in tags]) for words, tags in self.texts(60, 1)]
         data = self.lines(numbers, tags="ner_tags")
-        told = self.train_on(data, "--steps", 1, expect=FAILED).stderr
+        message = self.train_on(data, "--steps", 1, expect=FAILED).stderr
         self.assertIn(
-            f"{data}, line 1: its tags are numbers; say what they are called with --label-names NAME,…", told
+            f"{data}, line 1: its tags are numbers; say what they are called with --label-names NAME,…",
+            message,
         )
         self.train_on(data, "--steps", 2, "--label-names", ",".join(TAGS))
         self.assertEqual(json.loads(self.read("run", "labels.json")), TAGS)
         self.train_on(self.lines(self.texts(60, 1)), "--steps", 2, out="names")
         self.assertEqual(self.weights("names"), self.weights("run"))
-        told = self.train_on(data, "--steps", 1, "--label-names", "A,B", out="few", expect=FAILED).stderr
-        self.assertIn("is not one of the model's 2 labels", told)
+        message = self.train_on(data, "--steps", 1, "--label-names", "A,B", out="few", expect=FAILED).stderr
+        self.assertIn("is not one of the model's 2 labels", message)
 
     def test_longer_texts_are_cut_and_counted(self):
         long = (["the"] * 60, ["O"] * 60)
         texts = self.texts(40, 5) + [long]
         words = sum(len(words) for words, _ in texts) - 14  # 48 tokens, of which two are special
-        told = self.train_on(self.lines(texts), "--steps", 1).stdout
+        output = self.train_on(self.lines(texts), "--steps", 1).stdout
         self.assertIn(
             f"with {words:,} words that each have one of 5 labels; 1 longer than a sample, which cuts them; 14 words without a label",
-            told,
+            output,
         )
         data = self.lines([long, (["red"], ["B-COLOUR"])], "long.jsonl")
         self.assertIn(
@@ -469,7 +474,7 @@ class TokensTest(CommandTest):
             "--all",
             says=["its words have tags, and ", "gives words no labels"],
         )
-        told = self.train_on(
+        message = self.train_on(
             data,
             "--steps",
             1,
@@ -479,7 +484,7 @@ class TokensTest(CommandTest):
             out="further",
             expect=USAGE,
         ).stderr
-        self.assertIn("--label-names: the model has labels of its own", told)
+        self.assertIn("--label-names: the model has labels of its own", message)
         self.refused(
             "train",
             "--resume",

@@ -63,7 +63,7 @@ class ValuesTest(CommandTest):
             expect=expect,
         )
 
-    def said(self, model, *words):
+    def classified(self, model, *words):
         return [
             json.loads(line)
             for line in self.run_command(
@@ -72,10 +72,10 @@ class ValuesTest(CommandTest):
         ]
 
     def test_several_labels_are_learned(self):
-        told = self.train_on("run", self.lists(self.texts()), "--steps", 150, "--lr", "3e-3").stdout
-        self.assertIn("examples    120, each with any of 3 labels\n", told)
+        output = self.train_on("run", self.lists(self.texts()), "--steps", 150, "--lr", "3e-3").stdout
+        self.assertIn("examples    120, each with any of 3 labels\n", output)
         self.assertRegex(
-            told, r"step 150: evaluation loss 0\.\d+ \(accuracy [\d.]+(, F1 [01]\.\d+( macro)?)?\)\n"
+            output, r"step 150: evaluation loss 0\.\d+ \(accuracy [\d.]+(, F1 [01]\.\d+( macro)?)?\)\n"
         )
         self.assertGreater(self.metrics("run")[-1]["eval_accuracy"], 0.7)
         self.assertEqual(
@@ -88,8 +88,8 @@ class ValuesTest(CommandTest):
         )
         unseen = self.texts(40, seed=9)
         data = self.lists(unseen, "unseen.jsonl")
-        answers = [[one["label"] for one in answer] for answer in self.said("run", "--data", data)]
-        every = self.said("run", "--data", data, "--top", 3)
+        answers = [[one["label"] for one in answer] for answer in self.classified("run", "--data", data)]
+        every = self.classified("run", "--data", data, "--top", 3)
         for answer, all_of_text in zip(answers, every):
             self.assertEqual(answer, [one["label"] for one in all_of_text if one["score"] > 0.5])
             self.assertEqual(len(all_of_text), 3)
@@ -98,17 +98,19 @@ class ValuesTest(CommandTest):
         self.assertEqual(
             [[part.rsplit(" ", 1)[0] for part in line.split("\t") if part] for line in plain], answers
         )
-        self.assertEqual(sum(len(one) for one in self.said("run", "--data", data, "--threshold", 0)), 120)
-        self.assertEqual(self.said("run", "--data", data, "--threshold", 1), [[]] * 40)
+        self.assertEqual(
+            sum(len(one) for one in self.classified("run", "--data", data, "--threshold", 0)), 120
+        )
+        self.assertEqual(self.classified("run", "--data", data, "--threshold", 1), [[]] * 40)
         # What eval says is what answers are.
-        told = json.loads(
+        metrics = json.loads(
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all", "--json").stdout
         )
         self.assertAlmostEqual(
-            told["accuracy"],
+            metrics["accuracy"],
             sum(sorted(answer) == sorted(labels) for answer, (_, labels) in zip(answers, unseen)) / 40,
         )
-        right, wanted, given = (
+        right, expected, given = (
             {
                 label: sum(test(label, answer, labels) for answer, (_, labels) in zip(answers, unseen))
                 for label in WORDS
@@ -121,10 +123,10 @@ class ValuesTest(CommandTest):
         )
         f1 = lambda right, both: 2 * right / both if both else 0
         self.assertAlmostEqual(
-            told["f1_macro"], sum(f1(right[label], wanted[label] + given[label]) for label in WORDS) / 3
+            metrics["f1_macro"], sum(f1(right[label], expected[label] + given[label]) for label in WORDS) / 3
         )
         self.assertAlmostEqual(
-            told["f1_micro"], f1(sum(right.values()), sum(wanted.values()) + sum(given.values()))
+            metrics["f1_micro"], f1(sum(right.values()), sum(expected.values()) + sum(given.values()))
         )
         self.assertIn(
             "accuracy counts texts whose labels are all right",
@@ -189,14 +191,16 @@ class ValuesTest(CommandTest):
     def test_numbers_are_learned(self):
         data = self.table(self.scores(), header=("text", "stars"))
         fields = ["--label-field", "stars"]
-        told = self.train_on("run", data, *fields, "--task", "number", "--steps", 150, "--lr", "3e-3").stdout
-        self.assertIn("examples    120, each with a number\n", told)
-        self.assertRegex(told, r"step 150: evaluation loss 0\.\d+ \(RMSE 0\.\d+\)\n")
+        output = self.train_on(
+            "run", data, *fields, "--task", "number", "--steps", 150, "--lr", "3e-3"
+        ).stdout
+        self.assertIn("examples    120, each with a number\n", output)
+        self.assertRegex(output, r"step 150: evaluation loss 0\.\d+ \(RMSE 0\.\d+\)\n")
         self.assertNotIn("eval_accuracy", self.metrics("run")[-1])
         self.assertEqual(json.loads(self.read("run", "config.json"))["problem_type"], "regression")
         unseen = self.scores(40, seed=9)
         test = self.table(unseen, "unseen.csv", ("text", "stars"))
-        answers = [answer["number"] for answer in self.said("run", "--data", test)]
+        answers = [answer["number"] for answer in self.classified("run", "--data", test)]
         self.assertEqual(
             [
                 float(line)
@@ -206,18 +210,18 @@ class ValuesTest(CommandTest):
             ],
             answers,
         )
-        told = json.loads(
+        metrics = json.loads(
             self.run_command(
                 "eval", "--model", self.path("run"), "--data", test, *fields, "--all", "--json"
             ).stdout
         )
         errors = [answer - number for answer, (_, number) in zip(answers, unseen)]
-        self.assertAlmostEqual(told["mse"], sum(e * e for e in errors) / 40, places=5)
-        self.assertAlmostEqual(told["eval_loss"], told["mse"], places=5)
-        self.assertAlmostEqual(told["rmse"], math.sqrt(told["eval_loss"]), places=5)
-        self.assertAlmostEqual(told["mae"], sum(map(abs, errors)) / 40, places=5)
+        self.assertAlmostEqual(metrics["mse"], sum(e * e for e in errors) / 40, places=5)
+        self.assertAlmostEqual(metrics["eval_loss"], metrics["mse"], places=5)
+        self.assertAlmostEqual(metrics["rmse"], math.sqrt(metrics["eval_loss"]), places=5)
+        self.assertAlmostEqual(metrics["mae"], sum(map(abs, errors)) / 40, places=5)
         self.assertAlmostEqual(
-            told["pearson"], statistics.correlation(answers, [number for _, number in unseen]), places=5
+            metrics["pearson"], statistics.correlation(answers, [number for _, number in unseen]), places=5
         )
         ranks = [
             [
@@ -226,9 +230,9 @@ class ValuesTest(CommandTest):
             ]
             for all_of_them in (answers, [number for _, number in unseen])
         ]
-        self.assertAlmostEqual(told["spearman"], statistics.correlation(*ranks), places=6)
-        self.assertGreater(told["spearman"], 0.8)
-        self.assertNotIn("accuracy", told)
+        self.assertAlmostEqual(metrics["spearman"], statistics.correlation(*ranks), places=6)
+        self.assertGreater(metrics["spearman"], 0.8)
+        self.assertNotIn("accuracy", metrics)
         self.assertIn(
             "(Spearman)",
             self.run_command("eval", "--model", self.path("run"), "--data", test, *fields, "--all").stdout,
@@ -246,7 +250,7 @@ class ValuesTest(CommandTest):
     def test_several_numbers(self):
         rows = [(text, [stars, -stars]) for text, stars in self.scores(60)]
         self.train_on("run", self.lists(rows), "--task", "number", "--steps", 3)
-        self.assertEqual(len(self.said("run", "--text", "good")[0]["numbers"]), 2)
+        self.assertEqual(len(self.classified("run", "--text", "good")[0]["numbers"]), 2)
         self.assertEqual(
             len(
                 self.run_command("classify", "--model", self.path("run"), "--text", "good").stdout.split("\t")
@@ -290,17 +294,17 @@ class ValuesTest(CommandTest):
         )
         for task, data in (("labels", self.lists(self.texts(40))), ("number", self.table(self.scores(40)))):
             out = f"adapters-{task}"
-            told = self.train_on(
+            output = self.train_on(
                 out, data, "--task", task, "--lora", 2, "--steps", 3, model=self.path("language")
             ).stdout
             self.assertIn(
-                "a new head for 3 labels\n" if task == "labels" else "a new head for 1 number\n", told
+                "a new head for 3 labels\n" if task == "labels" else "a new head for 1 number\n", output
             )
             self.assertEqual(json.loads(self.read(out, "adapter_config.json"))["task_type"], "SEQ_CLS")
             self.assertEqual(json.loads(self.read(out, "labels.json"))["task"], task)
-            answer = self.said(out, "--text", "my card")[0]
+            answer = self.classified(out, "--text", "my card")[0]
             self.run_command("merge", "--model", self.path(out), "--out", self.path(f"merged-{task}"))
-            merged = self.said(f"merged-{task}", "--text", "my card")[0]
+            merged = self.classified(f"merged-{task}", "--text", "my card")[0]
             self.assertEqual(type(answer), type(merged))
             if task == "number":
                 self.assertAlmostEqual(answer["number"], merged["number"], places=4)

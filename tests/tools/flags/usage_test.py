@@ -66,14 +66,14 @@ class UsageTest(CommandTest):
                 )
 
     def test_a_value_may_look_like_a_flag(self):
-        told = self.run_command(
+        output = self.run_command(
             "generate", "--model", "nano", "--prompt=--tokens", "--tokens", 1, "--seq", 32
         ).stdout
-        self.assertTrue(told.startswith("--tokens"), told)
-        told = self.run_command(
+        self.assertTrue(output.startswith("--tokens"), output)
+        output = self.run_command(
             "generate", "--model", "nano", "--prompt", "--- a line", "--tokens", 1, "--seq", 32
         ).stdout
-        self.assertTrue(told.startswith("--- a line"), told)
+        self.assertTrue(output.startswith("--- a line"), output)
 
     def test_all_wrong_flags_are_told_at_once(self):
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
@@ -119,8 +119,8 @@ class UsageTest(CommandTest):
             self.run_command("help", "out", "of", "memory").stdout,
             self.run_command("help", "out-of-memory").stdout,
         )
-        told = self.run_command("help", "dropout").stdout
-        self.assertIn("No page is about dropout alone. It stands in:\n\n  train ", told)
+        output = self.run_command("help", "dropout").stdout
+        self.assertIn("No page is about dropout alone. It stands in:\n\n  train ", output)
         self.refused("help", "zzz", expect=USAGE, says=["there is no topic zzz"])
 
     def test_the_name_of_a_file_in_place_of_a_text(self):
@@ -142,10 +142,10 @@ class UsageTest(CommandTest):
             "--eval-batches",
             0,
         )
-        told = self.run_command("classify", "--model", self.path("run"), "--text", table).stderr
+        warnings = self.run_command("classify", "--model", self.path("run"), "--text", table).stderr
         self.assertEqual(
-            told,
+            warnings,
             f"stowage: warning: --text {table}: is classified as a text, though there is a file of that name; --data reads files\n",
         )
-        told = self.run_command("generate", "--model", "nano", "--prompt", table, "--tokens", 1).stderr
-        self.assertIn(f"warning: --prompt {table}: is continued as a text", told)
+        warnings = self.run_command("generate", "--model", "nano", "--prompt", table, "--tokens", 1).stderr
+        self.assertIn(f"warning: --prompt {table}: is continued as a text", warnings)

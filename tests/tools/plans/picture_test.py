@@ -228,8 +228,8 @@ class PageTest(Pictures):
     def test_tapping_on_a_phone(self):
         self.browser.show(self.picture("html", GPT2), 390, 844, phone=True)
         x, y, width, height = self.place("#arena")
-        for beside in (12, 6, 1, -4):
-            self.browser.tap(x + width / 2, y + height - beside)
+        for offset in (12, 6, 1, -4):
+            self.browser.tap(x + width / 2, y + height - offset)
             self.assertIn("transformer.wte.weight", self.tip() or "")
         self.browser.tap(x + width / 2, y + height + 40)
         self.assertTrue(self.no_tip())

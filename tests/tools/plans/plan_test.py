@@ -85,13 +85,13 @@ class PlanTest(CommandTest):
             [*several, "--precision", "bf16", "--micro-batch", 2],
             ["--batch", 1, "--seq", 32, "--vram", 1, "--gradients", "bf16", "--recompute", "none"],
         ):
-            asked = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
+            given = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
             plan = self.plan(*NANO, *words, expect=DOES_NOT_FIT)
             changes = {each["change"]: each["saves_bytes"] for each in plan["relaxations"]}
-            self.assertEqual("recompute auto" in changes, "--recompute" in asked, words)
-            self.assertEqual("fused_update, gradients fp32" in changes, "--gradients" in asked, words)
+            self.assertEqual("recompute auto" in changes, "--recompute" in given, words)
+            self.assertEqual("fused_update, gradients fp32" in changes, "--gradients" in given, words)
             for change, saved in changes.items():
-                flags = dict(asked)
+                flags = dict(given)
                 for part in change.split(", "):
                     name, _, value = part.partition(" ")
                     flags["--" + name.replace("_", "-")] = value
@@ -298,13 +298,13 @@ class PlanTest(CommandTest):
         tiled = self.write("tiled.json", json.dumps(long))
         (run,) = long.pop("tiles")
         older = self.write("older.json", json.dumps(long))  # as plans were before there were tiles
-        for second, said in (
+        for second, difference in (
             (tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"),
             (older, "-"),
         ):
             lines = self.run_command("plan", "--compare", files[0], second).stdout.splitlines()
             self.assertIn(
-                "blocks in tiles none " + said + " differs", [" ".join(line.split()) for line in lines]
+                "blocks in tiles none " + difference + " differs", [" ".join(line.split()) for line in lines]
             )
         unfit = self.plan(*NANO, "--vram", "1KiB", expect=DOES_NOT_FIT)
         for separators in (None, (",", ":")):
@@ -325,10 +325,10 @@ class PlanTest(CommandTest):
         self.refused("plan", *NANO, "--max", "seq", "--seq", 20, expect=USAGE, says=["--seq", "--max seq"])
 
     def test_compare_believes_no_tiles_that_no_program_has(self):
-        made = self.plan(
+        plan = self.plan(
             "--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060"
         )
-        plain = self.write("plain.json", json.dumps(made))
+        plain = self.write("plain.json", json.dumps(plan))
         for tiles in (
             [{"blocks": [0, 24], "rows": 256}],
             [{"blocks": [3, 2], "rows": 256}],
@@ -339,7 +339,7 @@ class PlanTest(CommandTest):
             [{"blocks": [0, 2**64 - 1], "rows": 256}],
             [{"blocks": [0, 2], "rows": 256}, {"blocks": [2, 3], "rows": 1024}],
         ):
-            forged = self.write("forged.json", json.dumps({**made, "tiles": tiles}))
+            forged = self.write("forged.json", json.dumps({**plan, "tiles": tiles}))
             for pair in ((plain, forged), (forged, plain)):
                 self.assertEqual(
                     self.refused("plan", "--compare", *pair, says=["forged.json: damaged", "tiles"]).stdout,
@@ -354,8 +354,8 @@ class PlanTest(CommandTest):
                 ("short.json", ["--vram", "1KiB"], DOES_NOT_FIT),
             )
         )
-        said = self.run_command("plan", "--compare", fits, short).stdout
-        self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, said)
+        output = self.run_command("plan", "--compare", fits, short).stdout
+        self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, output)
         # What only the model tells: no tile of its programs has 100 rows.
         forged = self.write(
             "forged.json",
@@ -461,13 +461,13 @@ class PlanTest(CommandTest):
         for command in re.findall(
             r"^  (\w+) ", self.run_command("--help").stdout.split("Subcommands:")[1], re.M
         ):
-            said = self.run_command(command, "--help").stdout
+            output = self.run_command(command, "--help").stdout
             flags = {
                 flag
-                for names in re.findall(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*)", said, re.M)
+                for names in re.findall(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*)", output, re.M)
                 for flag in names.split(",")
             }
-            named = set(re.findall(r"--[a-z][\w-]+", re.sub(r"`.*?`", "", said).replace("--no-NAME", "")))
+            named = set(re.findall(r"--[a-z][\w-]+", re.sub(r"`.*?`", "", output).replace("--no-NAME", "")))
             self.assertIn("--help", named)
             self.assertEqual(named - flags, set(), command)
 

@@ -57,9 +57,9 @@ class AdaptersTest(CommandTest):
         )["eval_loss"]
 
     def test_a_run_leaves_adapters_and_every_command_takes_them(self):
-        said = self.adapt("run", "--lora", 4, "--steps", 40).stdout
-        self.assertIn("adapters    rank 4, 32,768 parameters of the 891,648 are trained\n", said)
-        self.assertIn("checkpoint.stw, adapter_model.safetensors, adapter_config.json, plan.json", said)
+        output = self.adapt("run", "--lora", 4, "--steps", 40).stdout
+        self.assertIn("adapters    rank 4, 32,768 parameters of the 891,648 are trained\n", output)
+        self.assertIn("checkpoint.stw, adapter_model.safetensors, adapter_config.json, plan.json", output)
         self.assertFalse((self.folder / "run" / "model.safetensors").exists())
         config = json.loads(self.read("run", "adapter_config.json"))
         self.assertEqual(
@@ -80,9 +80,9 @@ class AdaptersTest(CommandTest):
             written,
         )
         self.assertIn("adapters      of rank 4\n", self.run_command("inspect", self.path("run")).stdout)
-        said = self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged")).stdout
-        self.assertIn("model.safetensors", said)
-        self.assertIn("README.md", said)
+        output = self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged")).stdout
+        self.assertIn("model.safetensors", output)
+        self.assertIn("README.md", output)
         card = self.read("merged", "README.md")
         self.assertIn("with low-rank adapters added to its weights by Stowage", card)
         self.assertIn("| adapters | rank 4, of run |", card)
@@ -148,8 +148,8 @@ class AdaptersTest(CommandTest):
 
     def test_what_lies_below_may_be_in_few_bits(self):
         self.adapt("whole", "--lora", 4, "--steps", 6)
-        said = self.adapt("nf4", "--lora", 4, "--quantize", "nf4", "--steps", 6).stdout
-        self.assertIn("the matrices below them are nf4\n", said)
+        output = self.adapt("nf4", "--lora", 4, "--quantize", "nf4", "--steps", 6).stdout
+        self.assertIn("the matrices below them are nf4\n", output)
         self.adapt("parts", "--lora", 4, "--quantize", "nf4", "--steps", 3)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "12MiB")
         self.assertEqual(self.adapters("parts"), self.adapters("nf4"))
@@ -307,10 +307,10 @@ class AdaptersTest(CommandTest):
         )
 
     def test_so_may_embeddings_and_head(self):
-        said = self.adapt(
+        output = self.adapt(
             "whole", "--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--steps", 6
         ).stdout
-        self.assertIn("the matrices below them are nf4; embeddings and head are int8\n", said)
+        self.assertIn("the matrices below them are nf4; embeddings and head are int8\n", output)
         self.adapt("parts", "--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--steps", 3)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "12MiB")
         self.assertEqual(self.adapters("parts"), self.adapters("whole"))
@@ -378,8 +378,8 @@ class AdaptersTest(CommandTest):
 
     def test_adapters_are_trained_further(self):
         self.adapt("first", "--lora", 4, "--steps", 5)
-        said = self.adapt("second", "--steps", 5, model=self.path("first")).stdout
-        self.assertIn("adapters    rank 4", said)
+        output = self.adapt("second", "--steps", 5, model=self.path("first")).stdout
+        self.assertIn("adapters    rank 4", output)
         self.assertNotEqual(self.adapters("second"), self.adapters("first"))
         self.adapt("third", "--adapter", self.path("first"), "--steps", 5)
         self.assertEqual(self.adapters("third"), self.adapters("second"))

@@ -71,12 +71,12 @@ class BestTest(CommandTest):
     def test_the_weights_of_the_best_evaluation_are_written(self):
         self.assertEqual(crc32c(b"123456789"), 0xE3069283)
         words = ["--steps", 30, "--lr", "2e-2", *EVERY]  # too large a rate: the last step is not the best one
-        told = self.train("best", *words, "--keep-best").stdout
+        output = self.train("best", *words, "--keep-best").stdout
         losses = self.losses("best")
         step = min(losses, key=losses.get)
         self.assertNotEqual(step, 30)
         self.assertIn(
-            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told
+            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", output
         )
         # They are those of a run that ends there; the bits of the run itself are as without the flag.
         self.train("short", *words[2:], "--steps", step)
@@ -94,9 +94,9 @@ class BestTest(CommandTest):
         self.run_command("train", "--resume", self.path("first"), "--out", self.path("second"), "--steps", 30)
         self.assertEqual(self.weights("second"), self.weights("best"))
         os.remove(self.path("first/checkpoints/best.stw"))
-        told = self.run_command("train", "--resume", self.path("first"), "--steps", 16).stdout
+        output = self.run_command("train", "--resume", self.path("first"), "--steps", 16).stdout
         if min(self.losses("first"), key=self.losses("first").get) < 15:
-            self.assertIn("were not kept: it does not count", told)
+            self.assertIn("were not kept: it does not count", output)
 
     def test_a_run_that_a_signal_stops_writes_its_best_weights(self):
         words = [*SMALL, "--data", self.text(), "--lr", "2e-2", *EVERY, "--keep-best"]
@@ -113,15 +113,15 @@ class BestTest(CommandTest):
         ):
             time.sleep(0.002)
         process.send_signal(signal.SIGTERM)
-        told = process.communicate(timeout=60)[0].decode()
+        output = process.communicate(timeout=60)[0].decode()
         self.assertEqual(process.returncode, 143)
         losses = self.losses("run")
         step = min(losses, key=losses.get)
         self.assertIn(
-            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", told
+            f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", output
         )
         stopped = int(
-            re.search(r"stopped after ([\d,]+) of 1,000,000 batches and saved", told)[1].replace(",", "")
+            re.search(r"stopped after ([\d,]+) of 1,000,000 batches and saved", output)[1].replace(",", "")
         )
         self.run_command("train", *words, "--steps", step, "--out", self.path("short"))
         self.assertEqual(self.weights("run"), self.weights("short"))
@@ -133,13 +133,13 @@ class BestTest(CommandTest):
 
     def test_patience_ends_a_run(self):
         words = ["--steps", 200, "--lr", "2e-2", *EVERY]
-        told = self.train("run", *words, "--patience", 3, "--keep-best").stdout
+        output = self.train("run", *words, "--patience", 3, "--keep-best").stdout
         losses = self.losses("run")
         steps = sorted(losses)
         best = min(losses, key=losses.get)
         self.assertEqual(steps[-1], best + 15)
         self.assertIn(
-            f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", told
+            f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", output
         )
         # It stays ended, and goes on with more patience.
         before = self.weights("run")
@@ -149,22 +149,22 @@ class BestTest(CommandTest):
         self.assertGreater(max(self.losses("run")), steps[-1])
 
     def test_too_few_evaluations_are_told(self):
-        told = self.train("run", "--steps", 8, "--patience", 3, "--keep-best").stderr.splitlines()
+        lines = self.train("run", "--steps", 8, "--patience", 3, "--keep-best").stderr.splitlines()
         self.assertEqual(
-            told,
+            lines,
             [
                 "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every",
                 "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, which makes 0 evaluations before the last one; it takes 4 to end a run: give a smaller --eval-every",
             ],
         )
         for every, steps, patience, count in ((2, 8, 2, 0), (2, 8, 3, 1), (0, 8, 1, 1)):
-            told = self.train(
+            warnings = self.train(
                 "run", "--steps", steps, "--eval-every", every, "--patience", patience, "--overwrite"
             ).stderr
-            self.assertEqual(told.count("warning: --patience"), count, told)
+            self.assertEqual(warnings.count("warning: --patience"), count, warnings)
 
     def test_a_metric_of_the_task_decides(self):
-        told = self.run_command(
+        output = self.run_command(
             "train",
             *SMALL[:-2],
             "--data",
@@ -180,7 +180,7 @@ class BestTest(CommandTest):
         ).stdout
         values = {line["step"]: line["eval_f1_macro"] for line in self.metrics("run") if "eval_loss" in line}
         best = max(values, key=values.get)  # of equal ones the first
-        self.assertIn(f"best        step {best}, with the f1_macro {values[best]:.6g}: ", told)
+        self.assertIn(f"best        step {best}, with the f1_macro {values[best]:.6g}: ", output)
         train = ["train", *SMALL[:-2], "--steps", 1, "--out", self.path("no"), "--data"]
         self.refused(
             *train,
@@ -215,7 +215,7 @@ class BestTest(CommandTest):
     def test_an_evaluation_without_a_target_does_not_count(self):
         # Of the last tenth every token ends a document, and what follows it is not learned.
         data = self.write("text.txt", "the hold\n" * 400 + "\n" * 500)
-        told = self.run_command(
+        output = self.run_command(
             "train",
             "--model",
             "nano",
@@ -243,9 +243,10 @@ class BestTest(CommandTest):
         ).stdout
         self.assertEqual(list(self.losses("run")), [1, 2, 3])
         self.assertIn(
-            "best        no evaluation has the metric loss: the weights of the last step are written\n", told
+            "best        no evaluation has the metric loss: the weights of the last step are written\n",
+            output,
         )
-        self.assertNotIn("ended early", told)
+        self.assertNotIn("ended early", output)
         self.assertNotIn("evaluation on", self.read("run", "README.md"))
 
     def test_the_last_checkpoints_are_kept(self):
@@ -409,7 +410,7 @@ class BestTest(CommandTest):
         )
         self.assertEqual(self.read("own", "README.md"), "# My model\n")
         self.run_command("train", "--resume", self.path("own"), "--steps", 3)
-        told = self.run_command(
+        output = self.run_command(
             "train",
             *SMALL[:-2],
             "--data",
@@ -421,6 +422,6 @@ class BestTest(CommandTest):
             "--overwrite",
         ).stdout
         self.assertEqual(self.read("own", "README.md"), "# My model\n")
-        self.assertNotIn("README.md", told)
+        self.assertNotIn("README.md", output)
         self.run_command("train", "--resume", self.path("run"), "--steps", 12)
         self.assertIn("| steps | 12 of ", self.read("run", "README.md"))

@@ -250,8 +250,8 @@ class FailedRunTest(CommandTest):
         # Nobody takes it from a run that goes on with it.
         descriptor = os.open(aside, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        said = self.train("run", "--steps", 1, "--overwrite", data=data).stdout
-        self.assertIn(aside, said)
+        output = self.train("run", "--steps", 1, "--overwrite", data=data).stdout
+        self.assertIn(aside, output)
         self.assertEqual(files_of(aside), kept)
         self.refused(*words, "--out", self.path("run"), "--overwrite", says=[aside, "another run"])
         os.close(descriptor)

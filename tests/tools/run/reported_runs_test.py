@@ -72,8 +72,8 @@ class ReportedRunsTest(CommandTest):
         self.reviews(24, 180, ["fine", "great"], ["dull", "poor"])
         self.write("bloom/config.json", json.dumps(BLOOM))
         common = (self.path("bloom"), "--batch", 16, "--seq", 1024, "--steps", 2, "--vram", "1GiB")
-        told = self.train_on("one", *common, "--micro-batch", 1).stdout
-        self.assertIn("in micro-batches of 1, fp16", told)
+        output = self.train_on("one", *common, "--micro-batch", 1).stdout
+        self.assertIn("in micro-batches of 1, fp16", output)
         self.train_on("all", *common, "--micro-batch", 16)
         self.assertEqual(self.weights("one"), self.weights("all"))
 
@@ -92,5 +92,5 @@ class ReportedRunsTest(CommandTest):
         self.train_on("fast", *common, "--vram", "1GiB")
         self.train_on("small", *common, "--vram", "16MiB")
         self.assertEqual(self.weights("fast"), self.weights("small"))
-        told = self.train_on("none", *common, "--vram", "2MiB", expect=DOES_NOT_FIT)
-        self.assertIn("does not fit", told.stdout + told.stderr)
+        result = self.train_on("none", *common, "--vram", "2MiB", expect=DOES_NOT_FIT)
+        self.assertIn("does not fit", result.stdout + result.stderr)

@@ -153,14 +153,14 @@ class ResumeTest(CommandTest):
     def test_another_schedule_says_what_the_rate_becomes(self):
         words = [*SMALL, "--data", self.data, "--lr", "1e-3"]
         self.run_command("train", *words, "--steps", 10, "--out", self.path("run"))
-        told = self.run_command("train", "--resume", self.path("run"), "--steps", 20).stdout
+        output = self.run_command("train", "--resume", self.path("run"), "--steps", 20).stdout
         rates = {line["step"]: line["lr"] for line in self.metrics("run") if "lr" in line}
         self.assertIn(
             f"step 11: the learning rate goes from {rates[10]:.4g} to {rates[11]:.4g}, as the schedule is another one: --steps 20 (before: 10)\n",
-            told,
+            output,
         )
         self.assertGreater(rates[11], 2 * rates[10])
-        told = self.run_command(
+        output = self.run_command(
             "train",
             "--resume",
             self.path("run"),
@@ -175,7 +175,7 @@ class ResumeTest(CommandTest):
         ).stdout
         self.assertIn(
             "--steps 21 (before: 20), --lr 5e-4 (before: 1e-3), --warmup 3 (before: left out), --schedule linear (before: left out)\n",
-            told,
+            output,
         )
         # Where nothing is another one, nothing is said; nor where the rate stays.
         self.run_command(
@@ -351,9 +351,9 @@ class ResumeTest(CommandTest):
         self.assertEqual(kept[1], {**kept[0], "vram": [str(14 << 20)], "micro-batch": ["1"]})
         for unkept in ("out", "resume", "overwrite"):
             self.assertNotIn(unkept, kept[0])
-        said = self.run_command("inspect", self.path("run/settings.json")).stdout
-        self.assertIn("\n  --nesterov\n", said)
-        self.assertIn("\n  --group blocks.0:lr=0.5,decay=0.01\n  --group blocks.2-3:lr=0.25\n", said)
+        output = self.run_command("inspect", self.path("run/settings.json")).stdout
+        self.assertIn("\n  --nesterov\n", output)
+        self.assertIn("\n  --group blocks.0:lr=0.5,decay=0.01\n  --group blocks.2-3:lr=0.25\n", output)
         self.refused(
             "inspect",
             self.write("cut.json", '{"format": "stowage-settings", "options": {'),
@@ -370,11 +370,11 @@ class ResumeTest(CommandTest):
         self.assertNotIn("fast", json.loads(self.read("longer", "settings.json"))["options"])
 
     def test_what_is_required(self):
-        said = self.run_command("train", "--help").stdout
+        output = self.run_command("train", "--help").stdout
         for flag in ("--model MODEL", "--data FILE..."):
-            self.assertIn(flag + " (required unless --resume)\n", said)
-        self.assertIn("This or --epochs is required, unless --resume.", said)
-        self.assertNotIn("(required)", said)
+            self.assertIn(flag + " (required unless --resume)\n", output)
+        self.assertIn("This or --epochs is required, unless --resume.", output)
+        self.assertNotIn("(required)", output)
         self.assertIn("--model MODEL (required) ", self.run_command("eval", "--help").stdout)
         self.refused(
             "train", "--model", "nano", "--data", self.data, says=["--steps is required"], expect=USAGE
@@ -561,9 +561,9 @@ class ResumeTest(CommandTest):
             self.run_command("train", "--resume", self.path("run"), "--steps", 5, "--data", data).stderr, ""
         )
         self.write("text.txt", text[::-1])  # as many bytes
-        said = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
+        warnings = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
         self.assertRegex(
-            said,
+            warnings,
             r"^stowage: warning: .*text\.txt: gives other tokens than those that the run in .*run was trained on",
         )
         self.assertEqual(

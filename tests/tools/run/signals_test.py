@@ -65,9 +65,9 @@ class SignalsTest(CommandTest):
             while not os.path.exists(os.path.join(out, "metrics.jsonl")):  # the run has begun
                 time.sleep(0.01)
             time.sleep(0.5)
-            said, err = self.end(process, number)
+            printed, err = self.end(process, number)
             self.assertEqual(process.returncode, code, err)
-            self.assertIn("stopped after 0 of 2 batches and saved", said)
+            self.assertIn("stopped after 0 of 2 batches and saved", printed)
             self.assertIn("stopping this step", err)
             self.assertRegex(
                 self.run_command("inspect", os.path.join(out, "checkpoint.stw")).stdout, r"steps +0\n"

@@ -118,7 +118,7 @@ class WeightsTest(CommandTest):
 
     def test_from_scratch_leaves_weights_alone(self):
         weights = self.trained()
-        said = self.run_command(
+        output = self.run_command(
             "train",
             f"--model={self.path('trained')}",
             "--from-scratch",
@@ -126,7 +126,7 @@ class WeightsTest(CommandTest):
             "--out",
             self.path("again"),
         ).stdout
-        self.assertIn("random weights", said)
+        self.assertIn("random weights", output)
         self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), weights)
 
     def test_weights_that_did_not_come(self):
@@ -148,15 +148,15 @@ class WeightsTest(CommandTest):
             ]
         ):
             self.refuses(self.model(f"m{number}", **{name: b"\0" * 4096}), says, name.split("/")[-1])
-        beside = self.model(
+        folder = self.model(
             "beside", **{"rng_state.pth": "x", "optimizer.pt": "x", "ids.bin": "xx", "readme.md": "x"}
         )
         self.run_command(
-            "train", f"--model={beside}", "--from-scratch", *self.small, "--out", self.path("scratch")
+            "train", f"--model={folder}", "--from-scratch", *self.small, "--out", self.path("scratch")
         )
         self.refused(
             "train",
-            f"--model={beside}",
+            f"--model={folder}",
             *self.small,
             "--out",
             self.path("out"),

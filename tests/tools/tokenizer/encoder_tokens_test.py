@@ -13,7 +13,7 @@ import unittest
 from support import FAILED, GOLDEN, CommandTest
 
 sys.path.insert(0, str(GOLDEN))
-from encoder_asking import BLOCK, CHARSMAP, asked, digests  # noqa: E402
+from encoder_asking import BLOCK, CHARSMAP, digests, questions_of  # noqa: E402
 from encoder_lines import lines  # noqa: E402
 
 ENCODE_TEXTS = os.environ.get("ENCODE_TEXTS", "encode_texts")
@@ -48,7 +48,7 @@ class EncoderTokensTest(CommandTest):
         return self.write("vocab.txt", "".join(f"{token}\n" for token in golden["vocabulary"]))
 
     def ask(self, tokenizer, questions):
-        said = subprocess.run(
+        result = subprocess.run(
             [ENCODE_TEXTS, tokenizer],
             input="".join(json.dumps(question) + "\n" for question in questions).encode(),
             stdout=subprocess.PIPE,
@@ -56,8 +56,8 @@ class EncoderTokensTest(CommandTest):
             timeout=600,
             check=False,
         )
-        self.assertEqual(said.returncode, 0, said.stderr.decode())
-        answers = [json.loads(line) for line in said.stdout.decode().split("\n")[:-1]]
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        answers = [json.loads(line) for line in result.stdout.decode().split("\n")[:-1]]
         self.assertEqual(len(answers), len(questions))
         return answers
 
@@ -67,7 +67,7 @@ class EncoderTokensTest(CommandTest):
     def refuses(self, *says, name="t.json", **files):
         for file, content in files.items():
             self.write(file.replace("__", "."), content if isinstance(content, str) else json.dumps(content))
-        said = subprocess.run(
+        result = subprocess.run(
             [ENCODE_TEXTS, self.path(name)],
             input=b'{"text": "ab"}\n',
             stdout=subprocess.PIPE,
@@ -75,12 +75,12 @@ class EncoderTokensTest(CommandTest):
             timeout=600,
             check=False,
         )
-        self.assertEqual(said.returncode, FAILED, said.stdout)
+        self.assertEqual(result.returncode, FAILED, result.stdout)
         for part in (name, *says):
-            self.assertIn(part, said.stderr.decode())
+            self.assertIn(part, result.stderr.decode())
 
     def test_tokens_are_those_of_the_libraries(self):
-        questions = asked(list(lines()))
+        questions = questions_of(list(lines()))
         for name, golden in GOLDENS["tokenizers"].items():
             path = self.path_of(golden)
             for kind, of_kind in questions.items():
@@ -153,10 +153,10 @@ class EncoderTokensTest(CommandTest):
             (self.folder / "run/vocab.txt").read_text(), (self.folder / "model/vocab.txt").read_text()
         )
         self.assertFalse((self.folder / "run/tokenizer.json").exists())
-        said = self.run_command(
+        output = self.run_command(
             "generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 1, "--temperature", 0
         ).stdout
-        self.assertTrue(said.startswith("the hold"), said)
+        self.assertTrue(output.startswith("the hold"), output)
 
     def test_words_without_tokens_have_none(self):
         path = self.tokenizer(
@@ -439,7 +439,7 @@ class EncoderTokensTest(CommandTest):
             for name, content in files.items():
                 self.write(name, json.dumps(content))
             self.write("vocab.txt", vocabulary)
-            said = subprocess.run(
+            result = subprocess.run(
                 [ENCODE_TEXTS, self.path("vocab.txt")],
                 input=b"",
                 stdout=subprocess.PIPE,
@@ -447,9 +447,9 @@ class EncoderTokensTest(CommandTest):
                 timeout=60,
                 check=False,
             )
-            self.assertEqual(said.returncode, FAILED)
+            self.assertEqual(result.returncode, FAILED)
             for part in says:
-                self.assertIn(part, said.stderr.decode())
+                self.assertIn(part, result.stderr.decode())
             for name in files:
                 os.unlink(self.path(name))
 

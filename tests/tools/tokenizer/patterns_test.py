@@ -12,9 +12,9 @@ from support import GOLDEN
 PATTERNS = GOLDEN / "patterns.jsonl.gz"
 
 
-def answers(asked):
-    lines = "".join(json.dumps({"pattern": pattern, "text": text}) + "\n" for pattern, text in asked)
-    told = subprocess.run(
+def answers(questions):
+    lines = "".join(json.dumps({"pattern": pattern, "text": text}) + "\n" for pattern, text in questions)
+    result = subprocess.run(
         [os.environ["FIND_MATCHES"]],
         input=lines,
         capture_output=True,
@@ -22,7 +22,7 @@ def answers(asked):
         check=True,
         timeout=300,
     )
-    return [json.loads(line) for line in told.stdout.split("\n") if line]
+    return [json.loads(line) for line in result.stdout.split("\n") if line]
 
 
 class PatternsTest(unittest.TestCase):

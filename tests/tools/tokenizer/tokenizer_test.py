@@ -70,7 +70,7 @@ class TokenizerTest(CommandTest):
             with self.subTest(name):
                 model = self.model("model", golden["tokenizer"])
                 files = [self.write(f"text{i}", text) for i, (text, _, _) in enumerate(golden["cases"])]
-                said = self.run_command(
+                output = self.run_command(
                     "tokenize",
                     "--model",
                     model,
@@ -92,7 +92,7 @@ class TokenizerTest(CommandTest):
                 self.assertEqual(got, [])
                 self.assertIn(
                     f"{sum(map(len, expected)):,} tokens of {sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes",
-                    said,
+                    output,
                 )
 
     def test_text_of_tokens_is_what_the_library_gives(self):
@@ -113,8 +113,8 @@ class TokenizerTest(CommandTest):
                             1,
                             "--prompt",
                         ]
-                        said = self.run_command(*words, text, "--tokenizer", model).stdout
-                        self.assertEqual(said[: len(back)], back)
+                        output = self.run_command(*words, text, "--tokenizer", model).stdout
+                        self.assertEqual(output[: len(back)], back)
 
     # Folders whose files name other tokens and settings than tokenizer.json, and pairs of vocab.json and merges.txt, drawn at random (tokenizer_folders.py).
     def test_folders_are_read_as_transformers_reads_them(self):
@@ -126,20 +126,20 @@ class TokenizerTest(CommandTest):
             folder.mkdir()
             for name, content in row["files"].items():
                 (folder / name).write_text(content, encoding="utf-8")
-            asked = "".join(json.dumps({"text": text}) + "\n" for text, _ in row["cases"])
+            lines = "".join(json.dumps({"text": text}) + "\n" for text, _ in row["cases"])
             tokenizer = folder / ("tokenizer.json" if "tokenizer.json" in row["files"] else "vocab.json")
-            told = subprocess.run(
-                [os.environ["ENCODE_TEXTS"], tokenizer], input=asked, capture_output=True, encoding="utf-8"
+            result = subprocess.run(
+                [os.environ["ENCODE_TEXTS"], tokenizer], input=lines, capture_output=True, encoding="utf-8"
             )
-            if told.returncode != 0:  # by name
+            if result.returncode != 0:  # by name
                 self.assertRegex(
-                    told.stderr,
+                    result.stderr,
                     'tokenizer_config.json: (add_prefix_space is (true|false), but the tokenizer\'s own file says|split_special_tokens: "split_special_tokens" is not known)',
                 )
                 refused += 1
                 continue
             self.assertEqual(
-                [json.loads(line)["tokens"] for line in told.stdout.splitlines()],
+                [json.loads(line)["tokens"] for line in result.stdout.splitlines()],
                 [ids for _, ids in row["cases"]],
                 row,
             )
@@ -271,15 +271,15 @@ class TokenizerTest(CommandTest):
         for name, golden in GOLDENS.items():
             with self.subTest(name):
                 file = self.write("tokenizer.json", json.dumps(golden["tokenizer"]))
-                asked = "".join(json.dumps({"decode": ids}) + "\n" for ids, _ in golden["drawn"])
-                told = subprocess.run(
+                lines = "".join(json.dumps({"decode": ids}) + "\n" for ids, _ in golden["drawn"])
+                result = subprocess.run(
                     [os.environ["ENCODE_TEXTS"], file],
-                    input=asked,
+                    input=lines,
                     capture_output=True,
                     encoding="utf-8",
                     check=True,
                 )
-                for (ids, text), line in zip(golden["drawn"], told.stdout.split("\n")[:-1], strict=True):
+                for (ids, text), line in zip(golden["drawn"], result.stdout.split("\n")[:-1], strict=True):
                     self.assertEqual(json.loads(line), {"text": text, "slowly": text}, ids)
 
     # What a model that has learned nothing says are bytes of any kind.
@@ -384,10 +384,10 @@ class TokenizerTest(CommandTest):
     def test_a_text_trains_as_its_tokens_do(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         text = self.text()
-        said = self.train_model("of-text", model, text).stdout
+        output = self.train_model("of-text", model, text).stdout
         self.run_command("tokenize", "--model", model, "--data", text, "--out", self.path("t.bin"))
         tokens = len(self.tokens(self.path("t.bin")))
-        self.assertIn(f"{tokens - tokens // 10:,} tokens to train on, {tokens // 10:,} held out", said)
+        self.assertIn(f"{tokens - tokens // 10:,} tokens to train on, {tokens // 10:,} held out", output)
         self.train_model("of-tokens", model, self.path("t.bin"))
         os.rename(self.path("model/tokenizer.json"), self.path("other.json"))
         self.train_model("given", self.model("bare"), text, "--tokenizer", self.path("other.json"))
@@ -424,8 +424,8 @@ class TokenizerTest(CommandTest):
         self.train_model("of-text", model, self.text())
         self.train_model("of-tokens", model, self.path("t.bin"))
         words = ["generate", "--tokens", 3, "--threads", 1, "--model"]
-        said = self.run_command(*words, self.path("of-text"), "--prompt", "the hold").stdout
-        self.assertTrue(said.startswith("the hold"), said)
+        output = self.run_command(*words, self.path("of-text"), "--prompt", "the hold").stdout
+        self.assertTrue(output.startswith("the hold"), output)
         of_tokens = self.path("of-tokens")
         ids = self.run_command(*words, of_tokens, "--prompt", "10 11 12").stdout.split()
         self.assertEqual(ids[:3], ["10", "11", "12"])
@@ -488,8 +488,8 @@ class TokenizerTest(CommandTest):
         self.write("model/tokenizer_config.json", "{}")
         self.write("model/vocab.json", '{"the": 1}')
         self.write("model/README.md", "no")
-        said = self.train_model("run", model, self.text()).stdout
-        self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json, README.md", said)
+        output = self.train_model("run", model, self.text()).stdout
+        self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json, README.md", output)
         for name in ("tokenizer.json", "tokenizer_config.json", "vocab.json"):
             self.assertEqual(self.read("run", name), self.read("model", name))
         self.assertNotEqual(
@@ -504,10 +504,10 @@ class TokenizerTest(CommandTest):
         self.assertEqual(
             self.read("run/replaced-run", "tokenizer.json"), self.read("model", "tokenizer.json")
         )
-        said = self.run_command(
+        output = self.run_command(
             "generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 2
         ).stdout
-        self.assertTrue(said.startswith("the hold"))
+        self.assertTrue(output.startswith("the hold"))
 
     def test_a_folder_called_like_a_preset_is_a_folder(self):
         self.model("nano", GOLDENS["gpt2"]["tokenizer"])
@@ -521,13 +521,13 @@ class TokenizerTest(CommandTest):
             json.loads(self.read("gpt2", "settings.json"))["options"]["model"],
             [os.path.realpath(self.path("nano"))],
         )
-        said = [
+        outputs = [
             self.run_command(
                 "generate", "--model", name, "--prompt", "the hold", "--tokens", 4, **here
             ).stdout
             for name in ("gpt2", "./gpt2")
         ]
-        self.assertEqual(said[0], said[1])
+        self.assertEqual(outputs[0], outputs[1])
         self.run_command("train", "--resume", "gpt2", "--steps", 3, **here)
         self.refused(
             "train",
@@ -730,15 +730,20 @@ class TokenizerTest(CommandTest):
             data=" a" * 60000,
         )
         # By a group that is called from inside of what looks behind, a match would begin before where it is looked for.
-        behind = {"Regex": "(?<=(?1)t)|a(\\K)"}
+        lookbehind = {"Regex": "(?<=(?1)t)|a(\\K)"}
         self.refuses(
-            {**good, "normalizer": {"type": "Replace", "pattern": behind, "content": "q"}},
+            {**good, "normalizer": {"type": "Replace", "pattern": lookbehind, "content": "q"}},
             "a group that begins with (?1 is not known",
         )
         self.refuses(
             {
                 **good,
-                "pre_tokenizer": {"type": "Split", "pattern": behind, "behavior": "Removed", "invert": True},
+                "pre_tokenizer": {
+                    "type": "Split",
+                    "pattern": lookbehind,
+                    "behavior": "Removed",
+                    "invert": True,
+                },
             },
             "a group that begins with (?1 is not known",
         )

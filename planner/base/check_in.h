@@ -6,8 +6,8 @@
 
 namespace stw {
 
-// check_in() throws it, and the boundary of the C API turns it into STW_CANCELLED. `message` is one line,
-// with static storage.
+// Thrown by check_in(). The boundary of the C API turns it into STW_CANCELLED. `message` is one line, with
+// static storage.
 struct Cancelled {
   const char* message;
 };

@@ -31,14 +31,14 @@ struct Group {
     points.push_back({ideal_each, seconds_each});
   }
   bool is_timed() const { return ideal > 0; }
-  // Whether the times determine the launch time. They do if there are two different extents: within the time
-  // of a single extent, the launch could take any share.
+  // Whether the times determine the launch time. They do if there are two different extents. The time of a
+  // single extent does not separate the launch from the work.
   bool shows_launch() const {
     return std::any_of(points.begin(), points.end(),
                        [this](const Point& p) { return p.ideal != points[0].ideal; });
   }
-  // The permille for which count · launch + ideal / share equals the measured time. If launches take all of
-  // that time, the largest permille.
+  // The permille for which count · launch + ideal / (permille / 1000) equals the measured time. The largest
+  // permille if launches take all of that time.
   double permille(double launch) const {
     const double work = seconds - count * launch;
     return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille})

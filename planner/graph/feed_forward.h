@@ -10,8 +10,8 @@
 namespace stw {
 
 inline constexpr int64_t frozen_tile_unit = 64;
-// The rows of a tile are a multiple of this unit. It is kernels::chain_terms if the part trains a matrix or a
-// bias: so no tile cuts a chain of its gradient's sum.
+// The rows of a tile are a multiple of this unit. If the part trains a matrix or a bias, the unit is
+// kernels::chain_terms, so that no tile cuts a chain of the gradient's sum.
 int64_t tile_unit(const Graph& graph, const FeedForward& part);
 
 // The rows that an instruction works on: a tile, or a chunk of the loss.

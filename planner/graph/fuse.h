@@ -1,15 +1,16 @@
 // Fuses ops: the kernel of one op also does the work of the op after it.
-//   GELU in the product that computes its input;
-//   GELU's gradient in the product that computes the gradient of GELU's output. This product also computes
-//   the gradient of the bias before GELU, or its tile sums (one sum for each column of each tile of rows);
-//   gradients of biases in the gradient of a norm, which adds up tile sums of its own anyway. It sums the
-//   columns of its addend, or takes tile sums;
-//   the gradient of a table of positions in that of the tokens' table;
-//   gradients of weights, or of other biases, of two linear ops, in launches that compute both.
+// - The product that computes GELU's input also computes GELU.
+// - The product that computes the gradient of GELU's output also computes GELU's gradient. In addition it
+//   computes the gradient of the bias before GELU, or its tile sums (one sum for each column of each tile of
+//   rows).
+// - The gradient of a norm also computes gradients of biases. It sums the columns of its addend, or adds up
+//   the tile sums of a product. It adds up tile sums of its own anyway.
+// - The gradient of the tokens' table also computes the gradient of the table of positions.
+// - One launch computes the weight gradients, or the other bias gradients, of two linear ops.
 //
-// Ops, save-sets and tiles do not change. Where a program runs such ops in direct succession, one instruction
-// computes them, and the tensors between them take no memory unless they are kept. If only one of them is
-// recomputed, it runs alone. No bit changes: the second op sees the values that the first one would have
+// Ops, save-sets and tiles do not change. If a program runs such ops in direct succession, one instruction
+// computes them. The tensors between them then take no memory, unless they are kept. If only one of them is
+// recomputed, it runs alone. No bit changes: the second op gets the values that the first one would have
 // stored.
 //
 // An op is moved only if this does not increase the memory in use. There is one exception: the tile sums of

@@ -3,7 +3,7 @@
 // Optimizer states and masters are needed once a step; the update fetches and stores them slice by slice.
 // Gradients, weights and block inputs are needed in every micro-step; they come one block at a time.
 // Offloading changes no bit. Tensors that several blocks use belong to no block: the gradients and weights of
-// such parameters stay on the device. So do the gradients of a parameter with more than two uses.
+// such parameters stay on the device. The gradients of a parameter with more than two uses stay there, too.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -71,7 +71,7 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   return {};
 }
 
-// In a graph with adapters, whether any named parameter is trained.
+// For a graph with adapters: whether any named parameter is trained.
 bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
   for (size_t t = 0; t < named.size(); ++t)
     if (named[t] && graph.tensors[t].of_adapters) return true;

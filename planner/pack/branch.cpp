@@ -50,8 +50,8 @@ bool PackSearch::weigh(const Valley& valley, Branch& best) {
     }
   }
   const uint64_t wall = std::min(valley.left, valley.right);
-  // The least that shutting a section wastes: its floor rises at least to a wall, or to the top of a block
-  // that is placed in the same valley.
+  // The fewest bytes that are wasted if a section is shut: its floor rises at least to a wall, or to the top
+  // of a block that is placed in the same valley.
   const uint64_t least_waste = std::min(smallest, std::max<uint64_t>(wall - floor, 1));
   int fitting = 0;
   uint64_t fitting_size = 0;

@@ -33,7 +33,8 @@ std::vector<Span> block_numbers(const Timeline& timeline, double room);
 // Spans of recompute; spans that nearly touch are merged.
 std::vector<Span> recomputed(const Timeline& timeline);
 
-// The box of the rectangles: x to x + width from left to right; y + height for offset 0, up to y for `bytes`.
+// The box in which the rectangles are drawn. From left to right it goes from x to x + width. Offset 0 is
+// drawn at y + height, and offset `bytes` at y.
 struct Box {
   double x, y, width, height;
 };

@@ -12,7 +12,7 @@ constexpr Box unit{0, 0, 1000, 1000};
 // The room that a block number of three digits needs, as a share of the width.
 constexpr double room_on_desktop = 0.028, room_on_phone = 0.07;
 
-// `zoomed`: the height that is visible in the zoom.
+// `zoomed`: the part of the height that the zoom shows, of 1000.
 std::string svg(const std::string& content, double zoomed = 1000) {
   return "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\" data-zoom=\"" +
          number(zoomed) + "\">\n" + content + "</svg>\n";
@@ -38,7 +38,7 @@ std::string left_axis(const std::vector<Tick>& ticks, double top, std::string& g
   return out + "</div>\n";
 }
 
-// The axis of bytes, for the whole and for the zoom. Grid lines scale with the marks.
+// The axis of bytes, for the whole arena and for the zoom. Grid lines scale with the marks.
 std::string axis_of_bytes(const Range& range, uint64_t top, int ticks, std::string& grid) {
   std::string out = "<div class=\"ys\" aria-hidden=\"true\">", whole, zoomed;
   const double high = static_cast<double>(top), shown = static_cast<double>(top - range.base);

@@ -20,9 +20,9 @@ std::string live_chart(const std::vector<Column>& columns, const Timeline& timel
 // A point of the frontier with its place in the chart.
 struct PlacedPoint {
   const FrontierPoint* point;
-  double x, y;
-  int knee;
-};  // knee: its number from 1, or 0
+  double x, y;  // as shares of the width and the height
+  int knee;     // number of the knee, from 1; 0: not a knee
+};
 struct Frontier {
   std::vector<PlacedPoint> points;
   uint64_t bytes;  // bytes at the full width

@@ -160,8 +160,8 @@ class Marker {
     return "transient: its place is free again after its last use";
   }
 
-  // Merges marks that have the same class and the same cell of the grid. The merged mark covers all of them,
-  // so each of its sides is off by less than a cell.
+  // Merges marks of the same class that begin in the same cell of the grid and end in the same cell. The
+  // merged mark covers all of them, so each of its sides is off by less than a cell.
   std::vector<Mark> on_grid(const std::vector<Mark>& single, int columns, int rows) {
     std::map<std::tuple<Class, int, int, int, int>, size_t> cells;
     std::vector<Mark> drawn;

@@ -54,9 +54,10 @@ class Timeline {
   // memory.
   int gradients_end() const;
 
+  // "norm → ", "attn_norm"
   struct Words {
     std::string op, tensor;
-  };  // "norm → ", "attn_norm"
+  };
   Words words(int instruction) const;
   std::string label(int instruction) const;   // both words
   std::string place(int instruction) const;   // "block 3"

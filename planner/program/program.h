@@ -111,9 +111,9 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-// The rows of a loss chunk are a multiple of this unit. It is kernels::chain_terms if the head trains a
-// matrix: so no chunk cuts a chain of the sum for the matrix's gradient. Otherwise there is no sum over rows,
-// and the unit is `frozen_chunk_unit`.
+// The rows of a loss chunk are a multiple of this unit. If the head trains a matrix, the unit is
+// kernels::chain_terms, so that no chunk cuts a chain of the sum for the matrix's gradient. Otherwise there
+// is no sum over rows, and the unit is `frozen_chunk_unit`.
 int64_t chunk_unit(const Graph& graph);
 inline constexpr int64_t frozen_chunk_unit = 16;
 // The rows of the largest loss chunk: a multiple of the unit, or all rows.
@@ -129,11 +129,12 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
                     int threads, bool accumulate);
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
-// Groups the update's ops into runs, each of which is one instruction. An op for which `alone` is true has a
-// run of its own. Leaves out updates inside the backward pass.
+// Ops [op, op + ops) of the update, which are one instruction.
 struct UpdateRun {
   int op, ops;
-};  // as in Instruction
+};
+// Groups the update's ops into runs. An op for which `alone` is true has a run of its own. Leaves out updates
+// inside the backward pass.
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone = {});
 
 // Whether copies run while ops compute. Otherwise each copy comes next to the op that needs it, and the

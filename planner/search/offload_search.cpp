@@ -11,8 +11,8 @@ namespace stw {
 // If something is offloaded, a search may miss plans that are faster by at most this share. The search over
 // offload choices is coarse anyway.
 static constexpr double tolerance = 0.002;
-// An arena with gaps is larger than the live bytes, and very many Pareto points lie between the two. This
-// many are tried, evenly spread. Then the search bisects.
+// A layout with gaps takes more bytes than are alive at once. Very many Pareto points can have live bytes
+// between these two numbers. The search tries this many of them, evenly spread, and then bisects.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
@@ -117,7 +117,7 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
   const std::vector<int64_t> list = fitting(arena_bytes);
   for (size_t i = list.size(); i-- > 0;)
     if (const uint64_t own = ops(list[i]); own < least) {
-      // UINT64_MAX if none of the best variants fit; other variants may fit
+      // UINT64_MAX if none of the best variants fit. Other variants may fit.
       const uint64_t best = relaxed(list[i], arena_bytes);
       least = std::min(least, best == UINT64_MAX ? own : best);
     }

@@ -33,8 +33,8 @@ class Pricing {
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   // `fixed` without the update
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
-  // A lower bound of the time of every plan: the least time of all micro-batches, with one loss chunk and no
-  // more recompute than the request asks for.
+  // A lower bound of the time of every plan: the time with the largest micro-batch that the request allows,
+  // one loss chunk, and only the recompute that the request demands. `micro_batch`: as in the request.
   uint64_t fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute = Recompute::choose) const;
   // The time of a program: the sum over its instructions. With `overlap`, the time by overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
@@ -57,7 +57,8 @@ class Pricing {
   const std::vector<int>& classes() const { return classes_; }  // one number a segment (segment_class.h)
 
  private:
-  uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;  // of one instruction
+  // The time of one instruction that computes the ops [first, first + count).
+  uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;  // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;
@@ -76,7 +77,7 @@ class Pricing {
   int threads_;
   uint64_t update_ = 0;  // picoseconds
   std::vector<int> classes_;
-  // For each class of segments without the head: one segment, and their number.
+  // For each class of segments, without the head: the index of one segment, and the number of segments.
   std::vector<std::pair<size_t, uint64_t>> distinct_;
   // Sums that many candidates share.
   mutable std::map<int64_t, uint64_t> body_;

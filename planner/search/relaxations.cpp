@@ -78,7 +78,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   const uint64_t bytes = space.arena(space.smallest().decisions);
   // The savings and costs of an offer. Empty if it saves no bytes.
   auto price = [&](const Offer& offer) -> std::optional<Relaxation> {
-    // An offer of host memory sets no limit; its result says how much is enough.
+    // An offer of host memory sets no limit. The bytes that its plan uses are reported.
     const bool to_host = offer.request.host_bytes != request.host_bytes;
     SearchSpace other(source, offer.numerics, offer.request, device,
                       to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);

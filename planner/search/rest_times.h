@@ -1,10 +1,11 @@
 // A lower bound of the time of the segments of a stack (stack.h) that are not placed yet, as a function of
 // the bytes that the placed segments keep.
 //
-// The linear relaxation has one constraint, on the sum of the bytes kept. Where blocks differ, the peaks of
-// late segments are constraints too, and the relaxation is some percent below the best choice. The bound here
-// respects the peak of every segment. It is computed for a few thousand values of the bytes kept, and rounds
-// down to one of these. With fewer bytes kept the rest never takes more time, so it is still a lower bound.
+// The linear relaxation has one constraint, on the sum of the bytes kept. If blocks differ, the peaks of late
+// segments are constraints too, and the relaxation is some percent below the time of the best choice. The
+// bound here respects the peak of every segment. It is computed for a few thousand numbers of bytes kept; a
+// number in between is rounded down. If fewer bytes are kept, the remaining segments never take more time, so
+// the result is still a lower bound.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -44,10 +45,11 @@ class RestTimes {
   Row row(size_t run, size_t variant, int64_t placed) const;
 
  private:
+  // The rows of a run: the index of the first one, and the run's numbers of variants and of segments.
   struct Extent {
     size_t first_row, variants;
     int64_t count;
-  };  // of a run
+  };
   RestTimes() = default;
   size_t at(size_t run, size_t variant, int64_t placed) const;
   void fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed);

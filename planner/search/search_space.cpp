@@ -9,12 +9,12 @@ namespace {
 
 // Sums of bytes up to this many stay far from the limits of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
-// Every micro-batch up to this one is tried. The larger ones that are tried cut the batch into 1 to 16
-// micro-steps, or into numbers of micro-steps that then grow by an eighth.
+// Every micro-batch up to this one is tried. Larger ones are tried only if they cut the batch into 1 to 16
+// micro-steps, or into numbers of micro-steps that grow by an eighth from there.
 constexpr int64_t dense_micro_batches = 1024;
-// How many steps lead from no part to all parts. States have more steps, because copies of the update always
-// cost time. Copies of a micro-step are mostly free (they run while ops compute) or far too slow, so two
-// steps are enough.
+// The numbers of steps between offloading no part and offloading all parts. States have more steps, because
+// copies of the update always cost time. Copies of a micro-step are mostly free (they run while ops compute)
+// or far too slow, so two steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {

@@ -1,20 +1,20 @@
 // Finds plans for one numerics: the fastest plan for a number of bytes, and the plan that needs the fewest
 // bytes.
 //
-// An offload choice says what lies in host memory. The list of offload choices is the same for every budget.
-// It begins with growing numbers of optimizer states, then of master weights, each combined with none, half
-// or all of the block inputs. Gradients and weights come last. Every offload choice has a search of its own
-// (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins. Among equally
-// fast answers, the one of the first offload choice wins, because it offloads less.
+// An offload choice says which tensors lie in host memory. The list of offload choices is the same for every
+// budget. It begins with growing numbers of optimizer states, then of master weights, each combined with
+// none, half or all of the block inputs. Gradients and weights come last. Every offload choice has a search
+// of its own (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins.
+// Among equally fast answers, the one of the first offload choice wins, because it offloads less.
 //
-// The bound on the time also holds for plans that the list leaves out, whose numbers of parts lie between two
-// offload choices. Such a plan lies in a cell. It has at least as many states in host memory as the cell's
-// lower choice, and fewer than the next choice of states. Therefore it copies at least as much as the lower
-// choice. And it saves at most the states of the next choice plus everything else that can be offloaded.
+// The bound on the time also covers plans that offload numbers of parts between those on the list. Such a
+// plan lies in a cell, between the cell's lower choice and the next choice of states. It has at least as many
+// states in host memory as the lower choice, so it copies at least as much. It has fewer states there than
+// the next choice, so it saves at most those states plus everything else that can be offloaded.
 //
 // In a model with adapters, blocks always keep the adapters' narrow tensors (tie_choices). Plans whose blocks
-// keep nothing at all are then in a search space of their own (full_recompute_). They need fewer bytes, and
-// every answer considers them.
+// keep nothing at all are in a second search space (full_recompute_). They need fewer bytes, and every answer
+// considers them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -67,12 +67,12 @@ class SearchSpace {
   std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes);
   const Candidate& smallest_without_full_recompute();
   OffloadSearch& search_of(size_t choice);
-  // An open node of the best-first search over offload choices. Its priority is a lower bound of the time, or
-  // of the bytes, of this choice's plans. The node with the least bound is refined first, so that no search
-  // is made that cannot win. If bounds are equal, the first offload choice comes first. BoundFrom says how
-  // the bound was computed. sums: from sums of times or bytes. first_search: by the relaxation in the search
-  // that offloads nothing. own_search: by the choice's own search.
+  // How the bound of a node was computed. sums: from sums of times or bytes. first_search: by the relaxation
+  // in the search that offloads nothing. own_search: by the choice's own search.
   enum class BoundFrom { sums, first_search, own_search };
+  // An open node of the best-first search over offload choices. `least` is a lower bound of the time, or of
+  // the bytes, of the choice's plans. The node with the least bound is refined first, so that no search runs
+  // that cannot win. If bounds are equal, the first offload choice comes first.
   struct Node {
     uint64_t least;
     size_t choice;
@@ -94,10 +94,11 @@ class SearchSpace {
   SegmentChoices segments_;
   std::vector<int64_t> micro_batches_;  // ascending
   std::vector<OffloadChoice> choices_;  // the first one offloads nothing
+  // The plans between choices_[lower] and `upper`.
   struct Cell {
     size_t lower;
     OffloadChoice upper;
-  };  // plans between choices_[lower] and `upper`
+  };
   std::vector<Cell> cells_;
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   std::optional<Request> full_recompute_request_;

@@ -4,7 +4,7 @@
 
 namespace stw {
 
-// A kind with copies and more variants than this is thinned.
+// If a kind with copies has more variants than this, only the best ones are used.
 static constexpr size_t most_variants_with_copies = 32;
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {

@@ -32,8 +32,8 @@ struct Variant {
   int64_t tile_rows = 0;  // of the feed-forward part; 0: all
 };
 
-// If copies run while ops compute: the tensors for or from neighbouring segments that are copied while this
-// segment computes. The segment's traces do not depend on these copies.
+// The tensors of neighbouring segments that are copied while this segment computes. Empty unless copies run
+// while ops compute. The segment's traces do not depend on these copies.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
 };
@@ -52,25 +52,27 @@ class SegmentProfile {
                               const NeighbourCopies& copies = {}, bool accumulate = true) const;
 
  private:
-  // Determines a buffer's bytes: a tensor, or an op whose scratch memory it is; and whether it has all rows
-  // or those of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
+  // Determines the bytes of a buffer. A buffer holds a tensor, or is the scratch memory of an instruction. It
+  // covers all rows or those of a tile.
   struct Size {
     bool is_workspace;
-    // `ops`: the ops of the instruction that share this scratch memory; 0 for a tensor
+    // The tensor, or the instruction's first op. `ops`: the number of the instruction's ops; 0 for a tensor.
     int tensor_or_op, ops;
     Rows rows;
     auto operator<=>(const Size&) const = default;
   };
+  // A buffer's first and last instruction. `size`: index in sizes_.
   struct Life {
     int size, first, last;
-  };  // `size`: index in sizes_
+  };
   struct Trace {
     uint32_t saved = 0;
     int tiles = 1;            // 3 stands for 3 or more
-    std::vector<Life> lives;  // of all buffers but the input's
+    std::vector<Life> lives;  // of all buffers except the input's
     std::vector<int> kept;    // indices in sizes_ of buffers that live until the backward pass
-    // `op`: counted from the segment's first op; `is_fused`: the op before it computes it
+    // `op` is counted from the segment's first op. `is_fused`: the kernel of the op before computes this one
+    // too.
     struct RecomputedOp {
       int op;
       bool is_fused;

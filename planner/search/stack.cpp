@@ -16,10 +16,12 @@ using Wide = __int128;
 // a fractional knapsack: all other segments begin with the variant that keeps the fewest bytes, and the
 // remaining bytes go where a byte saves the most time. UINT64_MAX if not even the fewest bytes fit.
 std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
+  // From a variant on the hull to the next faster one: the bytes and the time of one segment. `count`
+  // segments can take this step.
   struct Step {
     Wide bytes, gain;
     int64_t count;
-  };  // of one segment; `count` segments can take it
+  };
   std::vector<Step> steps;
   Wide kept = 0, time = 0;
   for (size_t i = 0; i + 1 < runs.size(); ++i) {

@@ -34,7 +34,7 @@ struct StackChoice {
 
 struct StackAnswer {
   std::optional<StackChoice> choice;
-  // No choice that fits takes less; equals the time of `choice` if that is proven optimal.
+  // No choice that fits takes less time. Equals the time of `choice` if that is proven optimal.
   uint64_t bound_picoseconds = UINT64_MAX;
   size_t labels = 0;  // number of labels that were made, a measure of the work
 };
@@ -55,15 +55,16 @@ class StackChoices {
   const std::vector<SegmentRun>& runs() const { return runs_; }
 
  private:
-  // The last answer for one variant of the last run.
+  // The last answer for one variant of the last run: no choice within `limit`, and therefore none within a
+  // smaller limit, takes less time than `picoseconds`. `choice` takes exactly that time, if it is set.
   struct LastAnswer {
-    int64_t limit = INT64_MIN;          // within this limit, and therefore within smaller ones,
-    uint64_t picoseconds = 0;           // no choice takes less time,
-    std::optional<StackChoice> choice;  // and this choice takes that time
+    int64_t limit = INT64_MIN;
+    uint64_t picoseconds = 0;
+    std::optional<StackChoice> choice;
   };
   StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t to_beat, uint64_t ahead);
 
-  std::vector<SegmentRun> runs_, one_;  // `one_`: with one variant of the last run
+  std::vector<SegmentRun> runs_, one_;  // `one_`: the same runs, but the last run has a single variant
   double tolerance_;
   size_t most_labels_;
   std::vector<LastAnswer> last_answers_;

@@ -223,7 +223,8 @@ class Solver {
     multipliers_.push_back(std::move(m));
   }
 
-  // The least cost by one multiplier of a label whose remaining segments take variants from `variant` on.
+  // The least cost, by one multiplier, of all completions of a label. Its remaining segments in the current
+  // run take `variant` or a later one.
   Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
     const int64_t left = runs_[current_].count - placed(l);
     const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
@@ -264,10 +265,10 @@ class Solver {
     return least > slack_ ? least - slack_ : 0;
   }
 
-  // The least cost of any completion of a label, by one multiplier, minus the cost of the best known choice.
-  // Only completions count whose remaining segments in the current run take variants after `v`. A label whose
-  // excess is not negative cannot win. The excess is linear in the label's time and bytes; the other terms
-  // are the same for all labels with equally many placed segments.
+  // The least cost, by one multiplier, of all completions of a label, minus the cost of the best known
+  // choice. The label's remaining segments in the current run take variants after `v`. A label whose excess
+  // is not negative cannot win. The excess is linear in the label's time and bytes; the other terms are the
+  // same for all labels with equally many placed segments.
   struct Excess {
     Wide bytes, time;  // of the multiplier
     // `rest`: least cost of all runs after this one, minus the cost of the best known choice. `least`: least
@@ -295,8 +296,8 @@ class Solver {
     return list;
   }
 
-  // How many more segments on the variant a label needs before it can beat the best known choice. 0 if it can
-  // already, `cannot_win` if it never can.
+  // The number of further segments on the current variant after which a label may beat the best known choice.
+  // 0 if it may already, `cannot_win` if it never can.
   static constexpr int64_t cannot_win = INT64_MAX;
   static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
     int64_t most = 0;
@@ -324,10 +325,10 @@ class Solver {
   struct Chain {
     int64_t kept;
     uint64_t picoseconds;
-    int parent;            // the label of the front
-    int64_t count;         // segments on the variant
-    int64_t may_win_from;  // the number of placed segments from which on it may beat the best known choice
-                           // (`wait`)
+    int parent;     // the label of the front
+    int64_t count;  // segments on the variant
+    // With at least this many placed segments it may beat the best known choice (`wait`).
+    int64_t may_win_from;
   };
 
   // Extends each label by zero, one, two, ... segments on variant `v`, as long as they fit and may win. The

@@ -69,7 +69,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
-// Scratch memory as if all pieces ran at once; a single piece needs no more.
+// The scratch memory of the product is counted for whole matrices. Pieces of them need no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
   return size_add(value_scratch(g, op, e.rows).bytes(),

@@ -32,8 +32,8 @@ uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e
 }
 
 // The forward op runs once, as a part of the backward pass, with dlogits as its second output. For preference
-// pairs it has run before, for all tokens, to compute the tokens' weights. Then it runs a second time with
-// these weights, and the losses of that run are not used.
+// pairs it runs twice: first for all tokens, to compute the tokens' weights; then with these weights. The
+// losses of the second run are not used.
 void entropy_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
   const bool is_of_pairs = d.graph().preference != Preference::none;

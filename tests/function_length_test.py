@@ -10,8 +10,8 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 
 MOST_LINES = 80  # from the first line of a definition (its template line, if any) to its closing brace
 FOLDERS = ("planner", "kernels", "src", "tools", "bindings/cpp")
-# What the compiler does not read as code, or reads as one word: comments, raw strings, strings, characters, directives.
-# A digit before an apostrophe separates thousands.
+# What the compiler does not read as code, or reads as one word: comments, raw strings, strings, characters,
+# directives. A digit before an apostrophe separates thousands.
 NO_CODE = re.compile(
     r"//(?:\\\n|[^\n])*"
     r"|/\*.*?\*/"
@@ -112,7 +112,8 @@ class FunctionLength(unittest.TestCase):
         body = "\n".join(["  f();"] * 90)
         text = (
             "namespace a {\nstruct B {\n  int c() const { return 1; }\n};\n"
-            "template <class T>\nstatic __global__ void __launch_bounds__(T::threads, 1)\n    kernel(Args args) {\n"
+            "template <class T>\nstatic __global__ void __launch_bounds__(T::threads, 1)\n"
+            "    kernel(Args args) {\n"
             + body
             + "\n}\nconstexpr Row rows[] = {\n"
             + "\n".join(["    {1, 2},"] * 90)

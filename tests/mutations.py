@@ -1,8 +1,8 @@
 """Plants typical mistakes of gradient accumulation, one at a time, in a copy of the sources. The tests
 must find each.
 
-usage: mutations.py [WORD]     takes some minutes; prints a line for each mistake (with WORD in its name), and exits with 1
-                               if one is not found
+usage: mutations.py [WORD]     takes some minutes; prints a line for each mistake (with WORD in its name),
+                               and exits with 1 if one is not found
        mutations.py --places   only checks that each mistake has its place in the sources
 
 Every mistake compiles, trains, and shows a falling loss."""
@@ -33,7 +33,9 @@ MUTATIONS = [
             ("args.state->target_count += ", "counted += "),
             (
                 "    args.state->loss_sum += sum;\n  }\n",
-                "    total += sum;\n  }\n  args.state->loss_sum += counted > 0 ? total / (double)counted : 0;\n  args.state->target_count += counted > 0;\n",
+                "    total += sum;\n  }\n  args.state->loss_sum += counted > 0 ? total / "
+                "(double)counted : 0;\n"
+                "  args.state->target_count += counted > 0;\n",
             ),
         ],
         SOURCE_TESTS,
@@ -175,7 +177,8 @@ MUTATIONS = [
         [
             (
                 "  core.as_created = false;\n  STW_TRY(core.stream->run(core.execution, programs.update));",
-                "  core.as_created = false;\n  STW_TRY(core.pull_state());\n  core.state.target_count *= (core.global_batch() + m - 1) / m;\n"
+                "  core.as_created = false;\n  STW_TRY(core.pull_state());\n"
+                "  core.state.target_count *= (core.global_batch() + m - 1) / m;\n"
                 "  core.push_state();\n  STW_TRY(core.stream->run(core.execution, programs.update));",
             )
         ],
@@ -336,9 +339,12 @@ MUTATIONS = [
         "src/trainer/step.cpp",
         [
             (
-                "    STW_TRY(core.stream->run(core.execution, program));\n    core.progress.count_micro_step();\n",
-                "    STW_TRY(core.stream->run(core.execution, program));\n    core.progress.count_micro_step();\n"
-                "    if (first + m < core.global_batch()) STW_TRY(core.stream->run(core.execution, programs.update));\n",
+                "    STW_TRY(core.stream->run(core.execution, program));\n"
+                "    core.progress.count_micro_step();\n",
+                "    STW_TRY(core.stream->run(core.execution, program));\n"
+                "    core.progress.count_micro_step();\n"
+                "    if (first + m < core.global_batch()) STW_TRY(core.stream->run(core.execution, "
+                "programs.update));\n",
             )
         ],
         SOURCE_TESTS,
@@ -476,8 +482,14 @@ MUTATIONS = [
         "kernels/lanes/device.h",
         [
             (
-                '{%8,%9}, {%0,%1,%2,%3};"\n                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])\n                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));\n  else',
-                '{%9,%8}, {%0,%1,%2,%3};"\n                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])\n                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));\n  else',
+                '{%8,%9}, {%0,%1,%2,%3};"\n                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), '
+                '"+f"(d[3])\n'
+                '                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), '
+                '"r"(b[1]));\n  else',
+                '{%9,%8}, {%0,%1,%2,%3};"\n                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), '
+                '"+f"(d[3])\n'
+                '                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), '
+                '"r"(b[1]));\n  else',
             )
         ],
         COMPILED_TESTS,

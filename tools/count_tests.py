@@ -1,5 +1,5 @@
-"""Counts the cases in the log of a `meson test`: those of GoogleTest, unittest, Cargo and Go. Any other program
-counts as one case.
+"""Counts the cases in the log of a `meson test`: those of GoogleTest, unittest, Cargo and Go. Any other
+program counts as one case.
 
 usage: count_tests.py TESTLOG.json STATUS COUNTS   appends "passed failed skipped" to COUNTS
 """

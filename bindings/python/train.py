@@ -13,7 +13,8 @@ import stowage
 
 def show(now):
     print(
-        f"step {now.step:3}  loss {now.loss:.4f}  gradient norm {now.grad_norm:.3f}  {now.tokens_per_second:.0f} tokens/s"
+        f"step {now.step:3}  loss {now.loss:.4f}  gradient norm {now.grad_norm:.3f}  "
+        f"{now.tokens_per_second:.0f} tokens/s"
     )
 
 

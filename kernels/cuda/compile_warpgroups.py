@@ -1,5 +1,5 @@
-"""Runs the compiler on kernels with wgmma. Fails if ptxas reports (C7500 to C7599) that it serialises products
-or adds waits for them. Neither changes a bit, but the products lose their speed."""
+"""Runs the compiler on kernels with wgmma. Fails if ptxas reports (C7500 to C7599) that it serialises
+products or adds waits for them. Neither changes a bit, but the products lose their speed."""
 
 import re
 import subprocess

@@ -1,5 +1,6 @@
-"""The archive defines exactly the symbols of symbols.txt, so that no name of a program can clash with its contents, and a C
-compiler links the C example with it: archive_test.py NM ARCHIVE SYMBOLS SOURCE HEADER CC RUNTIME... CUDA"""
+"""The archive defines exactly the symbols of symbols.txt, so that no name of a program can clash with its
+contents, and a C compiler links the C example with it: archive_test.py NM ARCHIVE SYMBOLS SOURCE HEADER CC
+RUNTIME... CUDA"""
 
 import os
 import subprocess

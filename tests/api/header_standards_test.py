@@ -1,5 +1,6 @@
-"""The public headers compile without warnings in every standard that they claim, with every installed compiler:
-header_standards_test.py INCLUDE SOURCES... The programs of header_test.cpp also run, and return whether STW_INIT sets what it should."""
+"""The public headers compile without warnings in every standard that they claim, with every installed
+compiler: header_standards_test.py INCLUDE SOURCES... The programs of header_test.cpp also run, and return
+whether STW_INIT sets what it should."""
 
 import os
 import shutil
@@ -58,7 +59,8 @@ class Standards(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "dlpack.h"), "w", encoding="utf-8") as file:
                 file.write(
-                    "#ifndef DLPACK_DLPACK_H_\n#define DLPACK_DLPACK_H_\nstruct DLManagedTensorVersioned { int of_another; };\n#endif\n"
+                    "#ifndef DLPACK_DLPACK_H_\n#define DLPACK_DLPACK_H_\n"
+                    "struct DLManagedTensorVersioned { int of_another; };\n#endif\n"
                 )
             for order, field in (
                 (("dlpack.h", "stowage/dlpack.h"), "of_another"),
@@ -66,7 +68,8 @@ class Standards(unittest.TestCase):
             ):
                 text = (
                     "".join(f'#include "{name}"\n' for name in order)
-                    + f'#include "stowage.h"\nlong of(struct DLManagedTensorVersioned *t) {{ return (long)t->{field}; }}\n'
+                    + '#include "stowage.h"\nlong of(struct DLManagedTensorVersioned *t) '
+                    f"{{ return (long)t->{field}; }}\n"
                 )
                 subprocess.run(
                     [

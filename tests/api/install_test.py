@@ -1,5 +1,6 @@
-"""Installs the build into an empty folder and builds the examples in C and C++ against it, as a user would: through
-pkg-config and, after the folder was moved, through CMake. install_test.py MESON BUILD CC CXX PKG_CONFIG SOURCE CXX_SOURCE"""
+"""Installs the build into an empty folder and builds the examples in C and C++ against it, as a user would:
+through pkg-config and, after the folder was moved, through CMake. install_test.py MESON BUILD CC CXX
+PKG_CONFIG SOURCE CXX_SOURCE"""
 
 import os
 import re

@@ -51,7 +51,8 @@ def pointers_are_checked():
 packages = go.build / "go-packages"
 packages.mkdir(exist_ok=True)
 (packages / "stowage.pc").write_text(
-    f"Name: stowage\nDescription: as built\nVersion: 0.1.0\nCflags: -I{go.root / 'include'}\nLibs: -L{go.library.parent} -lstowage\n",
+    f"Name: stowage\nDescription: as built\nVersion: 0.1.0\nCflags: -I{go.root / 'include'}\n"
+    f"Libs: -L{go.library.parent} -lstowage\n",
     encoding="utf-8",
 )
 environment = {

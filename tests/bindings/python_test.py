@@ -85,9 +85,12 @@ class World:
 def run_program(text):
     """Runs a program in a process of its own. Returns its exit code, stdout and stderr."""
     begin = (
-        f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\nstowage.load({LIBRARY!r})\n"
-        f"class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
-        "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20)\n"
+        f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\n"
+        f"stowage.load({LIBRARY!r})\n"
+        "class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', "
+        f"threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
+        "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, "
+        "memory_bytes=64 << 20)\n"
         "        self.trainer = stowage.Trainer(self.device, self.model, self.plan, **more)\n"
     )
     done = subprocess.run(
@@ -244,7 +247,12 @@ class Library(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder, "stowage")
             shutil.copytree(FOLDER / "stowage", package)
-            show = f"import sys\nsys.path.insert(0, {folder!r})\nimport stowage\nprint(stowage.__version__)\ntry:\n    stowage.load(*sys.argv[1:])\nexcept OSError as error:\n    print(error)"
+            show = (
+                f"import sys\nsys.path.insert(0, {folder!r})\nimport stowage\n"
+                "print(stowage.__version__)\ntry:\n    stowage.load(*sys.argv[1:])\n"
+                "except OSError as error:\n"
+                "    print(error)"
+            )
 
             def said(*words):
                 # Hides the installed libraries of this system.
@@ -464,8 +472,10 @@ class Lifetimes(unittest.TestCase):
         self.assertRegex(str(refused(lambda count: [0])), "bytes-like")
         self.assertEqual(
             run_program(
-                f"device = stowage.Device('cpu', memory=lambda count: sys.exit(7))\nmodel = stowage.Model({GPT2!r})\n"
-                "stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))\n"
+                "device = stowage.Device('cpu', memory=lambda count: sys.exit(7))\n"
+                f"model = stowage.Model({GPT2!r})\n"
+                "stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, "
+                "memory_bytes=64 << 20))\n"
             )[0],
             7,
         )
@@ -553,9 +563,12 @@ class Lifetimes(unittest.TestCase):
         for progress in ("None", "lambda now: None"):
             with tempfile.TemporaryDirectory() as folder:
                 code, said, problem = run_program(
-                    f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-                    f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n    print('interrupted', w.trainer.progress.step > 0)\n"
-                    "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+                    f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: "
+                    "os.kill(os.getpid(), signal.SIGINT)).start()\n"
+                    f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n"
+                    "    print('interrupted', w.trainer.progress.step > 0)\n"
+                    "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\n"
+                    "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
                 )
             self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
 
@@ -565,14 +578,17 @@ class Lifetimes(unittest.TestCase):
         ends = {
             "a run": "w.trainer.run(data, 10**9, lambda now: started.set())",
             "a run in silence": "started.set(); w.trainer.run(data, 10**9)",
-            "steps": "[w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3) and started.set() for _ in range(10**9)]",
-            "plans": "[stowage.Plan(w.model, 4, sequence=16, memory_bytes=64 << 20, device='cpu') and started.set() for _ in range(10**9)]",
+            "steps": "[w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3) and started.set() "
+            "for _ in range(10**9)]",
+            "plans": "[stowage.Plan(w.model, 4, sequence=16, memory_bytes=64 << 20, device='cpu') "
+            "and started.set() for _ in range(10**9)]",
         }
         for how, end in ends.items():
             for hook in ("", "gradient_hook=lambda gradients: None"):
                 with tempfile.TemporaryDirectory() as folder:
                     done = run_program(
-                        f"os.chdir({folder!r})\n{data}w = world({hook})\nstarted = threading.Event()\ndef train():\n    {end}\n"
+                        f"os.chdir({folder!r})\n{data}w = world({hook})\nstarted = threading.Event()\n"
+                        f"def train():\n    {end}\n"
                         "threading.Thread(target=train, daemon=True).start()\nstarted.wait()\nprint('end')\n"
                     )
                 self.assertEqual(done, (0, "end\n", ""), how)
@@ -636,7 +652,8 @@ class Lifetimes(unittest.TestCase):
 
     def test_forks_leave_their_parents_trainers_alone(self):
         text = (
-            "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n"
+            "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\n"
+            "child = os.fork()\nif child == 0:\n    sys.exit(0)\n"
             "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"
         )
         self.assertEqual(run_program(text)[:2], (0, "0 2\n"))  # newer versions of Python warn about threads

@@ -199,7 +199,8 @@ def nested_json(folder, size):
     """A conversation with deeply nested parts, which the template writes as often as the work limit
     allows."""
     (folder / "t.jinja").write_text(
-        "{% for i in range(1000) %}{% set x = messages | tojson %}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}"
+        "{% for i in range(1000) %}{% set x = messages | tojson %}{% endfor %}{% for m in messages %}"
+        "{{ m.content }}{% endfor %}"
     )
     deep = '{"role": "user", "content": "q", "x": ' + "[" * 40 + '"' + "x" * size + '"' + "]" * 40 + "}"
     return conversation(folder, deep + ', {"role": "assistant", "content": "a"}')
@@ -242,7 +243,8 @@ def conversation(folder, messages):
 def long_conversation(folder, size):
     """Short messages, all in one sample."""
     (folder / "t.jinja").write_text(
-        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
     )
     (folder / "data.jsonl").write_text(
         '{"messages": ['
@@ -357,7 +359,8 @@ for name, make in CASES:
     if code == 2:
         sys.exit(f"{name}: the command refuses its flags, so nothing was measured: {last}")
     print(
-        f"{name:55} {(more_seconds - seconds) / (BYTES * 0.75) * 1e6:8.3f} {(more_memory - memory) / (BYTES * 0.75):10.1f}  "
-        f"{more_seconds / max(seconds, 1e-3):5.1f}x  exit {code}: {last}",
+        f"{name:55} {(more_seconds - seconds) / (BYTES * 0.75) * 1e6:8.3f} "
+        f"{(more_memory - memory) / (BYTES * 0.75):10.1f}  {more_seconds / max(seconds, 1e-3):5.1f}x  "
+        f"exit {code}: {last}",
         flush=True,
     )

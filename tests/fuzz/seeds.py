@@ -56,9 +56,17 @@ def csv():
 
 def examples():
     yield b'{"prompt": "a", "completion": "b"}\n{"text": "c"}'
-    yield b'{"prompt": [{"role": "user", "content": "q"}], "completion": [{"role": "assistant", "content": "a"}]}'
-    yield b'{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "tools": []}'
-    yield b'{"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}], "system": "s"}'
+    yield (
+        b'{"prompt": [{"role": "user", "content": "q"}], "completion": [{"role": "assistant", '
+        b'"content": "a"}]}'
+    )
+    yield (
+        b'{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], '
+        b'"tools": []}'
+    )
+    yield (
+        b'{"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}], "system": "s"}'
+    )
     yield b'{"prompt": "q", "chosen": "a", "rejected": "b"}\n{"chosen": "qa", "rejected": "qb"}'
     yield (
         b'{"chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], '
@@ -98,15 +106,18 @@ def model_folder():
 
 def json_texts():
     yield from model_config()
-    yield b'{"a": [1, -2.5e3, 18446744073709551615, true, false, null, "\\u00fc\\n\\ud83d\\udea2"], "b": {"": {}}}'
+    yield (
+        b'{"a": [1, -2.5e3, 18446744073709551615, true, false, null, "\\u00fc\\n\\ud83d\\udea2"], '
+        b'"b": {"": {}}}'
+    )
 
 
 def safetensors():
     for path in sorted(GOLDEN.glob("*/*.safetensors")):
         yield CUT.join(header_of(path))
     yield (
-        b'{"a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}, "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]}, '
-        b'"__metadata__": {"format": "pt"}}' + CUT + b"012345678"
+        b'{"a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}, "b": {"dtype": "U8", '
+        b'"shape": [], "data_offsets": [8, 9]}, "__metadata__": {"format": "pt"}}' + CUT + b"012345678"
     )
 
 
@@ -114,36 +125,59 @@ def safetensors():
 def plan():
     yield b"{}"
     yield b'{"micro_batch": 2, "accumulation_steps": 3, "loss_chunks": 2}'
-    yield b'{"tiles": [{"blocks": [0, 1], "rows": 64}], "recompute": [{"blocks": [0, 2], "tensors": ["qkv", "attention", "ffn_norm"]}]}'
-    yield b'{"offload": [{"tensors": "optimizer", "blocks": [0, 2], "outside_blocks": true}], "fits": false}'
-    yield b'{"request": {"global_batch": 7, "threads": 2, "micro_batch": 1, "recompute": "full", "state_bits": 8, "host_bytes": 100000, "reserve_bytes": 5}}'
-    yield b'{"numerics": {"precision": "bf16", "optimizer": "muon", "master": "split", "gradients": "bf16", "fused_update": true, "exact": false}}'
     yield (
-        b'{"numerics": {"groups": [{"pattern": "*norm*", "weight_decay": 0.1, "learning_rate_factor": 0.5, "frozen": true}], '
-        b'"inputs": {"positions": true, "weights": true}}}'
+        b'{"tiles": [{"blocks": [0, 1], "rows": 64}], "recompute": [{"blocks": [0, 2], '
+        b'"tensors": ["qkv", "attention", "ffn_norm"]}]}'
     )
-    yield b'{"device": {"name": "h100-sxm", "memory_bytes": 80000000000, "source": "probe"}, "bytes": {"peak": 1, "budget": 18446744073709551615}}'
-    yield b'{"predicted": {"step_seconds": 1e-9, "recompute_fraction": 0.5}, "search": {"bound_seconds": 1e-9}, "minimum_vram_bytes": 7}'
+    yield b'{"offload": [{"tensors": "optimizer", "blocks": [0, 2], "outside_blocks": true}], "fits": false}'
+    yield (
+        b'{"request": {"global_batch": 7, "threads": 2, "micro_batch": 1, "recompute": "full", '
+        b'"state_bits": 8, "host_bytes": 100000, "reserve_bytes": 5}}'
+    )
+    yield (
+        b'{"numerics": {"precision": "bf16", "optimizer": "muon", "master": "split", '
+        b'"gradients": "bf16", "fused_update": true, "exact": false}}'
+    )
+    yield (
+        b'{"numerics": {"groups": [{"pattern": "*norm*", "weight_decay": 0.1, '
+        b'"learning_rate_factor": 0.5, "frozen": true}], "inputs": {"positions": true, "weights": true}}}'
+    )
+    yield (
+        b'{"device": {"name": "h100-sxm", "memory_bytes": 80000000000, "source": "probe"}, '
+        b'"bytes": {"peak": 1, "budget": 18446744073709551615}}'
+    )
+    yield (
+        b'{"predicted": {"step_seconds": 1e-9, "recompute_fraction": 0.5}, '
+        b'"search": {"bound_seconds": 1e-9}, "minimum_vram_bytes": 7}'
+    )
 
 
 def profile():
     yield b"{}"
     yield b'{"device": "h100-sxm", "reserve_bytes": 1000000000, "version": 1}'
-    yield b'{"launch_nanoseconds": 1, "product_permille": 1500, "stream_permille": 1, "threads": 2, "ops": {"linear": {"permille": 4000}}}'
+    yield (
+        b'{"launch_nanoseconds": 1, "product_permille": 1500, "stream_permille": 1, "threads": 2, '
+        b'"ops": {"linear": {"permille": 4000}}}'
+    )
 
 
 def checkpoint():
     yield b"{}"
-    yield b'{"carried": {"loss_scale": 1e300, "good_steps": 18446744073709551615, "observed": 1, "loss_mean": -1e308, "loss_variance": 1e308, "norm_mean": 0}}'
-    yield b'{"step": 18446744073709551615, "batches": 3, "tokens": 1, "skipped": 7, "samples": 9223372036854775807, "loss": null, "evaluation_loss": 2.5, "seed": 5}'
+    yield (
+        b'{"carried": {"loss_scale": 1e300, "good_steps": 18446744073709551615, "observed": 1, '
+        b'"loss_mean": -1e308, "loss_variance": 1e308, "norm_mean": 0}}'
+    )
+    yield (
+        b'{"step": 18446744073709551615, "batches": 3, "tokens": 1, "skipped": 7, '
+        b'"samples": 9223372036854775807, "loss": null, "evaluation_loss": 2.5, "seed": 5}'
+    )
     yield b'{"identity": {"precision": "fp32", "adapters": {"rank": 4}}, "format": "(absent)"}'
 
 
 def checkpoint_file():
     yield (
-        b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4},{"name":"","bytes":0},{"name":"b","bytes":3}]}'
-        + CUT
-        + b"0123456"
+        b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4},{"name":"","bytes":0},{"name":"b",'
+        b'"bytes":3}]}' + CUT + b"0123456"
     )
     yield (
         b'{"fields":{},"sections":[{"name":"a","bytes":2},{"name":"a","bytes":18446744073709551615}]}'
@@ -173,7 +207,10 @@ def shards():
 
 
 def run_folder():
-    yield b'{"format": "stowage-settings", "version": 1, "data": "0123456789abcdef", "options": {"model": ["nano"], "overwrite": [], "lr": ["1e-3", "2"]}}'
+    yield (
+        b'{"format": "stowage-settings", "version": 1, "data": "0123456789abcdef", '
+        b'"options": {"model": ["nano"], "overwrite": [], "lr": ["1e-3", "2"]}}'
+    )
     header = b'{"fields":{"step":3},"sections":[{"name":"a","bytes":4}]}'
     yield b"{}" + CUT + b"\x89STW\r\n\x1a\n" + struct.pack("<IIQ", 2, 0, len(header)) + header + bytes(28)
 

@@ -129,8 +129,9 @@ def generate(name, config, seed, root):
     gradients = [value.abs().max().item() for key, value in expected.items() if key.startswith("grad.")]
     print(
         f"{folder.name}: loss {expected['loss'].item():.9f} (of the model alone {batch['loss'].item():.9f}), "
-        f"logits std {expected['logits'].std().item():.3f}, max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, "
-        f"worst fp32 error {error:.1e} ({tensor}), {sum(file.stat().st_size for file in folder.iterdir())} bytes"
+        f"logits std {expected['logits'].std().item():.3f}, max|gradient| "
+        f"{min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {error:.1e} ({tensor}), "
+        f"{sum(file.stat().st_size for file in folder.iterdir())} bytes"
     )
 
 

@@ -1,5 +1,6 @@
-"""Makes chat_templates.json: conversations as Jinja2 writes them, set up as transformers does for chat templates (trim_blocks,
-lstrip_blocks, loop controls, its tojson, raise_exception, {% generation %}). Needs jinja2: python3 chat_templates.py > chat_templates.json"""
+"""Makes chat_templates.json: conversations as Jinja2 writes them, set up as transformers does for chat
+templates (trim_blocks, lstrip_blocks, loop controls, its tojson, raise_exception, {% generation %}).
+Needs jinja2: python3 chat_templates.py > chat_templates.json"""
 
 import json
 import sys
@@ -77,9 +78,11 @@ TEMPLATES = {
 {%- for message in messages %}
     {%- if message.tool_calls is defined and message.tool_calls %}
         {%- set call = message.tool_calls[0].function %}
-        {{- '<h>assistant</h>\\n\\n{"name": "' + call.name + '", "parameters": ' + call.arguments | tojson + '}<e>' }}
+        {{- '<h>assistant</h>\\n\\n{"name": "' + call.name + '", "parameters": ' + call.arguments | tojson + \
+'}<e>' }}
     {%- elif message.role in ["tool", "ipython"] %}
-        {{- "<h>tool</h>\\n\\n" ~ (message.content if message.content is string else message.content | tojson) ~ "<e>" }}
+        {{- "<h>tool</h>\\n\\n" ~ (message.content if message.content is string else message.content | \
+tojson) ~ "<e>" }}
     {%- else %}
         {{- '<h>' + message['role'] + '</h>\\n\\n' + message['content'] | trim + '<e>' }}
     {%- endif %}
@@ -87,12 +90,16 @@ TEMPLATES = {
 {%- if add_generation_prompt %}{{- '<h>assistant</h>\\n\\n' }}{%- endif %}
 """,
     # Refuses roles that do not alternate. Ends the assistant's text with a token.
-    "alternating": """{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate: ' ~ loop.index) }}{% endif %}{% if message['role'] == 'user' %}{{ '[Q] ' + message['content'] + ' [/Q]' }}{% else %}{{ ' ' + message['content'] + eos_token }}{% endif %}{% endfor %}""",
+    "alternating": """{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != \
+(loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate: ' ~ loop.index) }}{% endif %}\
+{% if message['role'] == 'user' %}{{ '[Q] ' + message['content'] + ' [/Q]' }}{% else %}\
+{{ ' ' + message['content'] + eos_token }}{% endif %}{% endfor %}""",
     # Drops thoughts before the last question.
     "thinking": """{%- set ns = namespace(searching=true, last=messages|length - 1) %}
 {%- for message in messages[::-1] %}
     {%- set index = (messages|length - 1) - loop.index0 %}
-    {%- if ns.searching and message.role == "user" and not(message.content.startswith('<r>') and message.content.endswith('</r>')) %}
+    {%- if ns.searching and message.role == "user" and not(message.content.startswith('<r>') and \
+message.content.endswith('</r>')) %}
         {%- set ns.searching = false %}
         {%- set ns.last = index %}
     {%- endif %}
@@ -104,7 +111,8 @@ TEMPLATES = {
         {%- if message.thought is defined and message.thought is not none %}
             {%- set thought = message.thought %}
         {%- elif '</think>' in message.content %}
-            {%- set thought = message.content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
+            {%- set thought = message.content.split('</think>')[0].rstrip('\\n').split('<think>')[-1]\
+.lstrip('\\n') %}
             {%- set content = message.content.split('</think>')[-1].lstrip('\\n') %}
         {%- endif %}
         {%- if loop.index0 > ns.last and (loop.last or thought) %}
@@ -119,7 +127,8 @@ TEMPLATES = {
 {%- endfor %}
 {%- if add_generation_prompt %}
     {{- '<a>\\n' }}
-    {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
+    {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}\
+{%- endif %}
 {%- endif %}
 """,
     # Macros, block sets, and {% generation %}.
@@ -127,12 +136,14 @@ TEMPLATES = {
 {% endmacro %}
 {% macro twice(text) %}{{ turn(role='note', text=text * 2, end='!') }}{% endmacro %}
 {% set frame %}
-<{{ messages | selectattr('role', 'equalto', 'user') | list | length }} questions, {{ messages | map(attribute='role') | unique | join('+') }}>
+<{{ messages | selectattr('role', 'equalto', 'user') | list | length }} questions, {{ messages | \
+map(attribute='role') | unique | join('+') }}>
 {% endset %}
 {{ frame }}{{ twice('ab') }}
 {%- for message in messages %}
 {% if message.role == 'assistant' %}
-[ASSISTANT] {% generation %}{{ message.content }}{{ message.tool_calls|default([])|length }}|{% endgeneration %}
+[ASSISTANT] {% generation %}{{ message.content }}\
+{{ message.tool_calls|default([])|length }}|{% endgeneration %}
 
 {% else %}
 {{ turn(message.role, message.content) }}
@@ -147,27 +158,41 @@ TEMPLATES = {
    <
    {%+ if true %}
 kept{% endif %}
-   {% for c in "a-b é" %}{% if c == "-" %}{% continue %}{% endif %}{% if c == "é" %}{% break %}{% endif %}{{ loop.index }}{{ c }}{% else %}none{% endfor +%}
+   {% for c in "a-b é" %}{% if c == "-" %}{% continue %}{% endif %}{% if c == "é" %}{% break %}{% endif %}\
+{{ loop.index }}{{ c }}{% else %}none{% endfor +%}
 
  {{- "  x  " -}}
 
  {% for m in messages if m.role == 'user' %}
-   {{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.previtem.content if not loop.first }}|{{ (loop.nextitem|default({})).content }}
+   {{ loop.first }}{{ loop.last }}{{ loop.length }}\
+{{ loop.previtem.content if not loop.first }}|{{ (loop.nextitem|default({})).content }}
  {% else %}
 nobody
  {% endfor %}
-{% for k, v in {'b': 2, "a": [1, 2.5, none, true]}.items() %}{{ k }}={{ v }};{% endfor %}{% for x in [] %}{% else %}empty{% endfor %}
+{% for k, v in {'b': 2, "a": [1, 2.5, none, true]}.items() %}{{ k }}={{ v }};{% endfor %}{% for x in [] %}\
+{% else %}empty{% endfor %}
 {% for message in messages %}{{ message.content }}{{ message.tool_calls|default([])|length }};{% endfor %}
 """,
     # Operations on values.
-    "values": """{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 1 + 2 * 3 - 4 }} {{ 1.0 }} {{ 1e3 }} {{ 0.1 + 0.2 }} {{ 3 ~ 'x' ~ none }}
-{{ [1, 'a', none, true, {'k': "it's"}] }} {{ (1, 2) }} {{ ('x',) }} {{ {} }} {{ 'tab\\t"quoted"' | tojson }} {{ {'ä': [1, {'b': none}]} | tojson }} {{ {'ä': 1} | tojson(ensure_ascii=true) }}
-{{ 'Grüße ÄÖ' | length }} {{ 'Grüße'[1:-1] }} {{ 'Grüße'[::-1] }} {{ 'grüße WELT' | title }} {{ 'grüße WELT'.title() }} {{ 'éA' | upper }}{{ 'ÉA'.lower() }} {{ 'hELLO' | capitalize }}
-{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ 'a-b-c'.rsplit('-', 1) }} {{ 'xxabxx'.strip('x') }}|{{ '\\u3000 a \\n'.strip() }}|{{ 'a\\nb\\r\\nc'.splitlines() }}
-{{ 'abc' is string }} {{ [] is iterable }} {{ {} is mapping }} {{ missing is defined }} {{ none is none }} {{ 3 is odd }} {{ 4 is divisibleby 2 }} {{ 'a' in 'cab' }} {{ 'k' in {'k': 1} }} {{ 2 not in [1, 2] }}
-{{ [3, 1, 2] | sort }} {{ ['b', 'A', 'c'] | sort(reverse=true) }} {{ [1, 2, 3] | sum }} {{ [1, 2, 3] | max }} {{ ['a', 'b'] | join('-') }} {{ [1, 2, 3] | reject('odd') | list }} {{ ['x', 'y'] | map('upper') | list }}
-{{ [{'r': 'a', 'n': 1}, {'r': 'b', 'n': 2}] | rejectattr('r', 'eq', 'a') | map(attribute='n') | list }} {{ {'b': 1, 'a': 2} | dictsort }} {{ {'a': 1} | items | list }} {{ missing | default('d') }} {{ '' | default('e', true) }}
-{{ '42' | int + 1 }} {{ 'x' | int(5) }} {{ 2.567 | round(2) }} {{ 'a\\nb' | indent(2) }} {{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ not true or true and false }} {{ 'y' if false }}{{ range(2, 9, 3) | list }} {{ dict(a=1).get('b', 'none') }} {{ namespace(x=1).x }}
+    "values": """{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 1 + 2 * 3 - 4 }} \
+{{ 1.0 }} {{ 1e3 }} {{ 0.1 + 0.2 }} {{ 3 ~ 'x' ~ none }}
+{{ [1, 'a', none, true, {'k': "it's"}] }} {{ (1, 2) }} {{ ('x',) }} {{ {} }} {{ 'tab\\t"quoted"' | tojson }} \
+{{ {'ä': [1, {'b': none}]} | tojson }} {{ {'ä': 1} | tojson(ensure_ascii=true) }}
+{{ 'Grüße ÄÖ' | length }} {{ 'Grüße'[1:-1] }} {{ 'Grüße'[::-1] }} {{ 'grüße WELT' | title }} \
+{{ 'grüße WELT'.title() }} {{ 'éA' | upper }}{{ 'ÉA'.lower() }} {{ 'hELLO' | capitalize }}
+{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ 'a-b-c'.rsplit('-', 1) }} \
+{{ 'xxabxx'.strip('x') }}|{{ '\\u3000 a \\n'.strip() }}|{{ 'a\\nb\\r\\nc'.splitlines() }}
+{{ 'abc' is string }} {{ [] is iterable }} {{ {} is mapping }} {{ missing is defined }} {{ none is none }} \
+{{ 3 is odd }} {{ 4 is divisibleby 2 }} {{ 'a' in 'cab' }} {{ 'k' in {'k': 1} }} {{ 2 not in [1, 2] }}
+{{ [3, 1, 2] | sort }} {{ ['b', 'A', 'c'] | sort(reverse=true) }} {{ [1, 2, 3] | sum }} \
+{{ [1, 2, 3] | max }} {{ ['a', 'b'] | join('-') }} {{ [1, 2, 3] | reject('odd') | list }} \
+{{ ['x', 'y'] | map('upper') | list }}
+{{ [{'r': 'a', 'n': 1}, {'r': 'b', 'n': 2}] | rejectattr('r', 'eq', 'a') | map(attribute='n') | list }} \
+{{ {'b': 1, 'a': 2} | dictsort }} {{ {'a': 1} | items | list }} {{ missing | default('d') }} \
+{{ '' | default('e', true) }}
+{{ '42' | int + 1 }} {{ 'x' | int(5) }} {{ 2.567 | round(2) }} {{ 'a\\nb' | indent(2) }} {{ 1 < 2 < 3 }} \
+{{ 1 < 3 < 2 }} {{ not true or true and false }} {{ 'y' if false }}{{ range(2, 9, 3) | list }} \
+{{ dict(a=1).get('b', 'none') }} {{ namespace(x=1).x }}
 {% for message in messages %}{{ message.content }}{{ message.tool_calls|default([])|length }};{% endfor %}
 """,
 }

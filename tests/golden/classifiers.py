@@ -83,8 +83,9 @@ def write(folder, values, tokens, labels, **inputs):
 def tell(folder, expected, worst):
     gradients = [value.abs().max().item() for key, value in expected.items() if key.startswith("grad.")]
     print(
-        f"{folder.name}: loss {expected['loss'].item():.9f}, logits std {expected['logits'].std().item():.3f}, "
-        f"max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {worst[0]:.1e} ({worst[1]}), "
+        f"{folder.name}: loss {expected['loss'].item():.9f}, logits std "
+        f"{expected['logits'].std().item():.3f}, max|gradient| "
+        f"{min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {worst[0]:.1e} ({worst[1]}), "
         f"{sum(file.stat().st_size for file in folder.iterdir())} bytes"
     )
 

@@ -3,10 +3,14 @@ tests/tools/tokenizer/encoder_tokens_test.py generate them from one seed."""
 
 COUNT = 10000
 
-SENTENCES = """All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience and should act towards one another in a spirit of brotherhood.
-Alle Menschen sind frei und gleich an Würde und Rechten geboren. Sie sind mit Vernunft und Gewissen begabt und sollen einander im Geist der Brüderlichkeit begegnen.
-Tous les êtres humains naissent libres et égaux en dignité et en droits. Ils sont doués de raison et de conscience et doivent agir les uns envers les autres dans un esprit de fraternité.
-Todos los seres humanos nacen libres e iguales en dignidad y derechos y, dotados como están de razón y conciencia, deben comportarse fraternalmente los unos con los otros.
+SENTENCES = """All human beings are born free and equal in dignity and rights. They are endowed with reason \
+and conscience and should act towards one another in a spirit of brotherhood.
+Alle Menschen sind frei und gleich an Würde und Rechten geboren. Sie sind mit Vernunft und Gewissen begabt \
+und sollen einander im Geist der Brüderlichkeit begegnen.
+Tous les êtres humains naissent libres et égaux en dignité et en droits. Ils sont doués de raison et de \
+conscience et doivent agir les uns envers les autres dans un esprit de fraternité.
+Todos los seres humanos nacen libres e iguales en dignidad y derechos y, dotados como están de razón y \
+conciencia, deben comportarse fraternalmente los unos con los otros.
 Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi.
 Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. İstanbul'da ışık.
 Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью.
@@ -19,9 +23,8 @@ Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. İstanbu
 すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。ｶﾞｷﾞ
 모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.
 ყველა ადამიანი იბადება თავისუფალი. Ամեն մարդ ծնվում է ազատ։ எல்லா மனிதர்களும் சுதந்திரமாகவே பிறக்கின்றனர்
-the ship sails where the hold lies before the word, and the words of the ship are what the ship says; 1234 1250 3.14 don't I'll we've if(x==1){return a[0];}//c""".split(
-    "\n"
-)
+the ship sails where the hold lies before the word, and the words of the ship are what the ship says; 1234 \
+1250 3.14 don't I'll we've if(x==1){return a[0];}//c""".split("\n")
 WORDS = [word for sentence in SENTENCES for word in sentence.split(" ")]
 
 SPACES = [

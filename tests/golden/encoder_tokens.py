@@ -1,9 +1,12 @@
-"""Makes encoder_tokens.json: small tokenizers of the kinds that encoder models have, and how Hugging Face's libraries encode the lines of encoder_lines.py.
+"""Makes encoder_tokens.json: small tokenizers of the kinds that encoder models have, and how Hugging Face's
+libraries encode the lines of encoder_lines.py.
 
     python tests/golden/encoder_tokens.py         (tokenizers 0.23.1, transformers 5.24, sentencepiece 0.2.3)
 
-{"charsmap": SentencePiece's rules nmt_nfkc, compressed; "tokenizers": {name: {"tokenizer": a tokenizer.json in which CHARSMAP stands for the rules,
-or "vocabulary": the lines of a vocab.txt and "config": a tokenizer_config.json; "digests": {kind of question: one digest for each block of lines}}}}
+{"charsmap": SentencePiece's rules nmt_nfkc, compressed;
+ "tokenizers": {name: {"tokenizer": a tokenizer.json in which CHARSMAP stands for the rules,
+                       or "vocabulary": the lines of a vocab.txt and "config": a tokenizer_config.json;
+                       "digests": {kind of question: one digest for each block of lines}}}}
 """
 
 import base64

@@ -381,7 +381,8 @@ def generate_old(seed, root):
     assert set(tensors) - set(stranger) == {"bert.embeddings.position_ids"}
     assert all(torch.equal(stranger[key], value) for key, value in tensors.items() if key in stranger)
     print(
-        f"{folder.name}: {len(renamed)} tensors, {sum(file.stat().st_size for file in folder.iterdir())} bytes"
+        f"{folder.name}: {len(renamed)} tensors, "
+        f"{sum(file.stat().st_size for file in folder.iterdir())} bytes"
     )
 
 

@@ -46,7 +46,8 @@ def main():
         print(f'    {{"{" ".join(tags)}", "{" ".join(answers)}", "{entities}"}},')
     print("};\n")
     print(
-        "struct TypeCase { const char* type; double precision, recall, f1; unsigned wanted; };   // of all cases together; the last one of all types\n"
+        "struct TypeCase { const char* type; double precision, recall, f1; unsigned wanted; };"
+        "   // of all cases together; the last one of all types\n"
     )
     print("inline constexpr TypeCase type_cases[] = {")
     types = sorted({kind for tags in wanted + given for kind, _, _ in get_entities(tags)})

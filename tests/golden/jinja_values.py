@@ -485,7 +485,10 @@ class Templates:
 
     def template(self):
         if self.draw.random() < 0.1:
-            return f"{{% set g = {self.texts()}|map('upper') %}}{{{{ g|join('+') }}}};{{{{ g|join('+') }}}};{{{{ 'y' if g }}}}"
+            return (
+                f"{{% set g = {self.texts()}|map('upper') %}}{{{{ g|join('+') }}}};"
+                f"{{{{ g|join('+') }}}};{{{{ 'y' if g }}}}"
+            )
         if self.draw.random() < 0.1:
             return f"{{% for x in {self.expression()} %}}<{{{{ x }}}}>{{% else %}}none{{% endfor %}}"
         return "{{ " + self.expression() + " }}"

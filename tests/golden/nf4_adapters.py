@@ -135,7 +135,8 @@ def main():
         file.chmod(0o644)
     assert json.loads((base / "config.json").read_text())["quantization_config"]["bnb_4bit_use_double_quant"]
     print(
-        f"{folder.name}: loss {expected['loss'].item():.9f}, logits std {expected['logits'].std().item():.3f}, worst fp32 error {error:.1e} ({tensor}), "
+        f"{folder.name}: loss {expected['loss'].item():.9f}, logits std "
+        f"{expected['logits'].std().item():.3f}, worst fp32 error {error:.1e} ({tensor}), "
         f"{sum(file.stat().st_size for file in (*folder.iterdir(), *base.iterdir()))} bytes"
     )
 

@@ -69,7 +69,8 @@ print("namespace stw::golden {\n")
 print(f"inline constexpr int matrix_count = {MATRIX[0] * MATRIX[1]}, vector_count = {VECTOR[0]};")
 print(f"inline constexpr int steps = {STEPS}, muon_steps = {MUON_STEPS};\n")
 print(
-    "struct SgdCase { double learning_rate, momentum; bool nesterov; double decay; float matrix[matrix_count]; };"
+    "struct SgdCase { double learning_rate, momentum; bool nesterov; double decay; "
+    "float matrix[matrix_count]; };"
 )
 print("inline constexpr SgdCase sgd_cases[] = {")
 for c in SGD:
@@ -95,7 +96,8 @@ for c in ADAFACTOR:
 print("};\n")
 print("// Iterates in bf16; the learning rate is adjusted to match AdamW's update.")
 print(
-    "struct MuonCase { int rows, columns; double learning_rate, momentum, decay; float matrix[matrix_count]; };"
+    "struct MuonCase { int rows, columns; double learning_rate, momentum, decay; "
+    "float matrix[matrix_count]; };"
 )
 print("inline constexpr MuonCase muon_cases[] = {")
 for c in MUON:

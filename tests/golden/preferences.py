@@ -72,10 +72,12 @@ print(
 )
 print("#pragma once\n\nnamespace stw::golden {\n")
 print(
-    f"inline constexpr int preference_prompt = {PROMPT}, preference_documents[] = {{{', '.join(map(str, DOCUMENTS))}}}, preference_rows = {rows};"
+    f"inline constexpr int preference_prompt = {PROMPT}, "
+    f"preference_documents[] = {{{', '.join(map(str, DOCUMENTS))}}}, preference_rows = {rows};"
 )
 print(
-    "struct PreferenceCase { const char* kind; double beta, margin, smoothing, answer_share, loss; double weight[preference_rows]; };"
+    "struct PreferenceCase { const char* kind; double beta, margin, smoothing, answer_share, loss; "
+    "double weight[preference_rows]; };"
 )
 print("inline constexpr PreferenceCase preference_cases[] = {")
 for case in CASES:

@@ -43,15 +43,18 @@ def main():
     )
     logits = [logits_of(draw, spread) for spread in (0.5, 2)]
     print(
-        "// The tokens that transformers 5.24 leaves to draw from: tests/golden/sampling.py.\n#pragma once\n#include <cstdint>\n#include <utility>\n#include <vector>\n"
+        "// The tokens that transformers 5.24 leaves to draw from: tests/golden/sampling.py.\n"
+        "#pragma once\n#include <cstdint>\n#include <utility>\n#include <vector>\n"
     )
     print("namespace stw::golden {\n")
     print("inline const std::vector<float> sampling_logits[] = {")
     for numbers in logits:
         print(f"    {{{', '.join(f'{x:.3f}f' for x in numbers)}}},")
     print(
-        "};\n\nstruct SamplingCase {\n  int logits;\n  double temperature;\n  uint32_t top_k;\n  double top_p;\n"
-        "  std::vector<std::pair<int32_t, double>> left;   // tokens and their probabilities, the most probable first\n};\n"
+        "};\n\nstruct SamplingCase {\n  int logits;\n  double temperature;\n  uint32_t top_k;\n"
+        "  double top_p;\n"
+        "  std::vector<std::pair<int32_t, double>> left;   // tokens and their probabilities, "
+        "the most probable first\n};\n"
     )
     print("inline const SamplingCase sampling_cases[] = {")
     for i, numbers in enumerate(logits):

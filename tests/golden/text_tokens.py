@@ -14,7 +14,10 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split
 
 # As in the files of Llama 3, Qwen 2 and GPT-4o.
-LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 QWEN2 = LLAMA3.replace("{1,3}", "")
 UPPER, LOWER, ENDING = (
     r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]",
@@ -37,7 +40,8 @@ MARK = "\u2581"
 CORPUS = [
     "the ship sails where the hold lies before the word, and the words of the ship are what the ship says"
 ] * 9 + [
-    "Größe naïve façade señor Ωμέγα слово привет 你好世界 你好 안녕 हिन्दी ไทย 1234 1250 don't I'll we've if(x==1){return a[0];}//c"
+    "Größe naïve façade señor Ωμέγα слово привет 你好世界 你好 안녕 हिन्दी ไทย 1234 1250 don't I'll we've "
+    "if(x==1){return a[0];}//c"
 ] * 5
 
 TEXTS = [

@@ -1,7 +1,8 @@
 """Measures speed and memory on a machine with a GPU, compared with PyTorch if it is installed.
 tools/gpu-check runs it.
 
-    bench.py BUILD [--seconds N] [WHAT...]   WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; default: all
+    bench.py BUILD [--seconds N] [WHAT...]   WHAT: names of MODELS, `ops`, `attention`, `optimizers`,
+                                             `budgets`, `marks`; default: all
     bench.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
 Prints one line of a table for each figure. Near the end of its N seconds (570) it starts nothing more and
@@ -100,7 +101,8 @@ def marked(good):
 def told_of(theirs):
     """A model configuration for PyTorch."""
     return (
-        f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
+        f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, "
+        f"micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
         f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''})"
     )
 
@@ -346,7 +348,8 @@ class Bench:
                     if product:
                         text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
                         if "product_tflops" in self.peaks and op.startswith("linear"):
-                            text += f", {flops / microseconds * 1e-4 / self.peaks['product_tflops']:.0f} % of 8192 cubed"
+                            share = flops / microseconds * 1e-4 / self.peaks["product_tflops"]
+                            text += f", {share:.0f} % of 8192 cubed"
                     else:
                         text += f"{size / microseconds * 1e-3:,.4g} GB/s"
                         if "copy_gbytes_per_second" in self.peaks:
@@ -430,7 +433,10 @@ class Bench:
             text = f"{1e12 * seconds / count:,.0f} ms per 1e9 parameters, {moved / seconds * 1e-9:,.0f} GB/s"
             if "copy_gbytes_per_second" in self.peaks:
                 ratio = seconds * self.peaks["copy_gbytes_per_second"] * 1e9 / moved
-                text += f", {ratio:.2f} times a copy's time{marked(ratio <= UPDATE_MARK or bits == 8 or optimizer in ('adafactor', 'muon'))}"
+                text += (
+                    f", {ratio:.2f} times a copy's time"
+                    f"{marked(ratio <= UPDATE_MARK or bits == 8 or optimizer in ('adafactor', 'muon'))}"
+                )
             if bits == 8 and (optimizer, 32) in whole:
                 ratio = seconds / whole[optimizer, 32]
                 text += f", {ratio:.2f} times that of 32-bit states{marked(ratio <= 1)}"
@@ -459,7 +465,10 @@ class Bench:
             )
             if theirs and theirs["least_bytes"]:
                 ratio = arena / theirs["least_bytes"]
-                text += f", PyTorch {theirs['least_bytes'] / 2**20:,.0f} MiB in its allocator ({theirs['optimizer']}), ratio {ratio:.2f}{marked(ratio <= BUDGET_MARK)}"
+                text += (
+                    f", PyTorch {theirs['least_bytes'] / 2**20:,.0f} MiB in its allocator "
+                    f"({theirs['optimizer']}), ratio {ratio:.2f}{marked(ratio <= BUDGET_MARK)}"
+                )
             self.table.row(what, not why, text + why)
 
 

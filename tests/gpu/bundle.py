@@ -1,6 +1,7 @@
 """Prebuilt programs for a machine with a GPU that cannot build them:
 
-    bundle.py unpack BUILD     unpacks gpu-packages/programs.tar.xz into BUILD, if it holds another bundle's programs or none
+    bundle.py unpack BUILD     unpacks gpu-packages/programs.tar.xz into BUILD, if it holds another
+                               bundle's programs or none
     bundle.py size [FOLDER]    prints the bytes of gpu-packages/, which has to be transferred; fails at 20 MiB
 
 BUILD/unpacked holds the bundle's SHA-256. If BUILD holds programs that were built there (build.ninja), it
@@ -42,7 +43,8 @@ def unpack(build, packed=PACKED):
     if not os.path.exists(packed):
         stale = f"; what lies in {build} is some other bundle's" if stamp_of(build) else ""
         raise ValueError(
-            f"there is no {packed}: run 'tools/gpu-check bundle' where there is a network and carry gpu-packages by name, or run 'tools/gpu-check build' first{stale}"
+            f"there is no {packed}: run 'tools/gpu-check bundle' where there is a network and carry "
+            f"gpu-packages by name, or run 'tools/gpu-check build' first{stale}"
         )
     digest = digest_of(packed)
     if stamp_of(build) == digest:
@@ -78,7 +80,8 @@ def main(words):
         folder = words[1] if len(words) == 2 else os.path.dirname(PACKED)
         size = size_of(folder)
         print(
-            f"{folder}/ has {size / 2**20:.1f} MiB, of at most {MOST_BYTES >> 20}: carry it by name, git ignores it"
+            f"{folder}/ has {size / 2**20:.1f} MiB, of at most {MOST_BYTES >> 20}: carry it by name, "
+            "git ignores it"
         )
         if size >= MOST_BYTES:
             sys.exit("tools/gpu-check: error: that is too much to be carried")

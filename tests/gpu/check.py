@@ -1,7 +1,8 @@
 """Checks the correctness of training on a machine with a GPU. tools/gpu-check runs it.
 
-    check.py BUILD [--seconds N] [PART...]   PART: `libraries`, `kernels`, `training`, `sanitizers` (or `memcheck`, `racecheck`,
-                                             `synccheck`), `bits`, `samples`, `budgets`, `offload`, `memory`; default: all,
+    check.py BUILD [--seconds N] [PART...]   PART: `libraries`, `kernels`, `training`, `sanitizers`
+                                             (or `memcheck`, `racecheck`, `synccheck`), `bits`,
+                                             `samples`, `budgets`, `offload`, `memory`; default: all,
                                              in N seconds together (570)
     check.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
@@ -282,11 +283,15 @@ def memory_of(folder, model, words, device):
     row(
         name,
         abs(apart) <= max(planned["peak"] // 100, 32 << 20),
-        f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena",
+        f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, "
+        f"{used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena",
     )
 
 
-SOME = "Norm.*:Adapter.Random*:Scale.*:QkNorm.*:QkNormGradient.Cut*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
+SOME = (
+    "Norm.*:Adapter.Random*:Scale.*:QkNorm.*:QkNormGradient.Cut*:Add.*:CrossEntropy.Agrees*:"
+    "EmbeddingGradient.*:Attention.AgreesOnRandom*"
+)
 BY_WARPS = "TensorProduct.*:TensorAttention.Agrees*:TensorAdapter.*"
 PRODUCTS = "TensorProduct.*:Linear.*"
 

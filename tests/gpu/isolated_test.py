@@ -28,7 +28,8 @@ listing = "--gtest_list_tests" in sys.argv
 print("Running main() from gtest_main.cc")
 broken = False
 for suite, tests in SUITES.items():
-    if listing and any(wanted(suite + name) for name in tests): print(suite + ("  # TypeParam = int" if "/" in suite else ""))
+    if listing and any(wanted(suite + name) for name in tests):
+        print(suite + ("  # TypeParam = int" if "/" in suite else ""))
     for name, what in tests.items():
         if not wanted(suite + name): continue
         if listing: print("  " + name + ("  # GetParam() = 3" if "/" in name else "")); continue
@@ -37,7 +38,8 @@ for suite, tests in SUITES.items():
         if what == "crash": sys.exit(134)
         broken |= what in ("break", "fail") or (what == "beside others" and ":".join(chosen) != suite + name)
         if what == "silent": continue
-        print("[  SKIPPED ]" if what == "skip" else "[  FAILED  ]" if broken else "[       OK ]", suite + name, "(1 ms)")
+        end = "[  SKIPPED ]" if what == "skip" else "[  FAILED  ]" if broken else "[       OK ]"
+        print(end, suite + name, "(1 ms)")
 sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 """
 
@@ -219,7 +221,8 @@ class Packed(unittest.TestCase):
                 self.put("bin/" + tool, "#!/bin/sh\n" + text + "\n")
             self.put(
                 "tests/gpu/check.py",
-                "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], stdout=subprocess.PIPE).stdout.decode())\n",
+                "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], "
+                "stdout=subprocess.PIPE).stdout.decode())\n",
             )
             self.put("gpu-packages/commit", "abc123")
             self.put(

@@ -2,8 +2,9 @@
 first:
 
     plan.py first BUILD [--seconds N] [--tiny CONFIG]               correctness and speed: 300 s
-    plan.py second BUILD [--seconds N] [--peer N] [--tiny CONFIG]   comparison with PyTorch, and results that decide the
-                                                                    defaults: 310 s, of which PyTorch gets 120
+    plan.py second BUILD [--seconds N] [--peer N] [--tiny CONFIG]   comparison with PyTorch, and results
+                                                                    that decide the defaults: 310 s, of
+                                                                    which PyTorch gets 120
 
 Every step has a time cap and ends with it. The output of a step goes at once to PREFIX-STEP.txt, and the
 table of all steps to PREFIX-table.txt after each step, so that a killed call leaves both. PREFIX is an
@@ -286,7 +287,8 @@ class Runner:
         ]
         for step, result, seconds, told in self.rows:
             lines.append(
-                f"{step.name:<30} {result:<10} {seconds:>8.1f} {step.cap:>6.0f}   {told[0] if told else ''}".rstrip()
+                f"{step.name:<30} {result:<10} {seconds:>8.1f} {step.cap:>6.0f}   "
+                f"{told[0] if told else ''}".rstrip()
             )
             lines += [" " * 60 + line for line in told[1:]]
         return "\n".join(lines) + "\n"
@@ -318,9 +320,8 @@ def told_of_peer(lines):
             pass
     found.sort(key=lambda one: -one["tokens_per_second"])
     return [
-        "{tokens_per_second:,.0f} tokens/s: {mode}, micro-batch {micro_batch}, vocabulary {vocabulary:,}, attention {attention}".format(
-            **one
-        )
+        "{tokens_per_second:,.0f} tokens/s: {mode}, micro-batch {micro_batch}, "
+        "vocabulary {vocabulary:,}, attention {attention}".format(**one)
         for one in found
     ]
 

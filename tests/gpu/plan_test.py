@@ -68,7 +68,10 @@ class Steps(unittest.TestCase):
         """Kills its own process group, and the groups of a script's runs."""
         path = os.path.join(self.folder.name, "alive")
         touch = f"import time\nwhile True:\n open({path!r}, 'w').close()\n time.sleep(0.1)"
-        script = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(plan.__file__))!r}); import runs\nwith runs.Runs('.'): runs.call([{PYTHON!r}, '-c', {touch!r}])"
+        script = (
+            f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(plan.__file__))!r}); "
+            f"import runs\nwith runs.Runs('.'): runs.call([{PYTHON!r}, '-c', {touch!r}])"
+        )
         for command in (["sh", "-c", f'{PYTHON} -c "$0" & wait', touch], [PYTHON, "-c", script]):
             with self.subTest(command=command):
                 self.run_steps(Step("starts", 8, lambda _, command=command: command))
@@ -125,7 +128,8 @@ class Steps(unittest.TestCase):
     def test_a_killed_call_leaves_table_and_results(self):
         script = (
             "import sys; sys.path.insert(0, sys.argv[1]); import plan\nfrom plan import Step\n"
-            "plan.Plan.steps = lambda self: [Step('one', 9, lambda _: ['echo', 'found 7'], 'found'), Step('two', 90, lambda _: ['sh', '-c', 'echo half; sleep 9'])]\n"
+            "plan.Plan.steps = lambda self: [Step('one', 9, lambda _: ['echo', 'found 7'], 'found'), "
+            "Step('two', 90, lambda _: ['sh', '-c', 'echo half; sleep 9'])]\n"
             "sys.argv = ['plan.py', 'first', '.']\nplan.main()"
         )
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -190,7 +194,8 @@ class Steps(unittest.TestCase):
             self.assertEqual(plan.Plan("second", ".").peak_words(), ())
             with open(os.path.join(self.folder.name, "card-first-probe.txt"), "w", encoding="ascii") as file:
                 file.write(
-                    "      the card's own bf16 product                        798 TFLOP/s, 8192 cubed by cuBLASLt; 798 were measured on an H100\n"
+                    "      the card's own bf16 product                        798 TFLOP/s, "
+                    "8192 cubed by cuBLASLt; 798 were measured on an H100\n"
                 )
             self.assertEqual(plan.Plan("second", ".").peak_words(), ("--product-tflops", "798"))
         finally:

@@ -17,7 +17,8 @@ import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 # Heads of 64, which wgmma's attention supports.
-CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 33, "n_embd": 64, "n_layer": 1, "n_head": 1,
+CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 33, "n_embd": 64, "n_layer": 1, \
+"n_head": 1,
             "embd_pdrop": 0.1, "attn_pdrop": 0.0, "resid_pdrop": 0.1}"""
 PROGRAMS = {
     "tools/stowage/stowage": "tools/stowage/stowage",
@@ -151,7 +152,8 @@ def main():
     missing = [source for source in PROGRAMS.values() if not os.path.exists(os.path.join(build, source))]
     if missing:
         sys.exit(
-            f"rehearse.py: {build} lacks {', '.join(missing)}: build it with tests, and with the CUDA Toolkit's headers"
+            f"rehearse.py: {build} lacks {', '.join(missing)}: build it with tests, "
+            "and with the CUDA Toolkit's headers"
         )
     with tempfile.TemporaryDirectory(prefix="stowage-rehearsal-") as tree:
         r = Rehearsal(build, tree)

@@ -1,10 +1,11 @@
-"""Runs kernels of another compiler in the interpreter of PTX. Triton's products and attention are right on real devices, so
-they must be right here too. This checks how the interpreter reads the PTX manual (places of fragments, swizzled matrices and
-descriptors; what waits for what) against an independent reading that hardware has confirmed.
+"""Runs kernels of another compiler in the interpreter of PTX. Triton's products and attention are right on
+real devices, so they must be right here too. This checks how the interpreter reads the PTX manual (places of
+fragments, swizzled matrices and descriptors; what waits for what) against an independent reading that
+hardware has confirmed.
 
-    PYTHON_WITH_TRITON tests/ptx/against_triton.py build/tests/ptx/ptx_run     # torch's wheel brings Triton; no GPU is needed
+    PYTHON_WITH_TRITON tests/ptx/against_triton.py build/tests/ptx/ptx_run
 
-Prints a line for each kernel and ends with 1 if one is wrong."""
+Torch's wheel brings Triton; no GPU is needed. Prints a line for each kernel and ends with 1 if one is wrong."""
 
 import argparse
 import itertools
@@ -76,7 +77,8 @@ def attention(q_at, k_at, v_at, o_at, scale, D: tl.constexpr, BM: tl.constexpr, 
 
 @triton.jit
 def value_gradient(q_at, k_at, do_at, dv_at, T, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """dV of attention without a mask and without division by the softmax's sum: the transpose of exp2(scale q k'), times dO."""
+    """dV of attention without a mask and without division by the softmax's sum: the transpose of exp2(scale q
+    k'), times dO."""
     n, m, d = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BM), tl.arange(0, D)
     k = tl.load(k_at + n[None, :] * D + d[:, None])
     sums = tl.zeros((BN, D), tl.float32)
@@ -175,7 +177,10 @@ def products(machine, random):
                 ("i32", k if b_transposed else n),
             ],
         )
-        name = f"product {bm} x {bn}, {'transposed' if a_transposed else 'straight'} by {'transposed' if b_transposed else 'straight'}"
+        name = (
+            f"product {bm} x {bn}, {'transposed' if a_transposed else 'straight'} by "
+            f"{'transposed' if b_transposed else 'straight'}"
+        )
         yield capability, kind, name, numpy.abs(c - a @ b).max(), 0, printed  # whole numbers: exact
 
 
@@ -240,7 +245,8 @@ def main():
                 right = bool(error <= allowed)
                 total, wrong = total + 1, wrong + (not right)
                 print(
-                    f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error {error:.2g} of {allowed:.2g}; {printed}",
+                    f"sm_{capability} {kind} {name}: {'' if right else 'WRONG, '}largest error "
+                    f"{error:.2g} of {allowed:.2g}; {printed}",
                     flush=True,
                 )
     print(f"{total - wrong} of {total} right")

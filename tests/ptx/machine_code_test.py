@@ -1,5 +1,6 @@
-"""Checks the machine code of attention by warpgroups, in which the assembler may move waits. The softmax must be computed
-while products run. While the gradient's products run, it must load its next data by copies only: a load would be waited for.
+"""Checks the machine code of attention by warpgroups, in which the assembler may move waits. The softmax must
+be computed while products run. While the gradient's products run, it must load its next data by copies only:
+a load would be waited for.
 usage: machine_code_test.py CUOBJDUMP OBJECT OBJECT_OF_GRADIENT"""
 
 import re

@@ -11,7 +11,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
 os.environ["LD_LIBRARY_PATH"] = os.environ["STOWAGE_LIBRARY"]
 from support import DOES_NOT_FIT, CommandTest  # noqa: E402  (after the path is set)
 
-CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 2,
+CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 32, "n_embd": 32, "n_layer": 2, \
+"n_head": 2,
             "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1}"""
 SHAPE = ["--batch", "2", "--seq", "32", "--eval-batches", "1"]
 
@@ -108,7 +109,8 @@ class EmulatedCommand(CommandTest):
         self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
 
     def on_a_real_device(self, script, *words):
-        """The output of a tests/gpu script, which otherwise needs a GPU, for a tiny model; the last word is its file's name."""
+        """The output of a tests/gpu script, which otherwise needs a GPU, for a tiny model; the last word is
+        its file's name."""
         script = os.path.join(os.path.dirname(__file__), "..", "gpu", script)
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
         tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace(
@@ -183,7 +185,8 @@ class EmulatedCommand(CommandTest):
         )
         self.assertRegex(
             done.stderr,
-            r"only 8 GiB are free on the device h100: 1.00 GiB are missing; process 4242 \(python3\) holds 3 GiB, process 17",
+            r"only 8 GiB are free on the device h100: 1.00 GiB are missing; process 4242 \(python3\) "
+            r"holds 3 GiB, process 17",
         )
 
     def test_a_budget_that_is_too_small_is_an_answer(self):

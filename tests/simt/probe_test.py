@@ -1,4 +1,5 @@
-"""gpu_probe on the emulated device, at small sizes: every part works, and a part that fails does not end the others."""
+"""gpu_probe on the emulated device, at small sizes: every part works, and a part that fails does not end the
+others."""
 
 import os
 import subprocess

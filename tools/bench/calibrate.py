@@ -102,8 +102,8 @@ def main():
                 truth = measured(stowage, model, steps, folder)
                 name = " ".join(map(str, merged(base, more)))
                 print(
-                    f"{name:<40}{1e3 * before:>10.2f}{100 * (before / truth - 1):>+7.1f} %{1e3 * after:>10.2f}"
-                    f"{100 * (after / truth - 1):>+7.1f} %{1e3 * truth:>10.2f}",
+                    f"{name:<40}{1e3 * before:>10.2f}{100 * (before / truth - 1):>+7.1f} %"
+                    f"{1e3 * after:>10.2f}{100 * (after / truth - 1):>+7.1f} %{1e3 * truth:>10.2f}",
                     flush=True,
                 )
 

@@ -182,7 +182,8 @@ def main(options):
                 theirs = peer_speed(options, order)
                 list_of.append(ours / theirs)
                 print(
-                    f"round {number + 1}: stowage {ours:.1f} texts/s, transformers, {order}: {theirs:.1f}, ratio {ours / theirs:.2f}",
+                    f"round {number + 1}: stowage {ours:.1f} texts/s, transformers, {order}: "
+                    f"{theirs:.1f}, ratio {ours / theirs:.2f}",
                     flush=True,
                 )
     for order, list_of in ratios.items():

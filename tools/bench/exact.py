@@ -51,7 +51,8 @@ def main():
     stowage = sys.argv[1]
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     print(
-        f"{'model':<8}{'batch':>7}{'micro-batch':>13}{'tokens/s':>10}{'of the whole':>14}{'lowest':>9}{'highest':>9}{'by fastest':>12}"
+        f"{'model':<8}{'batch':>7}{'micro-batch':>13}{'tokens/s':>10}{'of the whole':>14}{'lowest':>9}"
+        f"{'highest':>9}{'by fastest':>12}"
     )
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -97,8 +98,9 @@ def main():
             for cut in cuts:
                 ratios = [speed / whole for speed, whole in zip(speeds[cut], speeds[batch])]
                 print(
-                    f"{name:<8}{batch:>7}{cut:>13}{statistics.median(speeds[cut]):>10.0f}{statistics.median(ratios):>14.3f}"
-                    f"{min(ratios):>9.3f}{max(ratios):>9.3f}{fastest[cut] / fastest[batch]:>12.3f}",
+                    f"{name:<8}{batch:>7}{cut:>13}{statistics.median(speeds[cut]):>10.0f}"
+                    f"{statistics.median(ratios):>14.3f}{min(ratios):>9.3f}{max(ratios):>9.3f}"
+                    f"{fastest[cut] / fastest[batch]:>12.3f}",
                     flush=True,
                 )
 

@@ -1,10 +1,11 @@
 """Measures the quality cost of compact storage: final evaluation losses compared with full storage, over
 five seeds.
 
-usage: formats.py STOWAGE TEXT FORMAT [STEPS [BETA2]]     TEXT: such as tinyshakespeare's input.txt; STEPS: 1000
+usage: formats.py STOWAGE TEXT FORMAT [STEPS [BETA2]]   TEXT: such as tinyshakespeare's input.txt; STEPS: 1000
   FORMAT  states8     8-bit optimizer states
           gradients   bf16 with 16-bit gradients
-          least       bf16 with all compact formats: 8-bit states, 24-bit masters, 16-bit gradients; 7.03 bytes a parameter
+          least       bf16 with all compact formats: 8-bit states, 24-bit masters, 16-bit gradients;
+                      7.03 bytes a parameter
 
 `nano`, 12 x 64, AdamW at 1e-3, cosine, one uninterrupted run each: the compact numbers are never converted
 back in between. For a seed, both formats see the same random weights and the same windows. The spread is
@@ -103,7 +104,8 @@ def main():
         + f"{mean:>+10.4f}{statistics.stdev(apart):>10.4f}"
     )
     print(
-        f"the difference of the means lies {'within' if abs(mean) <= spread else 'OUTSIDE'} the spread of the full one"
+        f"the difference of the means lies {'within' if abs(mean) <= spread else 'OUTSIDE'} the spread "
+        "of the full one"
     )
 
 

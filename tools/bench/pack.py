@@ -2,8 +2,10 @@
 """Measures how fast stw_pack solves offset allocation, in this process: CSV files, or random dissections
 of a rectangle.
 
-  tools/bench/pack.py --library build/src/libstowage.so                          full rectangles, by size
-  tools/bench/pack.py --library build/src/libstowage.so --capacity N FILE.csv…   files, columns id,lower,upper,size
+  tools/bench/pack.py --library build/src/libstowage.so
+                                                full rectangles, by size
+  tools/bench/pack.py --library build/src/libstowage.so --capacity N FILE.csv…
+                                                files, columns id,lower,upper,size
 
 A rectangle of time and memory is cut recursively by straight cuts at random places until there are n
 pieces. Packing them again needs every byte at every moment. Every placement is checked here, pair by pair."""
@@ -111,8 +113,8 @@ def main():
             buffers = read(path)
             result, seconds = pack(library, buffers, arguments.capacity, arguments.node_limit)
             print(
-                f"| {pathlib.Path(path).stem} | {len(buffers)} | {ANSWERS[result.answer]} | {result.height:,} | "
-                f"{result.bound:,} | {result.nodes:,} | {seconds * 1e3:.1f} |",
+                f"| {pathlib.Path(path).stem} | {len(buffers)} | {ANSWERS[result.answer]} | "
+                f"{result.height:,} | {result.bound:,} | {result.nodes:,} | {seconds * 1e3:.1f} |",
                 flush=True,
             )
         return
@@ -128,8 +130,8 @@ def main():
             solved += result.height == capacity
             times.append(seconds * 1e3)
         print(
-            f"| {pieces} | {solved}/{arguments.count} | {statistics.median(times):.2f} | {statistics.mean(times):.2f} | "
-            f"{max(times):.1f} |",
+            f"| {pieces} | {solved}/{arguments.count} | {statistics.median(times):.2f} | "
+            f"{statistics.mean(times):.2f} | {max(times):.1f} |",
             flush=True,
         )
 

@@ -4,18 +4,18 @@ usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--seconds N] [--eager] [-
                                               a line of JSON for each configuration: tokens/s
        peer_gpu.py least CONFIG SEQ [--device cpu]
                                               a line of JSON: the least memory in which the model trains
-       peer_gpu.py peaks [--device cpu]       a line of JSON: TFLOP/s of a bf16 product and of fused attention,
-                                              GB/s of a copy
+       peer_gpu.py peaks [--device cpu]       a line of JSON: TFLOP/s of a bf16 product and of fused
+                                              attention, GB/s of a copy
 
 fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples
-of SEQ tokens per step. `train` begins with the usual settings: the default mode of torch.compile, micro-batches
-of 64 or as many as fit, the vocabulary padded to a multiple of 64, then the vocabulary without padding. If
---seconds allows, it continues with settings that may be faster: micro-batches of 32 and 128, cuDNN's attention,
-the mode max-autotune-no-cudagraphs. If torch.compile fails, it measures without it. A configuration starts only
-if the time left is at least that of the slowest configuration so far. `least`: one sample per micro-batch, two
-per step, every block recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of
-PyTorch's allocator at which two steps succeed; the card's context is not included. `--device cpu` is for testing
-the script without a GPU.
+of SEQ tokens per step. `train` begins with the usual settings: the default mode of torch.compile,
+micro-batches of 64 or as many as fit, the vocabulary padded to a multiple of 64, then the vocabulary without
+padding. If --seconds allows, it continues with settings that may be faster: micro-batches of 32 and 128,
+cuDNN's attention, the mode max-autotune-no-cudagraphs. If torch.compile fails, it measures without it. A
+configuration starts only if the time left is at least that of the slowest configuration so far. `least`: one
+sample per micro-batch, two per step, every block recomputed (torch.utils.checkpoint), AdamW with 8-bit
+states, and the smallest limit of PyTorch's allocator at which two steps succeed; the card's context is not
+included. `--device cpu` is for testing the script without a GPU.
 """
 
 import argparse

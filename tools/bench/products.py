@@ -49,10 +49,12 @@ def best(run, sets):
 out = {}
 for name, (inputs, features) in weights.items():
     # So many that no cache holds them from one use to the next, as in training.
-    sets = [[torch.rand(shape) for shape in ((rows, inputs), (features, inputs), (rows, features))] for _ in range(6)]
+    shapes = ((rows, inputs), (features, inputs), (rows, features))
+    sets = [[torch.rand(shape) for shape in shapes] for _ in range(6)]
     arrays = [[tensor.numpy() for tensor in each] for each in sets]
     out[name] = {
-        "linear": [best(lambda x, w, y: torch.mm(x, w.T, out=y), sets), best(lambda x, w, y: numpy.matmul(x, w.T, out=y), arrays)],
+        "linear": [best(lambda x, w, y: torch.mm(x, w.T, out=y), sets),
+                   best(lambda x, w, y: numpy.matmul(x, w.T, out=y), arrays)],
         "linear_input_gradient": [best(lambda x, w, y: torch.mm(y, w, out=x), sets),
                                   best(lambda x, w, y: numpy.matmul(y, w, out=x), arrays)],
         "linear_weight_gradient": [best(lambda x, w, y: torch.addmm(w, y.T, x, out=w), sets),
@@ -142,7 +144,8 @@ def main():
         inputs, features = WEIGHTS[name]
         speeds = [2e-9 * rows * inputs * features / each for each in seconds]
         print(
-            f"{name:<10}{op:<24}{speeds[0]:9.1f}{speeds[1]:9.1f}{speeds[2]:9.1f}{speeds[0] / max(speeds[1:]):15.2f}"
+            f"{name:<10}{op:<24}{speeds[0]:9.1f}{speeds[1]:9.1f}{speeds[2]:9.1f}"
+            f"{speeds[0] / max(speeds[1:]):15.2f}"
         )
 
 

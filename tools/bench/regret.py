@@ -1,7 +1,8 @@
 """Measures the regret of the cost model: the step time of the chosen plan, compared with the best of all
 plans that fit.
 
-usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]     STOWAGE: the command, built in release; MODEL: one of the two
+usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]
+  STOWAGE: the command, built in release; MODEL: one of the two
 
 For two models, every plan of the frontier is trained for STEPS (30) steps in ROUNDS (3) interleaved
 rounds. A plan's time is the best of the rounds' medians. Its fastest step is given too: on a shared
@@ -98,7 +99,10 @@ def main():
             figures = [[min(time[which] for time in each) for each in times] for which in range(2)]
             print(f"{name}: budget MiB, micro-batch, predicted ms; median ms, regret; fastest ms, regret")
             for index, point in enumerate(points):
-                line = f"  {point['peak_bytes'] / 2**20:8.1f} {point['micro_batch']:4} {1000 * point['step_seconds']:8.2f} "
+                line = (
+                    f"  {point['peak_bytes'] / 2**20:8.1f} {point['micro_batch']:4} "
+                    f"{1000 * point['step_seconds']:8.2f} "
+                )
                 for measured in figures:
                     regret = measured[index] / min(measured[: index + 1]) - 1
                     line += f"  {1000 * measured[index]:8.2f} {100 * regret:6.1f} %"

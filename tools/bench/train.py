@@ -221,8 +221,8 @@ def compare(options, directory):
         write_text(data, max(1 << 20, 8 * options.batch * options.seq))
     extra = fastest_torch(options)
     print(
-        f"{options.config or options.model}: batch {options.batch}, seq {options.seq}, {options.threads} threads, median of "
-        f"{options.steps} steps, tokens/s"
+        f"{options.config or options.model}: batch {options.batch}, seq {options.seq}, "
+        f"{options.threads} threads, median of {options.steps} steps, tokens/s"
     )
     print(f"{'round':>6} {'stowage':>12} {'torch':>12} {'ratio':>8}")
     ratios, ours, theirs = [], [], []

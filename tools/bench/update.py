@@ -77,7 +77,8 @@ def main():
     stowage, model = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "gpt2"
     copy = Copy()
     print(
-        f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}{'copy':>8}{'ratio':>8}"
+        f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}"
+        f"{'copy':>8}{'ratio':>8}"
     )
     with tempfile.TemporaryDirectory() as folder:
         for precision in ("fp32", "bf16"):
@@ -105,8 +106,9 @@ def main():
                 )
                 speed = statistics.mean((before, copy.bytes_per_second()))
                 print(
-                    f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}{1e3 * seconds / count * 1e9:>12.0f}"
-                    f"{moved / seconds * 1e-9:>8.1f}{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}",
+                    f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}"
+                    f"{1e3 * seconds / count * 1e9:>12.0f}{moved / seconds * 1e-9:>8.1f}"
+                    f"{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}",
                     flush=True,
                 )
 

@@ -87,18 +87,21 @@ def _open(path):
         looked = (
             f"{place} ({error})"
             if path or place == str(here)
-            else f"{here} (no such file), then where the system looks (LD_LIBRARY_PATH is {os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
+            else f"{here} (no such file), then where the system looks (LD_LIBRARY_PATH is "
+            f"{os.environ.get('LD_LIBRARY_PATH', '')!r}; {error})"
         )
         raise OSError(
-            f"Stowage's shared library could not be loaded; looked at {looked}. Install it (meson install -C build && ldconfig), copy {name} "
-            f"into {here.parent}, or say where it is: stowage.load(path)"
+            f"Stowage's shared library could not be loaded; looked at {looked}. "
+            f"Install it (meson install -C build && ldconfig), copy {name} into {here.parent}, "
+            "or say where it is: stowage.load(path)"
         ) from None
     if not hasattr(found, "stw_version"):
         raise OSError(f"{place} is not Stowage's library: it has no stw_version")
     version = found.stw_version()
     if version // 10000 != _abi.STW_VERSION_MAJOR:
         raise OSError(
-            f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, expected version {_abi.STW_VERSION_MAJOR}.x"
+            f"{place} is Stowage {version // 10000}.{version // 100 % 100}.{version % 100}, "
+            f"expected version {_abi.STW_VERSION_MAJOR}.x"
         )
     return found
 

@@ -18,7 +18,8 @@ class Memory:
         address, size, device, keeps = memory_of(made)
         if device != self.device:
             raise ValueError(
-                f"memory of another device was given: {device}, expected {self.device}, as DLPack numbers them"
+                f"memory of another device was given: {device}, expected {self.device}, "
+                "as DLPack numbers them"
             )
         begin = -(-address // alignment) * alignment
         if begin + count > address + size:

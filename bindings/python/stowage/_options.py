@@ -110,7 +110,8 @@ def options(kind, **values):
     for field, value in values.items():
         if field not in types or field in HIDDEN:
             raise TypeError(
-                f'there is no option "{field}"; there are {", ".join(name for name in types if name not in HIDDEN)}'
+                f'there is no option "{field}"; there are '
+                f"{', '.join(name for name in types if name not in HIDDEN)}"
             )
         if value is None:
             continue

@@ -281,7 +281,8 @@ class Lease:
             gc.collect()  # cycles, too
         if self.holds:
             raise BufferError(
-                f"{self.holds} arrays or tensors made of this trainer's views look at the memory that would go: delete them first, or copy them"
+                f"{self.holds} arrays or tensors made of this trainer's views look at the memory that "
+                "would go: delete them first, or copy them"
             )
         result = moving()
         self.generation += 1

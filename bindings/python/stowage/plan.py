@@ -202,7 +202,8 @@ def _constraints(constraints, count):
         gaps = [tuple(gap) for gap in one.pop("gaps", ())]
         if one or any(len(gap) not in (2, 4) for gap in gaps):
             raise ValueError(
-                f"constraints: expected alignment, offset and gaps, each (lower, upper) or (lower, upper, first, end), found {one or gaps}"
+                "constraints: expected alignment, offset and gaps, each (lower, upper) or (lower, "
+                f"upper, first, end), found {one or gaps}"
             )
         kinds = [kind for _, kind in _abi.stw_buffer_gap._fields_]
         to.gaps = (_abi.stw_buffer_gap * len(gaps))(

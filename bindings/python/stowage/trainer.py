@@ -38,7 +38,8 @@ class Dataset(Handle):
             kinds = bytes(kinds)
             if len(kinds) != vocabulary:
                 raise ValueError(
-                    f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, found {len(kinds)}"
+                    f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, "
+                    f"found {len(kinds)}"
                 )
             values["token_kinds"] = (ctypes.c_uint8 * len(kinds)).from_buffer_copy(kinds)
         if values.get("watch") is not None:

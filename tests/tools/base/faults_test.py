@@ -35,8 +35,8 @@ ERRORS = {
     "rmdir": errno.EIO,
 }
 TINY = (
-    '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 256, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2, '
-    '"eos_token_id": 0}'
+    '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 256, "n_positions": 32, '
+    '"n_embd": 16, "n_layer": 1, "n_head": 2, "eos_token_id": 0}'
 )
 
 
@@ -333,7 +333,8 @@ class FaultsTest(CommandTest):
             if "metrics.jsonl" in result.stderr:
                 break
         found = re.search(
-            r"metrics.jsonl: cannot write: No space left on device; saved after batch (\d+), --resume .* goes on from there$",
+            r"metrics.jsonl: cannot write: No space left on device; saved after batch (\d+), "
+            r"--resume .* goes on from there$",
             result.stderr,
         )
         self.assertEqual(

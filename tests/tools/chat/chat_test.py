@@ -16,7 +16,10 @@ GOLDENS = json.loads((GOLDEN / "chat_templates.json").read_text(encoding="utf-8"
 VALUES = GOLDEN / "jinja_values.jsonl.gz"
 RENDER = os.environ.get("RENDER_CHAT", "render_chat")
 ENCODE_TEXTS = os.environ.get("ENCODE_TEXTS", "encode_texts")
-TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+TURNS = (
+    "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<a>{% endif %}"
+)
 COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}
 
 
@@ -112,7 +115,8 @@ class ChatTemplateTest(CommandTest):
         )
         # Where the prompt that asks has thought already, and where what was said before is written anew with every question.
         ready = thinking.replace(
-            "{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}",
+            "{%- if enable_thinking is defined and enable_thinking is false %}"
+            "{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}",
             "{{- '<think>\\n\\n</think>\\n\\n' }}",
         )
         self.assertNotEqual(ready, thinking)
@@ -120,7 +124,11 @@ class ChatTemplateTest(CommandTest):
             self.answers_of(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")),
             ["so it is\n</think>\n\na1</a>\n"],
         )
-        moved = "{% set s = messages[0].content %}{% for m in messages[1:] %}{% if m.role == 'user' %}[{% if loop.last or loop.revindex == 2 %}{{ s }} {% endif %}{{ m.content }}]{% else %} {{ m.content }};{% endif %}{% endfor %}"
+        moved = (
+            "{% set s = messages[0].content %}{% for m in messages[1:] %}{% if m.role == 'user' %}"
+            "[{% if loop.last or loop.revindex == 2 %}{{ s }} {% endif %}{{ m.content }}]{% else %} "
+            "{{ m.content }};{% endif %}{% endfor %}"
+        )
         self.assertEqual(
             self.answers_of(
                 moved,
@@ -145,7 +153,8 @@ class ChatTemplateTest(CommandTest):
         # Who says nothing says nothing; what stands nowhere is not made up.
         self.assertEqual(
             self.answers_of(
-                "{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}",
+                "{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}"
+                "{% endfor %}",
                 user("q"),
                 assistant(""),
                 user("r"),
@@ -154,14 +163,17 @@ class ChatTemplateTest(CommandTest):
             ["<assistant>s"],
         )
         self.refused(
-            "{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}?{% endif %}{% endfor %}",
+            "{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}"
+            "?{% endif %}{% endfor %}",
             "line[1]: ",
             messages=[user("q"), assistant("xyz")],
         )
 
     CALLS = (
-        "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}"
-        "{% for c in m.tool_calls or [] %}[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+        "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or "
+        "m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+        "[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}"
+        "{% if add_generation_prompt %}<a>{% endif %}"
     )
 
     def conversation(self, count):
@@ -243,10 +255,11 @@ class ChatTemplateTest(CommandTest):
 
     def test_work_of_long_conversations_with_calls_and_thoughts_is_linear(self):
         turns = (
-            "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
-            "{% endif %}{{ m.content|tojson if m.role == 'tool' else m.content }}"
-            "{% for c in m.tool_calls or [] %}{{ c.function|tojson }}{% endfor %}</>{% endfor %}"
-            "{% if add_generation_prompt %}<assistant>{% endif %}"
+            "{% for m in messages %}<{{ m.role }}>{% if m.reasoning_content %}"
+            "<think>{{ m.reasoning_content }}</think>{% endif %}"
+            "{{ m.content|tojson if m.role == 'tool' else m.content }}{% for c in m.tool_calls or [] %}"
+            "{{ c.function|tojson }}{% endfor %}</>{% endfor %}{% if add_generation_prompt %}"
+            "<assistant>{% endif %}"
         )
         for kind in ("calls", "thoughts", "tags"):
             short, long = self.rendered(
@@ -306,7 +319,11 @@ class ChatTemplateTest(CommandTest):
         )
 
     def test_a_message_may_be_a_part(self):
-        parts = "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+        parts = (
+            "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}"
+            "{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}"
+            "!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+        )
         part = [{"type": "text", "text": "one"}]
         self.assertEqual(
             self.answers_of(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"]
@@ -315,7 +332,8 @@ class ChatTemplateTest(CommandTest):
             parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)]
         )
         self.refused(
-            "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% endif %}.{% endfor %}",
+            "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}"
+            "{% endif %}.{% endfor %}",
             "does not write the assistant's text",
             messages=[user("q"), assistant(part)],
         )
@@ -422,22 +440,24 @@ class ChatTemplateTest(CommandTest):
                 self.refused(template, expected)
         self.assertEqual(
             self.rendered(
-                "{{ ('üa' * 5000000)[-2] }}{{ ('aü' * 5000000)[:3] }}{{ ('ü' * 200000)|last }}{{ 'üa'|first }}{{ ('a' * 200000).count('aa') }}"
-                "{{ 'abcü'[::-2] }}{{ ''|first is defined }}",
+                "{{ ('üa' * 5000000)[-2] }}{{ ('aü' * 5000000)[:3] }}{{ ('ü' * 200000)|last }}"
+                "{{ 'üa'|first }}{{ ('a' * 200000).count('aa') }}{{ 'abcü'[::-2] }}{{ ''|first is defined }}",
                 [{"messages": [user("q")]}],
             )[0]["prompt"],
             "üaüaüü100000übFalse",
         )
         self.assertEqual(
             self.rendered(
-                "{{ range(100000)|unique|list|length }} {{ [1, true, 1.0, 'A', 'a', '1', 1.5, (1,), (1.0,)]|unique|list }}",
+                "{{ range(100000)|unique|list|length }} {{ [1, true, 1.0, 'A', 'a', '1', 1.5, (1,), (1.0,"
+                ")]|unique|list }}",
                 [{"messages": [user("q")]}],
             )[0]["prompt"],
             "100000 [1, 'A', '1', 1.5, (1,)]",
         )
         self.assertEqual(
             self.rendered(
-                "{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|length }} {{ (' a' * 40000).split()|length }}",
+                "{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|"
+                "length }} {{ (' a' * 40000).split()|length }}",
                 [{"messages": [user("q")]}],
             )[0]["prompt"],
             "40001 0 40000",
@@ -609,12 +629,15 @@ class ConversationsTest(CommandTest):
             self.colours(),
             self.write(
                 "open.jinja",
-                "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}",
+                "{% for m in messages %}{{ m.role }}: {{ m.content }}\n"
+                "{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}",
             ),
         )
         result = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
         self.assertIn(
-            f'stowage: warning: {open_end}: writes no end-of-turn token after an answer, but "\\u000a": the model does not learn where an answer ends, and `generate --chat` goes on up to --tokens\n',
+            f"stowage: warning: {open_end}: writes no end-of-turn token after an answer, "
+            'but "\\u000a": the model does not learn where an answer ends, '
+            "and `generate --chat` goes on up to --tokens\n",
             result.stderr,
         )
         self.assertEqual(result.stderr.count("no end-of-turn token"), 1)

@@ -45,7 +45,8 @@ class UseTest(CommandTest):
         self.assertEqual(complaint, b"")
         self.assertRegex(
             shown,
-            rb"\revaluation  +[\d,]+ of 8,000 samples  \S[^\r\n]* left\x1b\[K.*\r\x1b\[K\rstep 1: evaluation loss [\d.]+ ",
+            rb"\revaluation  +[\d,]+ of 8,000 samples  \S[^\r\n]* left\x1b\[K.*\r\x1b\[K\rstep 1: "
+            rb"evaluation loss [\d.]+ ",
         )
 
     def test_generate(self):

@@ -225,7 +225,8 @@ class ClassifierTest(CommandTest):
         for name in ("f1_macro", "f1_micro", "matthews"):
             self.assertEqual(last["eval_" + name], metrics[name])
         self.assertIn(
-            f"step 10: evaluation loss {metrics['eval_loss']:.4f} (accuracy {metrics['accuracy']:.4f}, F1 {metrics['f1_macro']:.4f} macro)\n",
+            f"step 10: evaluation loss {metrics['eval_loss']:.4f} (accuracy {metrics['accuracy']:.4f}, "
+            f"F1 {metrics['f1_macro']:.4f} macro)\n",
             output,
         )
 

@@ -319,7 +319,8 @@ class DataFilesTest(CommandTest):
         self.refuses(
             self.write("c.jsonl", "a;b\n1;2\n3;4\n"),
             says=[
-                "c.jsonl: expected JSON lines, and it looks like a table with the columns a, b; --data-format csv reads it as one"
+                "c.jsonl: expected JSON lines, and it looks like a table with the columns a, b; "
+                "--data-format csv reads it as one"
             ],
         )
         self.refuses(
@@ -541,7 +542,8 @@ class DataFilesTest(CommandTest):
                 lines.encode() + json.dumps({"text": "Häfen"}, ensure_ascii=False).encode("latin-1"),
             ),
             says=[
-                "latin.jsonl, line 41: expected UTF-8, found the byte 0xE4; if it is Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 "
+                "latin.jsonl, line 41: expected UTF-8, found the byte 0xE4; "
+                "if it is Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 "
             ],
         )
         self.refuses(
@@ -670,7 +672,10 @@ class DataFilesTest(CommandTest):
                 "--data",
                 data,
             ]
-            measured = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+            measured = (
+                "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+                "stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+            )
             peaks.append(
                 int(
                     subprocess.run(
@@ -685,7 +690,8 @@ class DataFilesTest(CommandTest):
         """Messages past a sample, which cuts them, are not looked for: each takes time for all before it."""
         template = self.write(
             "turns.jinja",
-            "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
+            "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>\n"
+            "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
         )
         weights = []
         for count in (40, 8000):  # of these all took minutes

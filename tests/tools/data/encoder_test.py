@@ -206,7 +206,8 @@ class EncoderTest(CommandTest):
             self.assertIn(f"{kind}, 2 layers", output)
             self.assertRegex(
                 output,
-                r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, F1 [01]\.\d+( macro)?)?\)\n",
+                r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)(, "
+                r"F1 [01]\.\d+( macro)?)?\)\n",
             )
         self.assertEqual(
             json.loads(self.read("run-modernbert", "config.json"))["architectures"],
@@ -250,7 +251,8 @@ class EncoderTest(CommandTest):
         text = self.write("text.txt", "the red box is here\n" * 100)
         message = self.train_on(text, "--steps", 1, expect=FAILED).stderr
         self.assertIn(
-            f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, which does not generate text: give it texts with labels",
+            f"--data {text}: has text without labels, and {self.path('bert')} is an encoder, "
+            "which does not generate text: give it texts with labels",
             message,
         )
         for rows, what in (

@@ -112,7 +112,8 @@ class ExamplesTest(CommandTest):
         self.assertEqual(self.weights("epochs"), self.weights("steps"))
         output = self.train("text", "--epochs", "0.01").stdout  # 18,000 tokens, batches of 128
         self.assertIn(
-            "steps       2, which go 0.0142 times over the data; --epochs asks for 0.01, and every step takes a whole batch\n",
+            "steps       2, which go 0.0142 times over the data; --epochs asks for 0.01, "
+            "and every step takes a whole batch\n",
             output,
         )
         self.refused(
@@ -425,7 +426,8 @@ class ExamplesTest(CommandTest):
         long = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9 + [{"text": "x" * 9}] * 40)
         output = self.train_on("long", long, "--document-end", END, "--steps", 1).stdout
         self.assertIn(
-            "examples    40, of which 360 tokens are learned; 9 more left out: 9 whose prompts fill a sample\n",
+            "examples    40, of which 360 tokens are learned; 9 more left out: "
+            "9 whose prompts fill a sample\n",
             output,
         )
         marked = self.write(

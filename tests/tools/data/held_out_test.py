@@ -405,11 +405,14 @@ class HeldOutTest(CommandTest):
         )
         self.assertRegex(
             result.stderr,
-            r"warning: --data \S*table.csv: an epoch is 1.\d steps: a batch of 8 samples of 256 tokens holds 9\d(.\d)? of the 200 examples; for more steps give a smaller --batch \(or --batch-examples\), or a shorter --seq\n",
+            r"warning: --data \S*table.csv: an epoch is 1.\d steps: a batch of 8 samples of 256 tokens "
+            r"holds 9\d(.\d)? of the 200 examples; for more steps give a smaller --batch \(or "
+            r"--batch-examples\), or a shorter --seq\n",
         )
         self.assertRegex(
             result.stdout,
-            r"\nsteps       \d, which go 2\.\d+ times over the data; --epochs asks for 2, and every step takes a whole batch\n",
+            r"\nsteps       \d, which go 2\.\d+ times over the data; --epochs asks for 2, "
+            r"and every step takes a whole batch\n",
         )
         result = self.run_command(
             *words, "--batch", 2, "--seq", 32, "--epochs", 0.5, "--out", self.path("more")

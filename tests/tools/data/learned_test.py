@@ -5,8 +5,14 @@ import struct
 
 from support import USAGE, CommandTest
 
-TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
-MARKED_BY_TEMPLATE = "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+TURNS = (
+    "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<a>{% endif %}"
+)
+MARKED_BY_TEMPLATE = (
+    "{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' %}"
+    "{% generation %}{{ m.content }}</>{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+)
 END = 1
 
 
@@ -240,7 +246,8 @@ class LearnedTest(CommandTest):
             )
         ).stdout
         self.assertIn(
-            "examples    20, of which 40 tokens are learned; 5 more left out: 3 empty, 2 marked out of the loss\n",
+            "examples    20, of which 40 tokens are learned; 5 more left out: 3 empty, "
+            "2 marked out of the loss\n",
             output,
         )
         counts = {"empty": 3, "marked": 2, "no_room": 0, "alike": 0}
@@ -323,7 +330,8 @@ class LearnedTest(CommandTest):
         ).stdout
         self.assertIn(
             "pairs       20 of chosen and rejected answers, for dpo; 140 tokens are learned; "
-            "10 more left out: 3 with an empty answer, 1 marked out of the loss, 4 whose answers are cut away, 2 whose answers are alike\n",
+            "10 more left out: 3 with an empty answer, 1 marked out of the loss, "
+            "4 whose answers are cut away, 2 whose answers are alike\n",
             output,
         )
         self.assertEqual(
@@ -457,7 +465,8 @@ class LearnedTest(CommandTest):
         ).stdout
         self.assertEqual(
             output,
-            "sample 1 of tokens 0 to 4: 5 tokens, 4 learned\n  context        1 token: 0\n  learned        4 tokens: 1 2 3 4\n",
+            "sample 1 of tokens 0 to 4: 5 tokens, 4 learned\n  context        1 token: 0\n"
+            "  learned        4 tokens: 1 2 3 4\n",
         )
         cut = self.shown([{"prompt": "p", "completion": "c" * 9}], sequence=4)
         self.assertEqual(
@@ -567,7 +576,8 @@ class LearnedTest(CommandTest):
             *self.words(data, *words, "--batch-examples", 17, "--out", self.path("examples"), sequence=32)
         ).stdout
         self.assertIn(
-            "batch       4 samples of 32 tokens, which hold 16 examples on average; --batch-examples asks for 17\n",
+            "batch       4 samples of 32 tokens, which hold 16 examples on average; "
+            "--batch-examples asks for 17\n",
             output,
         )
         self.assertIn("plan        batch 4 x 32 tokens", output)

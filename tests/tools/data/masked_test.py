@@ -65,7 +65,8 @@ class MaskedTest(CommandTest):
         self.assertIn("bert, 2 layers", output)
         self.assertRegex(
             output,
-            r"texts       200 with [\d,]+ tokens, of which a share of 0\.15 is hidden; \d+ longer than a sample, each cut into several\n",
+            r"texts       200 with [\d,]+ tokens, of which a share of 0\.15 is hidden; "
+            r"\d+ longer than a sample, each cut into several\n",
         )
         self.assertRegex(output, r"step 120: evaluation loss [01]\.\d+ \(accuracy 0\.\d+\)\n")
         self.assertRegex(output, r"trained     120 steps on [\d,]+ hidden tokens\n")
@@ -103,7 +104,8 @@ class MaskedTest(CommandTest):
         ).stdout
         self.assertRegex(
             words,
-            r"^evaluation loss \d\.\d+, perplexity \d+\.?\d* and accuracy 0\.\d+ of the [\d,]+ hidden tokens in \d+ samples of ",
+            r"^evaluation loss \d\.\d+, perplexity \d+\.?\d* and accuracy 0\.\d+ of the [\d,]+ hidden "
+            r"tokens in \d+ samples of ",
         )
         self.refused(
             "generate",
@@ -247,7 +249,8 @@ class MaskedTest(CommandTest):
             text, "--task", "masked", "--steps", 2, "--mask-rate", 0.3, "--mask-whole-words"
         ).stdout
         self.assertIn(
-            "texts       1 with 2,400 tokens, of which a share of 0.3 is hidden, by whole words; 1 longer than a sample, each cut into several\n",
+            "texts       1 with 2,400 tokens, of which a share of 0.3 is hidden, by whole words; "
+            "1 longer than a sample, each cut into several\n",
             output,
         )
 
@@ -464,7 +467,8 @@ class MaskedTest(CommandTest):
             "--steps",
             1,
             says=[
-                "a model of type gpt2 has no head for masked tokens: the task masked-language-model is not supported"
+                "a model of type gpt2 has no head for masked tokens: the task masked-language-model is "
+                "not supported"
             ],
         )
         self.refused(

@@ -311,7 +311,8 @@ class PreferenceTest(CommandTest):
         self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 2)
         template = self.write(
             "template.jinja",
-            "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
+            "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}",
         )
         apart, inside = [], []
         for line in self.pairs(40):
@@ -381,7 +382,8 @@ class PreferenceTest(CommandTest):
         ).stdout
         self.assertRegex(
             output,
-            r"pairs       10 of chosen .*; 10 more left out: 5 with an empty answer, 5 whose answers are alike\n",
+            r"pairs       10 of chosen .*; 10 more left out: 5 with an empty answer, "
+            r"5 whose answers are alike\n",
         )
         self.refused(
             "train",
@@ -441,7 +443,8 @@ class PreferenceTest(CommandTest):
             (run.returncode, complaint),
             (
                 130,
-                "\nstowage: stopping; once more to end at once\nstowage: error: stopped while the reference was computed; nothing of it is kept\n",
+                "\nstowage: stopping; once more to end at once\n"
+                "stowage: error: stopped while the reference was computed; nothing of it is kept\n",
             ),
         )
         self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
@@ -480,7 +483,8 @@ class PreferenceTest(CommandTest):
         output = self.train_on("run", self.file(lines), "--steps", 2).stdout
         self.assertRegex(
             output,
-            r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n",
+            r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; "
+            r"1 more left out: 1 whose answers are cut away\n",
         )
         printed = self.run_command(
             "eval",
@@ -494,7 +498,8 @@ class PreferenceTest(CommandTest):
         ).stdout
         self.assertRegex(
             printed,
-            r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more left out: 1 whose answers are cut away\n",
+            r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more left out: "
+            r"1 whose answers are cut away\n",
         )
         self.refused(
             "train",

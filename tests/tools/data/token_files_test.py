@@ -221,7 +221,8 @@ class TokenFilesTest(CommandTest):
                 *words,
                 self.ids("ids.bin", kind, ids),
                 says=[
-                    f"ids.bin: its ids look like {kind}, and are read as uint16: say so by --token-type {kind}"
+                    f"ids.bin: its ids look like {kind}, and are read as uint16: "
+                    f"say so by --token-type {kind}"
                 ],
             )
             self.assertIn(

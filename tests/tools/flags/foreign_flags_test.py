@@ -90,7 +90,8 @@ class ForeignFlagsTest(CommandTest):
         for name, line in zip(foreign, lines):
             self.assertRegex(
                 line,
-                rf"^stowage: error: --{name}=1: there is no such flag; (it is --|there is no need of it: |)\S.*",
+                rf"^stowage: error: --{name}=1: there is no such flag; "
+                r"(it is --|there is no need of it: |)\S.*",
             )
             self.assertNotIn("did you mean", line)
 

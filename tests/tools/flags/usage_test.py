@@ -145,7 +145,8 @@ class UsageTest(CommandTest):
         warnings = self.run_command("classify", "--model", self.path("run"), "--text", table).stderr
         self.assertEqual(
             warnings,
-            f"stowage: warning: --text {table}: is classified as a text, though there is a file of that name; --data reads files\n",
+            f"stowage: warning: --text {table}: is classified as a text, "
+            "though there is a file of that name; --data reads files\n",
         )
         warnings = self.run_command("generate", "--model", "nano", "--prompt", table, "--tokens", 1).stderr
         self.assertIn(f"warning: --prompt {table}: is continued as a text", warnings)

@@ -18,7 +18,10 @@ NANO = ["plan", "--model", "nano", "--threads", "2", "--batch", "12", "--vram", 
 # Tight enough for recompute.
 GPT2 = ["plan", "--model", "gpt2", "--threads", "2", "--batch", "32", "--seq", "512", "--vram", "2300MiB"]
 CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"]
-SHOWN = "const t = document.getElementById('tip'); return getComputedStyle(t).display === 'none' ? null : t.innerText"
+SHOWN = (
+    "const t = document.getElementById('tip'); return getComputedStyle(t).display === 'none' ? null "
+    ": t.innerText"
+)
 
 
 def luminance(colour):
@@ -189,7 +192,8 @@ class PageTest(Pictures):
         self.browser.show(self.picture("html"), 1280, 900)
         self.place("#arena")
         index, x, y = self.browser.run("""
-            const all = [...document.querySelectorAll('#arena .marks rect')].map(r => r.getBoundingClientRect());
+            const marks = [...document.querySelectorAll('#arena .marks rect')];
+            const all = marks.map(r => r.getBoundingClientRect());
             const areas = all.map(r => r.width * r.height), n = areas.indexOf(Math.max(...areas)), r = all[n];
             return [n, r.left + r.width / 3, r.top + r.height / 2]""")
         self.assertTrue(self.no_tip())

@@ -153,8 +153,12 @@ class BestTest(CommandTest):
         self.assertEqual(
             lines,
             [
-                "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, so that it is evaluated after its last step alone, whose weights are written; give a smaller --eval-every",
-                "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, which makes 0 evaluations before the last one; it takes 4 to end a run: give a smaller --eval-every",
+                "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, "
+                "so that it is evaluated after its last step alone, whose weights are written; "
+                "give a smaller --eval-every",
+                "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, "
+                "which makes 0 evaluations before the last one; it takes 4 to end a run: "
+                "give a smaller --eval-every",
             ],
         )
         for every, steps, patience, count in ((2, 8, 2, 0), (2, 8, 3, 1), (0, 8, 1, 1)):
@@ -190,7 +194,8 @@ class BestTest(CommandTest):
             "rmse",
             expect=USAGE,
             says=[
-                "--metric rmse: evaluations of this model have loss, accuracy, f1_macro, f1_micro, matthews, f1"
+                "--metric rmse: evaluations of this model have loss, accuracy, f1_macro, f1_micro, "
+                "matthews, f1"
             ],
         )
         self.refused(

@@ -408,7 +408,8 @@ class FailedRunTest(CommandTest):
         limited = [
             sys.executable,
             "-c",
-            "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); os.execv(sys.argv[1], sys.argv[1:])",
+            "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); "
+            "os.execv(sys.argv[1], sys.argv[1:])",
             STOWAGE,
         ]
         result = subprocess.run(

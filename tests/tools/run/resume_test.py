@@ -156,7 +156,8 @@ class ResumeTest(CommandTest):
         output = self.run_command("train", "--resume", self.path("run"), "--steps", 20).stdout
         rates = {line["step"]: line["lr"] for line in self.metrics("run") if "lr" in line}
         self.assertIn(
-            f"step 11: the learning rate goes from {rates[10]:.4g} to {rates[11]:.4g}, as the schedule is another one: --steps 20 (before: 10)\n",
+            f"step 11: the learning rate goes from {rates[10]:.4g} to {rates[11]:.4g}, "
+            "as the schedule is another one: --steps 20 (before: 10)\n",
             output,
         )
         self.assertGreater(rates[11], 2 * rates[10])
@@ -174,7 +175,8 @@ class ResumeTest(CommandTest):
             "linear",
         ).stdout
         self.assertIn(
-            "--steps 21 (before: 20), --lr 5e-4 (before: 1e-3), --warmup 3 (before: left out), --schedule linear (before: left out)\n",
+            "--steps 21 (before: 20), --lr 5e-4 (before: 1e-3), --warmup 3 (before: left out), "
+            "--schedule linear (before: left out)\n",
             output,
         )
         # Where nothing is another one, nothing is said; nor where the rate stays.
@@ -564,7 +566,8 @@ class ResumeTest(CommandTest):
         warnings = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
         self.assertRegex(
             warnings,
-            r"^stowage: warning: .*text\.txt: gives other tokens than those that the run in .*run was trained on",
+            r"^stowage: warning: .*text\.txt: gives other tokens than those that the run in .*run was "
+            r"trained on",
         )
         self.assertEqual(
             self.run_command("train", "--resume", self.path("run"), "--steps", 7).stderr, ""

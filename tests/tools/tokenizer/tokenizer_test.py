@@ -91,7 +91,8 @@ class TokenizerTest(CommandTest):
                     del got[: len(ids)]
                 self.assertEqual(got, [])
                 self.assertIn(
-                    f"{sum(map(len, expected)):,} tokens of {sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes",
+                    f"{sum(map(len, expected)):,} tokens of "
+                    f"{sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes",
                     output,
                 )
 
@@ -134,7 +135,9 @@ class TokenizerTest(CommandTest):
             if result.returncode != 0:  # by name
                 self.assertRegex(
                     result.stderr,
-                    'tokenizer_config.json: (add_prefix_space is (true|false), but the tokenizer\'s own file says|split_special_tokens: "split_special_tokens" is not known)',
+                    "tokenizer_config.json: (add_prefix_space is (true|false), "
+                    "but the tokenizer's own file says|split_special_tokens: "
+                    '"split_special_tokens" is not known)',
                 )
                 refused += 1
                 continue
@@ -192,15 +195,18 @@ class TokenizerTest(CommandTest):
         for normalizer, says in (
             (
                 {"lowercase": False},
-                "do_lower_case is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+                "do_lower_case is not set, which BertTokenizer takes as true, "
+                "but the tokenizer's own file says false",
             ),
             (
                 {"lowercase": True, "strip_accents": False},
-                "strip_accents is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+                "strip_accents is not set, which BertTokenizer takes as true, "
+                "but the tokenizer's own file says false",
             ),
             (
                 {"lowercase": True, "handle_chinese_chars": False},
-                "tokenize_chinese_chars is not set, which BertTokenizer takes as true, but the tokenizer's own file says false",
+                "tokenize_chinese_chars is not set, which BertTokenizer takes as true, "
+                "but the tokenizer's own file says false",
             ),
         ):
             other = self.model("other", {**pieces, "normalizer": {"type": "BertNormalizer", **normalizer}})
@@ -219,7 +225,8 @@ class TokenizerTest(CommandTest):
             )
             self.run_command("tokenize", "--model", other, *words[3:])
         for agrees in (
-            '{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true}',
+            '{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "strip_accents": null, '
+            '"tokenize_chinese_chars": true}',
             '{"tokenizer_class": "BertTokenizer", "do_lower_case": true}',
             '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": false}',
         ):

@@ -1,5 +1,5 @@
-"""Writes guide.cpp: guide.py OUTPUT INDEX PAGES... makes a C++ file of Markdown pages. The index has one row for
-each page, `| [Title](page.md) | the questions that it answers |`."""
+"""Writes guide.cpp: guide.py OUTPUT INDEX PAGES... makes a C++ file of Markdown pages. The index has one row
+for each page, `| [Title](page.md) | the questions that it answers |`."""
 
 import pathlib
 import re

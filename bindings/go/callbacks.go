@@ -98,7 +98,8 @@ func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.ch
 }
 
 //export stowageGoAllocate
-func stowageGoAllocate(user unsafe.Pointer, bytes, alignment C.size_t, stream unsafe.Pointer) (given unsafe.Pointer) {
+func stowageGoAllocate(user unsafe.Pointer, bytes, alignment C.size_t,
+	stream unsafe.Pointer) (given unsafe.Pointer) {
 	memory := callsOf(user).memory
 	new(calls).run(func() bool {
 		given = memory.Allocate(int(bytes), int(alignment), stream)
@@ -134,7 +135,8 @@ func stowageGoRun(user unsafe.Pointer, tasks C.uint32_t, task C.stowage_go_task,
 //export stowageGoHook
 func stowageGoHook(user unsafe.Pointer, gradients *C.stw_gradients) C.int32_t {
 	c, told := callsOf(user), copied(gradients)
-	given := &Gradients{gradients: &told, onHost: c.onHost, Scale: float64(told.scale), Count: uint64(told.count)}
+	given := &Gradients{gradients: &told, onHost: c.onHost, Scale: float64(told.scale),
+		Count: uint64(told.count)}
 	defer func() { given.gradients = nil }()
 	return status(c.run(func() bool {
 		c.failed = c.hook(given)
@@ -197,5 +199,6 @@ func (g *Gradients) Addresses() (data, lossSum, targetCount, stream unsafe.Point
 	if g.gradients == nil {
 		return nil, nil, nil, nil
 	}
-	return unsafe.Pointer(g.gradients.data), unsafe.Pointer(g.gradients.loss_sum), unsafe.Pointer(g.gradients.target_count), g.gradients.stream
+	return unsafe.Pointer(g.gradients.data), unsafe.Pointer(g.gradients.loss_sum),
+		unsafe.Pointer(g.gradients.target_count), g.gradients.stream
 }

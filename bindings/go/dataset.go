@@ -29,13 +29,14 @@ type DatasetOptions struct {
 	LabelCount uint64
 	Task       Task     // with Labels: the task of the model; TaskAutomatic: TaskLabel
 	HeldOut    *float64 // share of the tokens, at the end of the file, that is held out; nil: 0.1
-	// for plans with a preference: documents that Marks begin are pairs, with chosen and rejected ones in turn
+	// for plans with a preference: documents that Marks begin are pairs, with chosen and rejected ones in
+	// turn
 	Pairs     bool
 	Reference string // with pairs: the file that Trainer.WriteReference wrote
 	// For masked language models. MaskRate is the share of tokens that are hidden; 0: none. MaskToken is the
-	// token that they become. TokenKinds has for each token of the vocabulary the sum of 1: it is special, and
-	// never hidden; and 2: it continues the word of the token before; nil: all are 0. MaskWholeWords hides whole
-	// words.
+	// token that they become. TokenKinds has for each token of the vocabulary the sum of 1: it is special,
+	// and never hidden; and 2: it continues the word of the token before; nil: all are 0. MaskWholeWords
+	// hides whole words.
 	MaskRate       float64
 	MaskToken      uint64
 	TokenKinds     []byte
@@ -66,16 +67,21 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})), tokenizer: C.uint32_t(options.Tokenizer),
-		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence),
-		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
+	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})),
+		tokenizer: C.uint32_t(options.Tokenizer), path: given.of(path),
+		vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence),
+		marks: given.of(options.Marks), labels: given.of(options.Labels),
+		label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
-	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate), C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
+	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate),
+		C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
 	asked.in_order = number(options.InOrder)
 	asked.token_type = C.uint32_t(options.TokenType)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {
-			return nil, failure(BadArgument, "TokenKinds: expected %d bytes, one for each token of the vocabulary, found %d", options.Vocabulary, len(options.TokenKinds))
+			return nil, failure(BadArgument,
+				"TokenKinds: expected %d bytes, one for each token of the vocabulary, found %d",
+				options.Vocabulary, len(options.TokenKinds))
 		}
 		kinds := C.CBytes(options.TokenKinds)
 		defer C.free(kinds)
@@ -103,7 +109,8 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	if err := options.Watch.finish(check(C.stw_dataset_open(&pointer, &asked, &told), &told)); err != nil {
 		return nil, err
 	}
-	dataset := &Dataset{handle[*C.stw_dataset]{pointer: pointer, end: func(p *C.stw_dataset) { C.stw_dataset_close(p) }}}
+	dataset := &Dataset{handle[*C.stw_dataset]{pointer: pointer,
+		end: func(p *C.stw_dataset) { C.stw_dataset_close(p) }}}
 	runtime.SetFinalizer(dataset, func(d *Dataset) { d.Close() })
 	return dataset, nil
 }
@@ -125,6 +132,7 @@ func (d *Dataset) Info() DatasetInfo {
 	defer d.done()
 	told := sized[C.stw_dataset_info]()
 	C.stw_dataset_query(pointer, &told)
-	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens), EvaluationTokens: uint64(told.evaluation_tokens),
-		TrainingSamples: uint64(told.training_samples), EvaluationSamples: uint64(told.evaluation_samples), ContentHash: uint64(told.content_hash)}
+	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens),
+		EvaluationTokens: uint64(told.evaluation_tokens), TrainingSamples: uint64(told.training_samples),
+		EvaluationSamples: uint64(told.evaluation_samples), ContentHash: uint64(told.content_hash)}
 }

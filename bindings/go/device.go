@@ -116,15 +116,18 @@ func OpenDevice(options DeviceOptions) (*Device, error) {
 	var checked fits
 	threads := checked.unsigned("Threads", options.Threads)
 	if options.Ordinal < 0 || options.Ordinal > math.MaxInt32 {
-		checked.err = failure(BadArgument, "Ordinal: expected 0 to %d, found %d", math.MaxInt32, options.Ordinal)
+		checked.err = failure(BadArgument, "Ordinal: expected 0 to %d, found %d", math.MaxInt32,
+			options.Ordinal)
 	}
 	if checked.err != nil {
 		return nil, checked.err
 	}
-	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})), backend: C.uint32_t(options.Backend),
-		ordinal: C.int32_t(options.Ordinal), threads: threads, isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
+	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})),
+		backend: C.uint32_t(options.Backend), ordinal: C.int32_t(options.Ordinal), threads: threads,
+		isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
 		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn), stream: options.Stream}
-	made := &opened{users: 1, calls: &calls{log: options.Log, memory: options.Memory, executor: options.Executor}}
+	made := &opened{users: 1, calls: &calls{log: options.Log, memory: options.Memory,
+		executor: options.Executor}}
 	user := made.calls.register()
 	if options.Log != nil {
 		C.stowage_go_set_log(&asked, user)
@@ -166,9 +169,11 @@ func (d *Device) Info() DeviceInfo {
 }
 
 func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
-	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total), MemoryFree: uint64(told.memory_free), MemoryReserved: uint64(told.memory_reserved),
-		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor), Threads: int(told.threads), ISA: ISA(told.isa),
-		Name: array(told.name[:]), Profile: array(told.profile[:])}
+	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total),
+		MemoryFree: uint64(told.memory_free), MemoryReserved: uint64(told.memory_reserved),
+		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor),
+		Threads: int(told.threads), ISA: ISA(told.isa), Name: array(told.name[:]),
+		Profile: array(told.profile[:])}
 }
 
 // Users returns the number of users: the device itself, until it is closed, and the trainers on it.
@@ -195,7 +200,8 @@ func (d *Device) Holders() []MemoryHolder {
 		return C.stw_device_holder_at(pointer.pointer, index, out)
 	},
 		func(told *C.stw_memory_holder) MemoryHolder {
-			return MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes), Name: array(told.name[:])}
+			return MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes),
+				Name: array(told.name[:])}
 		})
 }
 
@@ -210,7 +216,8 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &told) != C.STW_OK || told.number == 0 {
 		return LogMessage{}, false
 	}
-	return LogMessage{Level: LogLevel(told.level), Number: uint64(told.number), Component: array(told.component[:]), Text: array(told.text[:])}, true
+	return LogMessage{Level: LogLevel(told.level), Number: uint64(told.number),
+		Component: array(told.component[:]), Text: array(told.text[:])}, true
 }
 
 // Devices are the devices that can train on this machine, the CPU first.

@@ -76,6 +76,6 @@ func check(status C.stw_status, told *C.stw_error) error {
 	if status == C.STW_OK {
 		return nil
 	}
-	return &Error{Status: Status(status), Message: array(told.message[:]), NativeCode: int(told.native_code), BytesNeeded: uint64(told.bytes_needed),
-		BytesAvailable: uint64(told.bytes_available)}
+	return &Error{Status: Status(status), Message: array(told.message[:]), NativeCode: int(told.native_code),
+		BytesNeeded: uint64(told.bytes_needed), BytesAvailable: uint64(told.bytes_available)}
 }

@@ -68,24 +68,30 @@ func OpenModel(source string) (*Model, error) { return NewModel(ModelOptions{Sou
 // NewModel describes a model. Errors: IOError, Corrupt, Unsupported (architecture), UnsupportedField,
 // BadArgument.
 func NewModel(options ModelOptions) (*Model, error) {
-	if err := noZero(append([]string{options.Source, options.ConfigJSON, options.Weights, options.Adapter, options.AdapterTargets}, options.LabelNames...)...); err != nil {
+	if err := noZero(append([]string{options.Source, options.ConfigJSON, options.Weights, options.Adapter,
+		options.AdapterTargets}, options.LabelNames...)...); err != nil {
 		return nil, err
 	}
-	if len(options.LabelNames) > 0 && options.LabelCount != 0 && options.LabelCount != len(options.LabelNames) {
-		return nil, failure(BadArgument, "LabelCount %d: there are %d LabelNames", options.LabelCount, len(options.LabelNames))
+	if len(options.LabelNames) > 0 && options.LabelCount != 0 &&
+		options.LabelCount != len(options.LabelNames) {
+		return nil, failure(BadArgument, "LabelCount %d: there are %d LabelNames", options.LabelCount,
+			len(options.LabelNames))
 	}
 	var checked fits
-	rank, labels := checked.unsigned("AdapterRank", options.AdapterRank), checked.unsigned("LabelCount", options.LabelCount)
+	rank, labels := checked.unsigned("AdapterRank", options.AdapterRank),
+		checked.unsigned("LabelCount", options.LabelCount)
 	if checked.err != nil {
 		return nil, checked.err
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})), source: given.of(options.Source),
-		config_json: given.of(options.ConfigJSON), config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
+	asked := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})),
+		source: given.of(options.Source), config_json: given.of(options.ConfigJSON),
+		config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
 		adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
-		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha), adapter_dropout: C.float(options.AdapterDropout),
-		label_count: C.size_t(labels), label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
+		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha),
+		adapter_dropout: C.float(options.AdapterDropout), label_count: C.size_t(labels),
+		label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
 	if options.Seed != nil {
 		asked.set_mask |= C.STW_SET_MODEL_SEED
 		asked.seed = C.uint64_t(*options.Seed)
@@ -105,7 +111,8 @@ func NewModel(options ModelOptions) (*Model, error) {
 	if err := check(C.stw_model_create(&pointer, &asked, &told), &told); err != nil {
 		return nil, err
 	}
-	model := &Model{handle[*C.stw_model]{pointer: pointer, end: func(p *C.stw_model) { C.stw_model_destroy(p) }}}
+	model := &Model{handle[*C.stw_model]{pointer: pointer,
+		end: func(p *C.stw_model) { C.stw_model_destroy(p) }}}
 	runtime.SetFinalizer(model, func(m *Model) { m.Close() })
 	return model, nil
 }
@@ -127,10 +134,12 @@ func (m *Model) Info() ModelInfo {
 	defer m.done()
 	told := sized[C.stw_model_info]()
 	C.stw_model_query(pointer, &told)
-	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters), Trainable: uint64(told.trainable),
-		Vocabulary: uint64(told.vocabulary), Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
-		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank), Labels: int(told.labels), PaddingToken: int64(told.padding_token),
-		Generates: told.generates != 0, TokenTypes: int(told.token_types), Task: Task(told.task), HeadIsNew: told.head_is_new != 0}
+	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters),
+		Trainable: uint64(told.trainable), Vocabulary: uint64(told.vocabulary),
+		Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
+		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank),
+		Labels: int(told.labels), PaddingToken: int64(told.padding_token), Generates: told.generates != 0,
+		TokenTypes: int(told.token_types), Task: Task(told.task), HeadIsNew: told.head_is_new != 0}
 }
 
 // Tensors are all tensors, by index.

@@ -49,18 +49,23 @@ func Pack(lifetimes []Lifetime, capacity, nodeLimit uint64) (Packed, error) {
 }
 
 // PackConstrained is Pack for buffers with constraints, one for each buffer; nil: none.
-func PackConstrained(lifetimes []Lifetime, constraints []Constraint, capacity, nodeLimit uint64) (Packed, error) {
+func PackConstrained(lifetimes []Lifetime, constraints []Constraint,
+	capacity, nodeLimit uint64) (Packed, error) {
 	if constraints != nil && len(constraints) != len(lifetimes) {
-		return Packed{}, failure(BadArgument, "constraints: expected %d, one for each buffer, found %d", len(lifetimes), len(constraints))
+		return Packed{}, failure(BadArgument, "constraints: expected %d, one for each buffer, found %d",
+			len(lifetimes), len(constraints))
 	}
 	given := make([]C.stw_buffer_lifetime, len(lifetimes)+1) // an address even for no buffers
 	for i, one := range lifetimes {
-		given[i] = C.stw_buffer_lifetime{lower: C.int64_t(one.Lower), upper: C.int64_t(one.Upper), size: C.uint64_t(one.Size)}
+		given[i] = C.stw_buffer_lifetime{lower: C.int64_t(one.Lower), upper: C.int64_t(one.Upper),
+			size: C.uint64_t(one.Size)}
 	}
 	offsets := make([]uint64, len(lifetimes)+1)
-	options := C.stw_pack_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_pack_options{})), capacity: C.uint64_t(capacity), node_limit: C.uint64_t(nodeLimit)}
+	options := C.stw_pack_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_pack_options{})),
+		capacity: C.uint64_t(capacity), node_limit: C.uint64_t(nodeLimit)}
 	if len(constraints) > 0 {
-		held := (*C.stw_buffer_constraint)(C.calloc(C.size_t(len(constraints)), C.size_t(unsafe.Sizeof(C.stw_buffer_constraint{}))))
+		held := (*C.stw_buffer_constraint)(C.calloc(C.size_t(len(constraints)),
+			C.size_t(unsafe.Sizeof(C.stw_buffer_constraint{}))))
 		defer C.free(unsafe.Pointer(held))
 		for i, one := range constraints {
 			to := &unsafe.Slice(held, len(constraints))[i]
@@ -71,21 +76,25 @@ func PackConstrained(lifetimes []Lifetime, constraints []Constraint, capacity, n
 			if len(one.Gaps) == 0 {
 				continue
 			}
-			gaps := (*C.stw_buffer_gap)(C.calloc(C.size_t(len(one.Gaps)), C.size_t(unsafe.Sizeof(C.stw_buffer_gap{}))))
+			gaps := (*C.stw_buffer_gap)(C.calloc(C.size_t(len(one.Gaps)),
+				C.size_t(unsafe.Sizeof(C.stw_buffer_gap{}))))
 			defer C.free(unsafe.Pointer(gaps))
 			for k, gap := range one.Gaps {
-				unsafe.Slice(gaps, len(one.Gaps))[k] = C.stw_buffer_gap{lower: C.int64_t(gap.Lower), upper: C.int64_t(gap.Upper), first: C.uint64_t(gap.First), end: C.uint64_t(gap.End)}
+				unsafe.Slice(gaps, len(one.Gaps))[k] = C.stw_buffer_gap{lower: C.int64_t(gap.Lower),
+					upper: C.int64_t(gap.Upper), first: C.uint64_t(gap.First), end: C.uint64_t(gap.End)}
 			}
 			to.gaps, to.gap_count = gaps, C.uint32_t(len(one.Gaps))
 		}
 		options.constraints = held
 	}
 	result, told := sized[C.stw_pack_result](), newError()
-	err := check(C.stw_pack((*C.uint64_t)(unsafe.Pointer(&offsets[0])), &given[0], C.size_t(len(lifetimes)), &options, &result, &told), &told)
+	err := check(C.stw_pack((*C.uint64_t)(unsafe.Pointer(&offsets[0])), &given[0], C.size_t(len(lifetimes)),
+		&options, &result, &told), &told)
 	if err != nil && !errors.Is(err, OverBudget) {
 		return Packed{}, err
 	}
-	found := Packed{Answer: PackAnswer(result.answer), Height: uint64(result.height), Bound: uint64(result.bound), Nodes: uint64(result.nodes)}
+	found := Packed{Answer: PackAnswer(result.answer), Height: uint64(result.height),
+		Bound: uint64(result.bound), Nodes: uint64(result.nodes)}
 	if err == nil {
 		found.Offsets = offsets[:len(lifetimes)]
 	}

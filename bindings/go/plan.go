@@ -26,7 +26,7 @@ type PlanOptions struct {
 	MemoryBytes        uint64 // largest peak, in bytes; 0: all memory of the device
 	GlobalBatch        uint64 // samples of one optimizer step; required
 	Sequence           uint64 // tokens of a sample; 0: the model's positions, at most 1024
-	Device             string // "cpu", or a profile's name such as "rtx4090", or DeviceInfo.Profile; "": "cpu"
+	Device             string // "cpu", a profile's name such as "rtx4090", or DeviceInfo.Profile; "": "cpu"
 	DeviceMemory       uint64 // bytes that are free on the device now; 0: unknown, see MemoryBytes
 	ReserveBytes       *uint64
 	Threads            int // CPU: threads that will compute; 0: one for each processor
@@ -48,7 +48,7 @@ type PlanOptions struct {
 	Attention          Attention
 	Quantize           Quantize
 	QuantizeEmbeddings Quantize
-	Preference         Preference // for pairs of documents; batches then have positions even without Positions
+	Preference         Preference // for pairs of documents; batches have positions even without Positions
 	Watch              *Watch     // reports and cancels the planning; nil: none
 }
 
@@ -159,7 +159,8 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 		return err
 	}
 	var checked fits
-	threads, bits, micro := checked.unsigned("Threads", o.Threads), checked.unsigned("StateBits", o.StateBits), checked.unsigned("MicroBatch", o.MicroBatch)
+	threads, bits, micro := checked.unsigned("Threads", o.Threads),
+		checked.unsigned("StateBits", o.StateBits), checked.unsigned("MicroBatch", o.MicroBatch)
 	for i := range o.Groups {
 		checked.unsigned("StateBits of a group", o.Groups[i].StateBits)
 	}
@@ -168,13 +169,17 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})), memory_bytes: C.uint64_t(o.MemoryBytes),
-		global_batch: C.uint64_t(o.GlobalBatch), sequence: C.uint64_t(o.Sequence), device: given.of(o.Device), device_memory: C.uint64_t(o.DeviceMemory),
-		threads: threads, precision: C.uint32_t(o.Precision), optimizer: C.uint32_t(o.Optimizer), state_bits: bits,
-		micro_batch: micro, recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
-		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)), group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master),
-		kernels: C.uint32_t(o.Kernels), gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate), attention: C.uint32_t(o.Attention),
-		quantize: C.uint32_t(o.Quantize), quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference)}
+	asked := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})),
+		memory_bytes: C.uint64_t(o.MemoryBytes), global_batch: C.uint64_t(o.GlobalBatch),
+		sequence: C.uint64_t(o.Sequence), device: given.of(o.Device),
+		device_memory: C.uint64_t(o.DeviceMemory), threads: threads, precision: C.uint32_t(o.Precision),
+		optimizer: C.uint32_t(o.Optimizer), state_bits: bits, micro_batch: micro,
+		recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
+		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)),
+		group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master), kernels: C.uint32_t(o.Kernels),
+		gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate),
+		attention: C.uint32_t(o.Attention), quantize: C.uint32_t(o.Quantize),
+		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference)}
 	if o.ReserveBytes != nil {
 		asked.set_mask, asked.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}
@@ -198,7 +203,8 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 }
 
 func (g *ParameterGroup) asked(given *texts) C.stw_parameter_group {
-	made := C.stw_parameter_group{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_parameter_group{})), pattern: given.of(g.Pattern)}
+	made := C.stw_parameter_group{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_parameter_group{})),
+		pattern: given.of(g.Pattern)}
 	if g.Frozen != nil {
 		made.set_mask |= C.STW_SET_GROUP_FROZEN
 		made.frozen = number(*g.Frozen)
@@ -293,14 +299,20 @@ func (p *Plan) Info() PlanInfo {
 	defer p.done()
 	t := sized[C.stw_plan_info]()
 	C.stw_plan_query(pointer, &t)
-	return PlanInfo{Fits: t.fits != 0, MicroBatch: uint64(t.micro_batch), AccumulationSteps: uint64(t.accumulation_steps), LastMicroBatch: uint64(t.last_micro_batch),
-		LossChunks: uint64(t.loss_chunks), GlobalBatch: uint64(t.global_batch), Sequence: uint64(t.sequence), Parameters: uint64(t.parameters),
-		Gradients: uint64(t.gradients), Optimizer: uint64(t.optimizer), SavedActivations: uint64(t.saved_activations), Transient: uint64(t.transient),
-		Workspace: uint64(t.workspace), Inputs: uint64(t.inputs), Padding: uint64(t.padding), Arena: uint64(t.arena), Reserve: uint64(t.reserve), Peak: uint64(t.peak),
-		Budget: uint64(t.budget), Host: uint64(t.host), MinimumBytes: uint64(t.minimum_bytes), StateBits: int(t.state_bits), Precision: Precision(t.precision),
-		StepSeconds: float64(t.step_seconds), TokensPerSecond: float64(t.tokens_per_second), RecomputeFraction: float64(t.recompute_fraction),
-		Fingerprint: array(t.fingerprint[:]), Proven: t.proven != 0, BoundSeconds: float64(t.bound_seconds), UnlimitedSeconds: float64(t.unlimited_seconds),
-		NextGiBSeconds: float64(t.next_gib_seconds), CopiedBytes: uint64(t.copied_bytes), TiledBlocks: uint64(t.tiled_blocks), TileRows: uint64(t.tile_rows)}
+	return PlanInfo{Fits: t.fits != 0, MicroBatch: uint64(t.micro_batch),
+		AccumulationSteps: uint64(t.accumulation_steps), LastMicroBatch: uint64(t.last_micro_batch),
+		LossChunks: uint64(t.loss_chunks), GlobalBatch: uint64(t.global_batch), Sequence: uint64(t.sequence),
+		Parameters: uint64(t.parameters), Gradients: uint64(t.gradients), Optimizer: uint64(t.optimizer),
+		SavedActivations: uint64(t.saved_activations), Transient: uint64(t.transient),
+		Workspace: uint64(t.workspace), Inputs: uint64(t.inputs), Padding: uint64(t.padding),
+		Arena: uint64(t.arena), Reserve: uint64(t.reserve), Peak: uint64(t.peak), Budget: uint64(t.budget),
+		Host: uint64(t.host), MinimumBytes: uint64(t.minimum_bytes), StateBits: int(t.state_bits),
+		Precision: Precision(t.precision), StepSeconds: float64(t.step_seconds),
+		TokensPerSecond: float64(t.tokens_per_second), RecomputeFraction: float64(t.recompute_fraction),
+		Fingerprint: array(t.fingerprint[:]), Proven: t.proven != 0, BoundSeconds: float64(t.bound_seconds),
+		UnlimitedSeconds: float64(t.unlimited_seconds), NextGiBSeconds: float64(t.next_gib_seconds),
+		CopiedBytes: uint64(t.copied_bytes), TiledBlocks: uint64(t.tiled_blocks),
+		TileRows: uint64(t.tile_rows)}
 }
 
 func (p *Plan) text(of func(*C.stw_plan) *C.char) string {
@@ -345,8 +357,9 @@ func (p *Plan) Relaxations() []Relaxation {
 		return C.stw_plan_relaxation_at(pointer, index, out)
 	},
 		func(told *C.stw_relaxation_info) Relaxation {
-			return Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes), CostsFraction: float64(told.costs_fraction),
-				ChangesNumerics: told.changes_numerics != 0, Fits: told.fits != 0}
+			return Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes),
+				CostsFraction: float64(told.costs_fraction), ChangesNumerics: told.changes_numerics != 0,
+				Fits: told.fits != 0}
 		})
 }
 
@@ -361,7 +374,8 @@ func (p *Plan) Offloads() []Offload {
 		return C.stw_plan_offload_at(pointer, index, out)
 	},
 		func(told *C.stw_offload_info) Offload {
-			return Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks), OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)}
+			return Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks),
+				OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)}
 		})
 }
 
@@ -386,7 +400,8 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 			return nil, err
 		}
 		problem := newError()
-		if err := watch.finish(check(C.stw_plan_frontier_watched(pointer, &told[0], C.size_t(capacity), &count, watching, &problem), &problem)); err != nil {
+		if err := watch.finish(check(C.stw_plan_frontier_watched(pointer, &told[0], C.size_t(capacity),
+			&count, watching, &problem), &problem)); err != nil {
 			return nil, err
 		}
 		if int(count) == capacity {
@@ -395,8 +410,9 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 		found := make([]FrontierPoint, int(count))
 		for i := range found {
 			t := &told[i]
-			found[i] = FrontierPoint{Peak: uint64(t.peak), MicroBatch: uint64(t.micro_batch), LossChunks: uint64(t.loss_chunks),
-				StepSeconds: float64(t.step_seconds), TokensPerSecond: float64(t.tokens_per_second), IsKnee: t.is_knee != 0}
+			found[i] = FrontierPoint{Peak: uint64(t.peak), MicroBatch: uint64(t.micro_batch),
+				LossChunks: uint64(t.loss_chunks), StepSeconds: float64(t.step_seconds),
+				TokensPerSecond: float64(t.tokens_per_second), IsKnee: t.is_knee != 0}
 		}
 		return found, nil
 	}
@@ -418,7 +434,8 @@ func (p *Plan) PictureWatched(kind Picture, watch *Watch) (string, error) {
 			return err
 		}
 		told := newError()
-		return watch.finish(check(C.stw_plan_picture_watched(pointer, C.uint32_t(kind), to, capacity, size, watching, &told), &told))
+		return watch.finish(check(C.stw_plan_picture_watched(pointer, C.uint32_t(kind), to, capacity, size,
+			watching, &told), &told))
 	}
 	var size C.size_t
 	if err := picture(nil, 0, &size); err != nil {
@@ -442,8 +459,9 @@ func (p *Plan) Buffers() []Buffer {
 	for i := range found {
 		told := sized[C.stw_buffer_info]()
 		C.stw_plan_buffer_at(pointer, C.size_t(i), &told)
-		found[i] = Buffer{Name: C.GoString(told.name), Owner: C.GoString(told.owner), Offset: uint64(told.offset), Bytes: uint64(told.bytes),
-			Persistent: told.persistent != 0, First: int(told.first), Last: int(told.last)}
+		found[i] = Buffer{Name: C.GoString(told.name), Owner: C.GoString(told.owner),
+			Offset: uint64(told.offset), Bytes: uint64(told.bytes), Persistent: told.persistent != 0,
+			First: int(told.first), Last: int(told.last)}
 	}
 	return found
 }
@@ -466,21 +484,26 @@ func ReadProfile(profile string) (Profile, error) {
 		return C.stw_profile_op_at(text, size, index, out)
 	},
 		func(op *C.stw_profile_op_info) ProfileOp {
-			return ProfileOp{Name: C.GoString(op.name), Permille: int(op.permille), LaunchNanoseconds: uint64(op.launch_nanoseconds),
-				Nanoseconds: uint64(op.nanoseconds)}
+			return ProfileOp{Name: C.GoString(op.name), Permille: int(op.permille),
+				LaunchNanoseconds: uint64(op.launch_nanoseconds), Nanoseconds: uint64(op.nanoseconds)}
 		})
 	return found, nil
 }
 
 func profileOf(t *C.stw_profile_info) Profile {
-	return Profile{Name: C.GoString(t.name), Title: C.GoString(t.title), Source: C.GoString(t.source), IsCUDA: t.is_cuda != 0, Memory: uint64(t.memory),
-		Reserve: uint64(t.reserve), GFLOPSFP32: uint64(t.gflops_fp32), GFLOPSBF16: uint64(t.gflops_bf16), GBytesPerSecond: uint64(t.gbytes_per_second),
-		HostGBytesPerSecond: uint64(t.host_gbytes_per_second), ProductPermille: int(t.product_permille), StreamPermille: int(t.stream_permille),
-		LaunchNanoseconds: uint64(t.launch_nanoseconds), Threads: int(t.threads), Precision: Precision(t.precision), Kernels: Kernels(t.kernels),
+	return Profile{Name: C.GoString(t.name), Title: C.GoString(t.title), Source: C.GoString(t.source),
+		IsCUDA: t.is_cuda != 0, Memory: uint64(t.memory), Reserve: uint64(t.reserve),
+		GFLOPSFP32: uint64(t.gflops_fp32), GFLOPSBF16: uint64(t.gflops_bf16),
+		GBytesPerSecond: uint64(t.gbytes_per_second), HostGBytesPerSecond: uint64(t.host_gbytes_per_second),
+		ProductPermille: int(t.product_permille), StreamPermille: int(t.stream_permille),
+		LaunchNanoseconds: uint64(t.launch_nanoseconds), Threads: int(t.threads),
+		Precision: Precision(t.precision), Kernels: Kernels(t.kernels),
 		StepNanoseconds: uint64(t.step_nanoseconds)}
 }
 
 // Profiles are the devices that can be planned for.
 func Profiles() []Profile {
-	return every(func(index C.size_t, out *C.stw_profile_info) C.stw_status { return C.stw_profile_at(index, out) }, profileOf)
+	return every(func(index C.size_t, out *C.stw_profile_info) C.stw_status {
+		return C.stw_profile_at(index, out)
+	}, profileOf)
 }

@@ -3,8 +3,10 @@
 //
 //	model, err := stowage.OpenModel("path/to/model")               // or a preset
 //	device, err := stowage.OpenDevice(stowage.DeviceOptions{})     // a GPU if there is one, else the CPU
-//	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30}.For(device))
-//	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})   // the only allocation of tensors
+//	plan, err := stowage.NewPlan(model, stowage.PlanOptions{
+//		GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30}.For(device))
+//	// the only allocation of tensors
+//	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})
 //	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
 //
 // stowage.h is the contract. It says what every entry guarantees and what the fields of options and results

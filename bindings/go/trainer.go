@@ -52,8 +52,8 @@ type RunOptions struct {
 	MinRate       *float64 // nil: a tenth of the full rate
 	Schedule      Schedule
 	ProgressEvery int // 0: 1
-	// Progress is called between two steps, after every ProgressEvery steps. It may evaluate, generate and save.
-	// A result of false stops the run.
+	// Progress is called between two steps, after every ProgressEvery steps. It may evaluate, generate and
+	// save. A result of false stops the run.
 	Progress   func(now Progress) bool
 	DecaySteps uint64
 	BaseBatch  uint64
@@ -110,7 +110,8 @@ type Progress struct {
 	EvaluationTargets                   uint64 // targets that EvaluationLoss is the mean over
 	// of the step in progress, or of the last one: in all, and given to the device
 	MicroSteps, MicroStepsDone uint64
-	// tokens without padding: of the last step's samples (0 if the host gave the batch), and of the last Evaluate
+	// tokens without padding: of the last step's samples (0 if the host gave the batch), and of the last
+	// Evaluate
 	SampleTokens, EvaluationTokens uint64
 }
 
@@ -157,16 +158,21 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	if checked.err != nil {
 		return nil, checked.err
 	}
-	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), epsilon: C.float(options.Epsilon),
-		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
-		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
-		answer_share: C.float(options.AnswerShare), arena: options.Arena, arena_bytes: C.uint64_t(options.ArenaBytes)}
+	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})),
+		epsilon: C.float(options.Epsilon), nesterov: number(options.Nesterov),
+		label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss),
+		outlier_limit: C.float(options.OutlierLimit), loss_scale: C.double(options.LossScale),
+		growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
+		answer_share: C.float(options.AnswerShare), arena: options.Arena,
+		arena_bytes: C.uint64_t(options.ArenaBytes)}
 	for _, one := range []struct {
 		value *float32
 		to    *C.float
 		bit   C.uint32_t
-	}{{options.Beta1, &asked.beta1, C.STW_SET_BETA1}, {options.Beta2, &asked.beta2, C.STW_SET_BETA2}, {options.WeightDecay, &asked.weight_decay, C.STW_SET_WEIGHT_DECAY},
-		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM}, {options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM},
+	}{{options.Beta1, &asked.beta1, C.STW_SET_BETA1}, {options.Beta2, &asked.beta2, C.STW_SET_BETA2},
+		{options.WeightDecay, &asked.weight_decay, C.STW_SET_WEIGHT_DECAY},
+		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM},
+		{options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM},
 		{options.Margin, &asked.margin, C.STW_SET_MARGIN}} {
 		if one.value != nil {
 			*one.to = C.float(*one.value)
@@ -178,7 +184,8 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		asked.seed = C.uint64_t(*options.Seed)
 	}
 	info := model.Info()
-	made := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
+	made := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel,
+		classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if made.labels > 0 {
 		made.classes = made.labels
 	}
@@ -193,7 +200,8 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	}
 	asked.watch = watch
 	told := newError()
-	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told), &told); err != nil {
+	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told),
+		&told); err != nil {
 		made.calls.release()
 		return nil, made.watch.finish(err)
 	}
@@ -236,14 +244,17 @@ func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.st
 
 func (b *Batch) check(labels int) error {
 	if b.Samples <= 0 || len(b.Tokens) == 0 || len(b.Tokens)%b.Samples != 0 {
-		return failure(BadArgument, "Tokens: %d numbers cannot form %d rows of one length", len(b.Tokens), b.Samples)
+		return failure(BadArgument, "Tokens: %d numbers cannot form %d rows of one length", len(b.Tokens),
+			b.Samples)
 	}
 	for _, one := range []struct {
 		name     string
 		count    int
 		perToken bool
-	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), labels == 0}, {"Lengths", len(b.Lengths), false},
-		{"Positions", len(b.Positions), true}, {"TokenTypes", len(b.TokenTypes), true}, {"Weights", len(b.Weights), true}, {"Reference", len(b.Reference), true}} {
+	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), labels == 0},
+		{"Lengths", len(b.Lengths), false}, {"Positions", len(b.Positions), true},
+		{"TokenTypes", len(b.TokenTypes), true}, {"Weights", len(b.Weights), true},
+		{"Reference", len(b.Reference), true}} {
 		expected := b.Samples
 		if one.perToken {
 			expected = len(b.Tokens)
@@ -281,7 +292,8 @@ func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, err
 	if err := b.check(labels); err != nil {
 		return C.stowage_go_batch{}, err
 	}
-	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples), labels: C.int64_t(labels), labels_ndim: 2, learning_rate: C.double(learningRate)}
+	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples),
+		labels: C.int64_t(labels), labels_ndim: 2, learning_rate: C.double(learningRate)}
 	if labels > 0 {
 		shape.labels_ndim = 1
 	}
@@ -298,14 +310,18 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	}
 	told := sized[C.stw_step_result]()
 	err = t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
-		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
-			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values), &told, to)
+		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets),
+			integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
+			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values),
+			&told, to)
 	})
 	if err != nil {
 		return StepResult{}, err
 	}
-	return StepResult{Skipped: told.skipped != 0, Step: uint64(told.step), Targets: uint64(told.targets), Loss: float64(told.loss), GradNorm: float64(told.grad_norm),
-		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason), Accuracy: float64(told.accuracy)}, nil
+	return StepResult{Skipped: told.skipped != 0, Step: uint64(told.step), Targets: uint64(told.targets),
+		Loss: float64(told.loss), GradNorm: float64(told.grad_norm), Seconds: float64(told.seconds),
+		LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason),
+		Accuracy: float64(told.accuracy)}, nil
 }
 
 // Run makes steps over a dataset. If Progress or Cancel stopped it, the error is Cancelled. If the context
@@ -338,9 +354,11 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	called := &calls{progress: func(now Progress) bool {
 		return ctx.Err() == nil && (now.Batches%every != 0 && now.Batches < options.Until || progress(now))
 	}}
-	asked := C.stw_run_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_run_options{})), until: C.uint64_t(options.Until), total: C.uint64_t(options.Total),
-		warmup: C.uint64_t(options.Warmup), learning_rate: C.double(options.LearningRate), schedule: C.uint32_t(options.Schedule),
-		progress_every: 1, decay_steps: C.uint64_t(options.DecaySteps), base_batch: C.uint64_t(options.BaseBatch)}
+	asked := C.stw_run_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_run_options{})),
+		until: C.uint64_t(options.Until), total: C.uint64_t(options.Total),
+		warmup: C.uint64_t(options.Warmup), learning_rate: C.double(options.LearningRate),
+		schedule: C.uint32_t(options.Schedule), progress_every: 1,
+		decay_steps: C.uint64_t(options.DecaySteps), base_batch: C.uint64_t(options.BaseBatch)}
 	if options.MinRate != nil {
 		asked.set_mask, asked.min_rate = C.STW_SET_MIN_RATE, C.double(*options.MinRate)
 	}
@@ -374,7 +392,8 @@ func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 // Generate returns tokens that continue the prompt.
 func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, error) {
 	if options.Count > t.sequence {
-		return nil, failure(UnsupportedShape, "Count: expected at most %d tokens with the prompt, found %d", t.sequence, options.Count)
+		return nil, failure(UnsupportedShape, "Count: expected at most %d tokens with the prompt, found %d",
+			t.sequence, options.Count)
 	}
 	var checked fits
 	checked.unsigned("Count", options.Count)
@@ -383,15 +402,16 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 		return nil, checked.err
 	}
 	out := make([]int32, options.Count)
-	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: top,
-		temperature: C.double(options.Temperature), top_p: C.double(options.TopP)}
+	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})),
+		top_k: top, temperature: C.double(options.Temperature), top_p: C.double(options.TopP)}
 	if options.Seed != nil {
 		asked.set_mask, asked.seed = C.STW_SET_GENERATE_SEED, C.uint64_t(*options.Seed)
 	}
 	var count C.uint64_t
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),
-			C.uint64_t(len(out)), &count, told)
+		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)),
+			integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out), C.uint64_t(len(out)),
+			&count, told)
 	})
 	if err != nil {
 		return nil, err
@@ -406,7 +426,8 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	}
 	out := make([]float32, t.classes)
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_logits(pointer, integers(tokens), C.uint64_t(len(tokens)), floats(out), C.uint64_t(len(out)), told)
+		return C.stw_trainer_logits(pointer, integers(tokens), C.uint64_t(len(tokens)), floats(out),
+			C.uint64_t(len(out)), told)
 	})
 	if err != nil {
 		return nil, err
@@ -420,7 +441,8 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 // UnsupportedShape (no token, or too many), Cancelled, NonFinite.
 func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 	if tokenTypes != nil && len(tokenTypes) != len(texts) {
-		return nil, failure(BadArgument, "tokenTypes: expected %d lists, found %d", len(texts), len(tokenTypes))
+		return nil, failure(BadArgument, "tokenTypes: expected %d lists, found %d", len(texts),
+			len(tokenTypes))
 	}
 	var tokens, types []int32
 	lengths := make([]uint64, len(texts)+1) // an address even for no texts
@@ -430,7 +452,8 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 			continue
 		}
 		if len(tokenTypes[i]) != len(text) {
-			return nil, failure(BadArgument, "tokenTypes: text %d: expected %d numbers, found %d", i, len(text), len(tokenTypes[i]))
+			return nil, failure(BadArgument, "tokenTypes: text %d: expected %d numbers, found %d", i,
+				len(text), len(tokenTypes[i]))
 		}
 		types = append(types, tokenTypes[i]...)
 	}
@@ -440,7 +463,8 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 	}
 	out := make([]float32, count*t.labels)
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_classify(pointer, integers(tokens), integers(types), (*C.uint64_t)(unsafe.Pointer(&lengths[0])), C.uint64_t(len(texts)), floats(out),
+		return C.stw_trainer_classify(pointer, integers(tokens), integers(types),
+			(*C.uint64_t)(unsafe.Pointer(&lengths[0])), C.uint64_t(len(texts)), floats(out),
 			C.uint64_t(len(out)), told)
 	})
 	if err != nil {
@@ -464,8 +488,10 @@ func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 	}
 	out := make([]float32, len(batch.Tokens))
 	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
-			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values), floats(out), C.uint64_t(len(out)), told)
+		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens),
+			integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
+			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights),
+			floats(batch.Reference), floats(batch.Values), floats(out), C.uint64_t(len(out)), told)
 	})
 	if err != nil {
 		return nil, err
@@ -503,7 +529,8 @@ func (t *Trainer) Calibrate() (string, error) {
 	out := make([]byte, C.STW_PROFILE_BYTES)
 	var size C.size_t
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_calibrate(pointer, (*C.char)(unsafe.Pointer(&out[0])), C.size_t(len(out)), &size, told)
+		return C.stw_trainer_calibrate(pointer, (*C.char)(unsafe.Pointer(&out[0])), C.size_t(len(out)),
+			&size, told)
 	})
 	return string(out[:int(size)]), err
 }
@@ -536,13 +563,16 @@ func (t *Trainer) Progress() Progress {
 }
 
 func progressOf(t *C.stw_progress) Progress {
-	return Progress{Phase: Phase(t.phase), Step: uint64(t.step), Batches: uint64(t.batches), Skipped: uint64(t.skipped), Tokens: uint64(t.tokens), Loss: float64(t.loss),
-		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds), TokensPerSecond: float64(t.tokens_per_second),
-		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
-		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy), EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples),
-		EvaluationTargets: uint64(t.evaluation_targets),
-		MicroSteps:        uint64(t.micro_steps), MicroStepsDone: uint64(t.micro_steps_done),
-		SampleTokens: uint64(t.sample_tokens), EvaluationTokens: uint64(t.evaluation_tokens)}
+	return Progress{Phase: Phase(t.phase), Step: uint64(t.step), Batches: uint64(t.batches),
+		Skipped: uint64(t.skipped), Tokens: uint64(t.tokens), Loss: float64(t.loss),
+		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds),
+		TokensPerSecond: float64(t.tokens_per_second), EvaluationLoss: float64(t.evaluation_loss),
+		LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
+		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy),
+		EvaluationSamples: uint64(t.evaluation_samples), EvaluatedSamples: uint64(t.evaluated_samples),
+		EvaluationTargets: uint64(t.evaluation_targets), MicroSteps: uint64(t.micro_steps),
+		MicroStepsDone: uint64(t.micro_steps_done), SampleTokens: uint64(t.sample_tokens),
+		EvaluationTokens: uint64(t.evaluation_tokens)}
 }
 
 // Tensor copies a parameter, by its index in Model.Tensors, or its gradient or states. Its error is
@@ -555,7 +585,8 @@ func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	var device C.int32_t
 	get := func(out unsafe.Pointer, bytes uint64) error {
 		return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-			return C.stowage_go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out, C.uint64_t(bytes), told)
+			return C.stowage_go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out,
+				C.uint64_t(bytes), told)
 		})
 	}
 	if err := get(nil, 0); err != nil {
@@ -564,7 +595,8 @@ func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	if device != 1 {
 		return nil, failure(Unsupported, "tensor %d lies in a GPU's memory", index)
 	}
-	made := &Tensor{Shape: append([]int64(nil), t.tensors[index].Shape...), DType: "float32", Values: make([]float32, t.tensors[index].Elements)}
+	made := &Tensor{Shape: append([]int64(nil), t.tensors[index].Shape...), DType: "float32",
+		Values: make([]float32, t.tensors[index].Elements)}
 	if dtype.bits == 32 {
 		return made, get(unsafe.Pointer(floats(made.Values)), 4*t.tensors[index].Elements)
 	}
@@ -601,15 +633,18 @@ func fromFP16(bits uint16) float32 {
 // SetTensor overwrites a parameter. The number of values must be the same.
 func (t *Trainer) SetTensor(index int, values []float32) error {
 	if index < 0 || index >= len(t.tensors) || uint64(len(values)) != t.tensors[index].Elements {
-		return failure(BadArgument, "tensor %d: there is no tensor of %d values with that index", index, len(values))
+		return failure(BadArgument, "tensor %d: there is no tensor of %d values with that index", index,
+			len(values))
 	}
 	shape := t.tensors[index].Shape
 	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stowage_go_set_tensor(pointer, C.size_t(index), floats(values), (*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
+		return C.stowage_go_set_tensor(pointer, C.size_t(index), floats(values),
+			(*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
 	})
 }
 
-func (t *Trainer) withPath(path string, call func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status) error {
+func (t *Trainer) withPath(path string,
+	call func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status) error {
 	if err := noZero(path); err != nil {
 		return err
 	}
@@ -655,5 +690,6 @@ func (t *Trainer) Stream() unsafe.Pointer {
 
 // VerifyCheckpoint reads a checkpoint once and compares every checksum.
 func VerifyCheckpoint(path string) error {
-	return withPath(path, func(path *C.char, told *C.stw_error) C.stw_status { return C.stw_checkpoint_verify(path, told) })
+	return withPath(path,
+		func(path *C.char, told *C.stw_error) C.stw_status { return C.stw_checkpoint_verify(path, told) })
 }

@@ -68,7 +68,8 @@ func NewWatch(options WatchOptions) (*Watch, error) {
 	asked := C.stw_watch_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_watch_options{}))}
 	if options.Interval != nil {
 		var checked fits
-		asked.set_mask, asked.interval_milliseconds = C.STW_SET_INTERVAL, checked.unsigned("Interval", int(options.Interval.Milliseconds()))
+		asked.set_mask, asked.interval_milliseconds = C.STW_SET_INTERVAL,
+			checked.unsigned("Interval", int(options.Interval.Milliseconds()))
 		if checked.err != nil {
 			return nil, checked.err
 		}
@@ -121,7 +122,8 @@ func (w *Watch) State() WatchState {
 }
 
 func watchStateOf(told *C.stw_watch_info) WatchState {
-	return WatchState{Work: Work(told.work), Unit: Unit(told.unit), Done: uint64(told.done), Total: uint64(told.total), Share: float64(told.share)}
+	return WatchState{Work: Work(told.work), Unit: Unit(told.unit), Done: uint64(told.done),
+		Total: uint64(told.total), Share: float64(told.share)}
 }
 
 // begin must be followed by done if it did not fail and there is a watch.

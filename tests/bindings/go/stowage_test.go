@@ -21,12 +21,15 @@ import (
 	. "stowage"
 )
 
-const gpt2 = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
+const gpt2 = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, ` +
+	`"n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
  "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}`
 
 // A classifier with three labels and two token types.
-const bert = `{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
- "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}`
+const bert = `{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, ` +
+	`"max_position_embeddings": 16, "hidden_size": 32,
+ "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, ` +
+	`"id2label": {"0": "a", "1": "b", "2": "c"}}`
 
 func tokens() []int32 {
 	made, seed := make([]int32, 64), uint32(1)
@@ -137,7 +140,8 @@ func TestSaysWhatItIs(t *testing.T) {
 func TestFailuresAreErrors(t *testing.T) {
 	_, err := OpenModel("no/such/model")
 	expect(t, err, IOError)
-	if !strings.HasPrefix(err.Error(), "STW_IO_ERROR: ") || !strings.Contains(err.Error(), "no such file or folder") {
+	if !strings.HasPrefix(err.Error(), "STW_IO_ERROR: ") ||
+		!strings.Contains(err.Error(), "no such file or folder") {
 		t.Fatal(err)
 	}
 	_, err = OpenModel("na\x00no")
@@ -151,7 +155,8 @@ func TestFailuresAreErrors(t *testing.T) {
 func TestModelsTellTheirTensors(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2, LabelNames: []string{"no", "yes"}}))
 	equal(t, model.Labels(), []string{"no", "yes"})
-	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels, model.Info().Generates, model.Info().TokenTypes}, []any{2, "gpt2", 2, true, 0})
+	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels,
+		model.Info().Generates, model.Info().TokenTypes}, []any{2, "gpt2", 2, true, 0})
 	equal(t, model.Tensors()[0].Shape, []int64{64, 32})
 	index, ok := model.TensorIndex(model.Tensors()[1].Name)
 	equal(t, []any{index, ok}, []any{1, true})
@@ -171,7 +176,8 @@ func TestOverBudgetIsAnAnswer(t *testing.T) {
 	expect(t, err, OverBudget)
 	var told *Error
 	equal(t, errors.As(err, &told), true)
-	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes, told.Status.Category()}, []any{false, told.BytesNeeded, OutOfMemory})
+	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes, told.Status.Category()},
+		[]any{false, told.BytesNeeded, OutOfMemory})
 	equal(t, strings.Contains(plan.Report(), "does not fit"), true)
 	equal(t, len(plan.Relaxations()) > 0 && plan.Relaxations()[0].Change != "", true)
 	asked.MemoryBytes = told.BytesNeeded
@@ -182,7 +188,8 @@ func TestPlansTellAll(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 	asked := small()
 	all := must[*Plan](t)(NewPlan(model, asked))
-	asked.Groups = []ParameterGroup{{Pattern: "blocks.0", LearningRate: Of(0.5)}, {Pattern: "embeddings", Frozen: Of(true)}}
+	asked.Groups = []ParameterGroup{{Pattern: "blocks.0", LearningRate: Of(0.5)},
+		{Pattern: "embeddings", Frozen: Of(true)}}
 	plan := must[*Plan](t)(NewPlan(model, asked))
 	equal(t, plan.Info().Gradients < all.Info().Gradients, true)
 	equal(t, plan.Verify(), nil)
@@ -201,9 +208,11 @@ func TestPlansTellAll(t *testing.T) {
 		equal(t, points[i-1].Peak < points[i].Peak && points[i-1].StepSeconds > points[i].StepSeconds, true)
 	}
 	equal(t, must[uint64](t)(LongestSequence(model, small())), uint64(16))
-	_, err = NewPlan(model, PlanOptions{GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "no such", Frozen: Of(true)}}})
+	_, err = NewPlan(model,
+		PlanOptions{GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "no such", Frozen: Of(true)}}})
 	expect(t, err, BadArgument)
-	for _, wrong := range []PlanOptions{{GlobalBatch: 4, Threads: -1}, {GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "blocks", StateBits: 1<<32 + 8}}}} {
+	for _, wrong := range []PlanOptions{{GlobalBatch: 4, Threads: -1},
+		{GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "blocks", StateBits: 1<<32 + 8}}}} {
 		_, err = NewPlan(model, wrong)
 		expect(t, err, BadArgument)
 	}
@@ -225,7 +234,8 @@ func TestPack(t *testing.T) {
 	expect(t, err, OverBudget)
 	equal(t, []any{found.Answer, found.Offsets == nil}, []any{PackImpossible, true})
 	at := uint64(0)
-	found = must[Packed](t)(PackConstrained([]Lifetime{{0, 10, 8}, {0, 10, 5}, {4, 6, 8}}, []Constraint{{Alignment: 64, Gaps: []Gap{{4, 6, 0, 0}}}, {Alignment: 64}, {Offset: &at}}, 0, 0))
+	found = must[Packed](t)(PackConstrained([]Lifetime{{0, 10, 8}, {0, 10, 5}, {4, 6, 8}},
+		[]Constraint{{Alignment: 64, Gaps: []Gap{{4, 6, 0, 0}}}, {Alignment: 64}, {Offset: &at}}, 0, 0))
 	equal(t, found.Offsets, []uint64{0, 64, 0})
 	_, err = Pack([]Lifetime{{2, 1, 3}}, 0, 0)
 	expect(t, err, BadArgument)
@@ -292,7 +302,8 @@ func TestPrefersWhatWasChosen(t *testing.T) {
 	for i, value := range reference {
 		equal(t, value < 0, pairs.Targets[i] >= 0)
 	}
-	one := Batch{Samples: 1, Tokens: pairs.Tokens[:16], Targets: pairs.Targets[:16], Positions: pairs.Positions[:16]}
+	one := Batch{Samples: 1, Tokens: pairs.Tokens[:16], Targets: pairs.Targets[:16],
+		Positions: pairs.Positions[:16]}
 	equal(t, must[[]float32](t)(world.trainer.LogProbabilities(one)), reference[:16])
 	_, err := world.trainer.Step(pairs, 1e-2)
 	expect(t, err, BadArgument) // the reference is missing
@@ -311,7 +322,8 @@ func TestPrefersWhatWasChosen(t *testing.T) {
 	pairs.Reference = reference[1:]
 	_, err = world.trainer.Step(pairs, 1e-2)
 	expect(t, err, BadArgument)
-	_, err = NewTrainer(world.device, world.model, must[*Plan](t)(NewPlan(world.model, asked)), TrainerOptions{Margin: Of(float32(0))})
+	_, err = NewTrainer(world.device, world.model, must[*Plan](t)(NewPlan(world.model, asked)),
+		TrainerOptions{Margin: Of(float32(0))})
 	expect(t, err, BadArgument)
 	asked.Preference = SimPO
 	worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Margin: Of(float32(0)), AnswerShare: 1})
@@ -321,11 +333,14 @@ func TestWritesReferences(t *testing.T) {
 	var tokens, marks []byte
 	for i := uint32(0); i < 640; i++ {
 		tokens = binary.LittleEndian.AppendUint16(tokens, uint16(i*i/7%61))
-		marks = append(marks, []byte{2, 0, 0, 0, 0, 1, 1, 1}[i%8]) // documents, alternately chosen and rejected
+		// documents, alternately chosen and rejected
+		marks = append(marks, []byte{2, 0, 0, 0, 0, 1, 1, 1}[i%8])
 	}
 	folder := t.TempDir()
-	path, marked, reference := filepath.Join(folder, "tokens.bin"), filepath.Join(folder, "marks"), filepath.Join(folder, "reference")
-	equal(t, []error{os.WriteFile(path, tokens, 0o600), os.WriteFile(marked, marks, 0o600)}, []error{nil, nil})
+	path, marked, reference := filepath.Join(folder, "tokens.bin"), filepath.Join(folder, "marks"),
+		filepath.Join(folder, "reference")
+	equal(t, []error{os.WriteFile(path, tokens, 0o600), os.WriteFile(marked, marks, 0o600)},
+		[]error{nil, nil})
 	asked := small()
 	asked.Preference = DPO
 	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
@@ -361,16 +376,20 @@ func TestRunsOverDatasets(t *testing.T) {
 	equal(t, world.trainer.Run(context.Background(), data, options), nil)
 	equal(t, seen, []uint64{2, 4, 5})
 	loss := must[float64](t)(world.trainer.Evaluate(data, 2))
-	equal(t, []any{world.trainer.Progress().EvaluationLoss, world.trainer.Progress().Phase}, []any{loss, Idle})
-	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { return false }}), Cancelled)
+	equal(t, []any{world.trainer.Progress().EvaluationLoss, world.trainer.Progress().Phase},
+		[]any{loss, Idle})
+	expect(t, world.trainer.Run(context.Background(), data,
+		RunOptions{Until: 20, Progress: func(Progress) bool { return false }}), Cancelled)
 	equal(t, world.trainer.Progress().Step, uint64(6))
 	ctx, cancel := context.WithCancel(context.Background())
-	err := world.trainer.Run(ctx, data, RunOptions{Until: 1 << 40, ProgressEvery: 3, Progress: func(now Progress) bool { cancel(); return true }})
+	err := world.trainer.Run(ctx, data, RunOptions{Until: 1 << 40, ProgressEvery: 3,
+		Progress: func(now Progress) bool { cancel(); return true }})
 	equal(t, err, context.Canceled)
 	equal(t, world.trainer.Run(ctx, data, RunOptions{Until: 1 << 40}), context.Canceled)
 	func() {
 		defer func() { equal(t, recover(), "of the host") }()
-		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { panic("of the host") }})
+		_ = world.trainer.Run(context.Background(), data,
+			RunOptions{Until: 20, Progress: func(Progress) bool { panic("of the host") }})
 	}()
 	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 12}), nil)
 	_, err = world.trainer.Generate([]int32{1}, GenerateOptions{Count: 1 << 40})
@@ -396,9 +415,10 @@ func TestOthersMayStopIt(t *testing.T) {
 	equal(t, world.trainer.Progress().Step >= 3, true)
 	world.steps(1)
 	// Closed by a callback in the middle of a run, the trainer stays open until the run ends.
-	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 1 << 40, Progress: func(now Progress) bool {
-		return world.trainer.Close() == nil && now.Step == 0
-	}}), Cancelled)
+	expect(t, world.trainer.Run(context.Background(), data,
+		RunOptions{Until: 1 << 40, Progress: func(now Progress) bool {
+			return world.trainer.Close() == nil && now.Step == 0
+		}}), Cancelled)
 	_, err := world.trainer.Step(batch(), 1e-3)
 	expect(t, err, BadState)
 	var none *Trainer
@@ -445,7 +465,7 @@ func TestWatchesTellAndCancel(t *testing.T) {
 	world.steps(1)
 	_, err = NewPlan(world.model, plan)
 	expect(t, err, BadState)
-	_, err = NewWatch(WatchOptions{Interval: func() *time.Duration { wrong := -time.Second; return &wrong }()})
+	_, err = NewWatch(WatchOptions{Interval: Of(-time.Second)})
 	expect(t, err, BadArgument)
 }
 
@@ -464,7 +484,8 @@ func TestCallbacksMayExit(t *testing.T) {
 	ended := make(chan bool)
 	go func() {
 		defer close(ended)
-		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { runtime.Goexit(); return true }})
+		_ = world.trainer.Run(context.Background(), data,
+			RunOptions{Until: 20, Progress: func(Progress) bool { runtime.Goexit(); return true }})
 		ended <- true // unreachable
 	}()
 	_, came := <-ended
@@ -517,7 +538,8 @@ func TestTensors(t *testing.T) {
 	for dtype, precision := range map[string]Precision{"bfloat16": BF16, "float16": FP16} {
 		asked := small()
 		asked.Precision = precision
-		half := must[*Tensor](t)(worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{}).trainer.Tensor(0, Parameter))
+		half := must[*Tensor](t)(worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked,
+			TrainerOptions{}).trainer.Tensor(0, Parameter))
 		whole := must[*Tensor](t)(newWorld(t).trainer.Tensor(0, Parameter))
 		equal(t, []any{half.DType, len(half.Bits), whole.Bits == nil}, []any{dtype, 2048, true})
 		for i, value := range half.Values {
@@ -562,12 +584,14 @@ func TestHooks(t *testing.T) {
 }
 
 func TestLabelsOfTokens(t *testing.T) {
-	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3, Task: TaskTokenLabel}, small(), TrainerOptions{})
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3, Task: TaskTokenLabel}, small(),
+		TrainerOptions{})
 	classes := make([]int32, len(tokens()))
 	for i, token := range tokens() {
 		classes[i] = token % 3
 	}
-	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: classes}, 1e-3)).Targets, uint64(len(classes)))
+	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: classes},
+		1e-3)).Targets, uint64(len(classes)))
 	texts := [][]int32{{1, 2, 3}, {4}}
 	rows := must[[][]float32](t)(world.trainer.Classify(texts, nil))
 	equal(t, []int{len(rows), len(rows[0])}, []int{4, 3})
@@ -576,12 +600,15 @@ func TestLabelsOfTokens(t *testing.T) {
 
 func TestClassifiers(t *testing.T) {
 	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3}, small(), TrainerOptions{})
-	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: []int32{0, 1, 2, 1}}, 1e-3)).Targets, uint64(4))
+	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(),
+		Labels: []int32{0, 1, 2, 1}}, 1e-3)).Targets, uint64(4))
 	equal(t, len(must[[]float32](t)(world.trainer.Logits(tokens()[:5]))), 3)
 	_, err := world.trainer.Generate(tokens()[:5], GenerateOptions{Count: 1})
 	expect(t, err, Unsupported)
 	texts := [][]int32{{1, 2, 3}, {4}}
-	equal(t, must[[][]float32](t)(world.trainer.Classify(texts, nil)), [][]float32{must[[]float32](t)(world.trainer.Logits(texts[0])), must[[]float32](t)(world.trainer.Logits(texts[1]))})
+	equal(t, must[[][]float32](t)(world.trainer.Classify(texts, nil)),
+		[][]float32{must[[]float32](t)(world.trainer.Logits(texts[0])),
+			must[[]float32](t)(world.trainer.Logits(texts[1]))})
 	equal(t, len(must[[][]float32](t)(world.trainer.Classify(nil, nil))), 0)
 	_, err = world.trainer.Classify(texts, texts) // the model has no token types
 	expect(t, err, BadArgument)
@@ -593,15 +620,18 @@ func TestClassifiers(t *testing.T) {
 
 func TestHiddenTokens(t *testing.T) {
 	masked := strings.Replace(bert, "BertForSequenceClassification", "BertModel", 1)
-	world := worldOf(t, ModelOptions{ConfigJSON: masked, Task: TaskMaskedLanguageModel}, small(), TrainerOptions{})
-	equal(t, []any{world.model.Info().Task, world.model.Info().HeadIsNew}, []any{TaskMaskedLanguageModel, false})
+	world := worldOf(t, ModelOptions{ConfigJSON: masked, Task: TaskMaskedLanguageModel}, small(),
+		TrainerOptions{})
+	equal(t, []any{world.model.Info().Task, world.model.Info().HeadIsNew},
+		[]any{TaskMaskedLanguageModel, false})
 	var tokens []byte
 	for i := uint32(0); i < 640; i++ {
 		tokens = binary.LittleEndian.AppendUint16(tokens, uint16(i*i/7%61))
 	}
 	path := filepath.Join(t.TempDir(), "tokens.bin")
 	equal(t, os.WriteFile(path, tokens, 0o600), nil)
-	options := DatasetOptions{Vocabulary: 64, Sequence: 16, MaskRate: 0.3, MaskToken: 63, TokenKinds: append(make([]byte, 63), 1), MaskWholeWords: true}
+	options := DatasetOptions{Vocabulary: 64, Sequence: 16, MaskRate: 0.3, MaskToken: 63,
+		TokenKinds: append(make([]byte, 63), 1), MaskWholeWords: true}
 	data := must[*Dataset](t)(OpenDataset(path, options))
 	before := must[float64](t)(world.trainer.Evaluate(data, 3))
 	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 3}), nil)
@@ -616,9 +646,11 @@ func TestHiddenTokens(t *testing.T) {
 
 func TestSeveralLabelsAndNumbers(t *testing.T) {
 	for _, task := range []Task{TaskLabels, TaskNumber} {
-		world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 2, Task: task}, small(), TrainerOptions{})
+		world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 2, Task: task}, small(),
+			TrainerOptions{})
 		values := []float32{0, 1, 1, 1, 0.5, 0, 1, 0}
-		equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Values: values}, 1e-3)).Targets, uint64(4))
+		equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Values: values},
+			1e-3)).Targets, uint64(4))
 		equal(t, len(must[[][]float32](t)(world.trainer.Classify([][]int32{{1, 2, 3}}, nil))[0]), 2)
 		_, err := world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Values: values[1:]}, 1e-3)
 		expect(t, err, BadArgument)
@@ -631,8 +663,10 @@ func TestEncoders(t *testing.T) {
 	world := worldOf(t, ModelOptions{ConfigJSON: bert}, small(), TrainerOptions{})
 	equal(t, []any{world.model.Info().Generates, world.model.Info().TokenTypes}, []any{false, 2})
 	texts := [][]int32{{1, 2, 3}, {4, 5}}
-	without, with := must[[][]float32](t)(world.trainer.Classify(texts, nil)), must[[][]float32](t)(world.trainer.Classify(texts, [][]int32{{0, 1, 1}, {0, 0}}))
-	equal(t, []bool{reflect.DeepEqual(with[0], without[0]), reflect.DeepEqual(with[1], without[1])}, []bool{false, true})
+	without, with := must[[][]float32](t)(world.trainer.Classify(texts, nil)),
+		must[[][]float32](t)(world.trainer.Classify(texts, [][]int32{{0, 1, 1}, {0, 0}}))
+	equal(t, []bool{reflect.DeepEqual(with[0], without[0]), reflect.DeepEqual(with[1], without[1])},
+		[]bool{false, true})
 	equal(t, len(with[1]), 3)
 	for _, wrong := range [][][]int32{{{0, 1, 1}}, {{0, 1}, {0, 0}}, {{0, 1, 2}, {0, 0}}} {
 		_, err := world.trainer.Classify(texts, wrong)
@@ -644,7 +678,8 @@ func TestEncoders(t *testing.T) {
 	for i := range typed.TokenTypes {
 		typed.TokenTypes[i] = 1
 	}
-	equal(t, reflect.DeepEqual(must[[]float32](t)(world.trainer.LogProbabilities(typed)), must[[]float32](t)(world.trainer.LogProbabilities(plain))), false)
+	equal(t, reflect.DeepEqual(must[[]float32](t)(world.trainer.LogProbabilities(typed)),
+		must[[]float32](t)(world.trainer.LogProbabilities(plain))), false)
 	equal(t, must[StepResult](t)(world.trainer.Step(typed, 1e-3)).Targets, uint64(4))
 	other := batch()
 	other.TokenTypes = typed.TokenTypes
@@ -660,7 +695,8 @@ func TestAdapters(t *testing.T) {
 	equal(t, newWorld(t).trainer.ExportModel(base), nil)
 	asked := small()
 	asked.Quantize = NF4
-	world := worldOf(t, ModelOptions{Source: base, AdapterRank: 4, AdapterTargets: "c_attn"}, asked, TrainerOptions{})
+	world := worldOf(t, ModelOptions{Source: base, AdapterRank: 4, AdapterTargets: "c_attn"}, asked,
+		TrainerOptions{})
 	equal(t, world.model.Info().Trainable, uint64(2*4*(32+96)))
 	world.steps(3)
 	after := must[[]float32](t)(world.trainer.Logits(tokens()[:8]))
@@ -682,7 +718,8 @@ func (m *mapped) Allocate(bytes, alignment int, stream unsafe.Pointer) unsafe.Po
 	if m.refuse {
 		panic("refused")
 	}
-	memory, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil
 	}
@@ -724,7 +761,8 @@ func TestMemoryAndThreadsOfTheHost(t *testing.T) {
 		if of.Arena != nil && of.ArenaBytes < plan.Info().Arena {
 			t.Fatalf("the arena takes %d bytes", plan.Info().Arena)
 		}
-		w := &world{T: t, device: device, model: model, trainer: must[*Trainer](t)(NewTrainer(device, model, plan, of))}
+		w := &world{T: t, device: device, model: model,
+			trainer: must[*Trainer](t)(NewTrainer(device, model, plan, of))}
 		w.steps(2)
 		return w, w.weights()
 	}
@@ -756,9 +794,10 @@ func TestMemoryAndThreadsOfTheHost(t *testing.T) {
 
 func TestDevicesOutliveTheirName(t *testing.T) {
 	var told []string
-	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1, LogLevel: LogInfo, Log: func(_ LogLevel, component, message string) {
-		told = append(told, component+": "+message)
-	}}))
+	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1, LogLevel: LogInfo,
+		Log: func(_ LogLevel, component, message string) {
+			told = append(told, component+": "+message)
+		}}))
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 	plan := must[*Plan](t)(NewPlan(model, small()))
 	trainer := must[*Trainer](t)(NewTrainer(device, model, plan, TrainerOptions{}))
@@ -776,16 +815,22 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 	world := newWorld(t)
 	plan, tokens := must[*Plan](t)(NewPlan(world.model, small())), data(t)
 	tensor := must[*Tensor](t)(world.trainer.Tensor(0, Parameter)) // a copy, which stays valid
-	for _, close := range []func() error{world.trainer.Close, world.model.Close, plan.Close, tokens.Close, world.device.Close} {
+	for _, close := range []func() error{world.trainer.Close, world.model.Close, plan.Close, tokens.Close,
+		world.device.Close} {
 		equal(t, []error{close(), close()}, []error{nil, nil})
 	}
 	path := filepath.Join(t.TempDir(), "none")
 	trainer := world.trainer
 	uses := map[string]func() error{
-		"Step":             func() error { _, err := trainer.Step(batch(), 1e-3); return err },
-		"Run":              func() error { return trainer.Run(context.Background(), tokens, RunOptions{Until: 1}) },
-		"Evaluate":         func() error { _, err := trainer.Evaluate(tokens, 1); return err },
-		"Generate":         func() error { _, err := trainer.Generate([]int32{1}, GenerateOptions{Count: 1}); return err },
+		"Step": func() error { _, err := trainer.Step(batch(), 1e-3); return err },
+		"Run": func() error {
+			return trainer.Run(context.Background(), tokens, RunOptions{Until: 1})
+		},
+		"Evaluate": func() error { _, err := trainer.Evaluate(tokens, 1); return err },
+		"Generate": func() error {
+			_, err := trainer.Generate([]int32{1}, GenerateOptions{Count: 1})
+			return err
+		},
 		"Logits":           func() error { _, err := trainer.Logits([]int32{1}); return err },
 		"LogProbabilities": func() error { _, err := trainer.LogProbabilities(batch()); return err },
 		"Replan":           func() error { _, err := trainer.Replan(64 << 20); return err },
@@ -798,10 +843,13 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 		"ExportModel":      func() error { return trainer.ExportModel(path) },
 		"Export":           func() error { return world.model.Export(path) },
 		"NewPlan":          func() error { _, err := NewPlan(world.model, small()); return err },
-		"NewTrainer":       func() error { _, err := NewTrainer(world.device, world.model, plan, TrainerOptions{}); return err },
-		"Verify":           plan.Verify,
-		"Frontier":         func() error { _, err := plan.Frontier(); return err },
-		"Picture":          func() error { _, err := plan.Picture(SVG); return err },
+		"NewTrainer": func() error {
+			_, err := NewTrainer(world.device, world.model, plan, TrainerOptions{})
+			return err
+		},
+		"Verify":   plan.Verify,
+		"Frontier": func() error { _, err := plan.Frontier(); return err },
+		"Picture":  func() error { _, err := plan.Picture(SVG); return err },
 	}
 	for name, use := range uses {
 		err := use()
@@ -810,7 +858,8 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 		}
 	}
 	trainer.Cancel()
-	equal(t, []any{trainer.Progress(), trainer.Stream(), world.model.Info(), plan.Info(), tokens.Info(), world.device.Info(), plan.JSON(), len(world.model.Tensors())},
+	equal(t, []any{trainer.Progress(), trainer.Stream(), world.model.Info(), plan.Info(), tokens.Info(),
+		world.device.Info(), plan.JSON(), len(world.model.Tensors())},
 		[]any{Progress{}, unsafe.Pointer(nil), ModelInfo{}, PlanInfo{}, DatasetInfo{}, DeviceInfo{}, "", 0})
 	equal(t, len(tensor.Values) > 0 && !math.IsNaN(float64(tensor.Values[0])), true)
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -827,7 +876,8 @@ func TestWhatIsForgottenIsClosed(t *testing.T) {
 	func() {
 		model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 		for i := 0; i < 3; i++ {
-			must[*Trainer](t)(NewTrainer(device, model, must[*Plan](t)(NewPlan(model, small())), TrainerOptions{GradientHook: func(*Gradients) error { return nil }}))
+			must[*Trainer](t)(NewTrainer(device, model, must[*Plan](t)(NewPlan(model, small())),
+				TrainerOptions{GradientHook: func(*Gradients) error { return nil }}))
 		}
 	}()
 	for i := 0; i < 200 && users() > 1; i++ {
@@ -842,7 +892,8 @@ func TestCalibrates(t *testing.T) {
 	asked.Profile = must[string](t)(world.trainer.Calibrate())
 	equal(t, strings.Contains(must[*Plan](t)(NewPlan(world.model, asked)).JSON(), `"profile"`), true)
 	profile := must[Profile](t)(ReadProfile(asked.Profile))
-	equal(t, []any{profile.Name, profile.Threads, len(profile.Ops) > 3 && profile.Ops[0].Nanoseconds > 0}, []any{"cpu", 2, true})
+	equal(t, []any{profile.Name, profile.Threads, len(profile.Ops) > 3 && profile.Ops[0].Nanoseconds > 0},
+		[]any{"cpu", 2, true})
 	_, err := ReadProfile("{}")
 	expect(t, err, Corrupt)
 	path := filepath.Join(t.TempDir(), "step.json")

@@ -28,7 +28,8 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 		return err
 	}
 	defer device.Close()
-	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 8, Sequence: 64, MemoryBytes: 1 << 30}.For(device))
+	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 8, Sequence: 64,
+		MemoryBytes: 1 << 30}.For(device))
 	if plan != nil {
 		defer plan.Close()
 		fmt.Print(plan.Report()) // if the plan does not fit, the report says why, and what would
@@ -36,7 +37,8 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 	if err != nil {
 		return err
 	}
-	data, err := stowage.OpenDataset(text, stowage.DatasetOptions{Vocabulary: model.Info().Vocabulary, Sequence: 64})
+	data, err := stowage.OpenDataset(text, stowage.DatasetOptions{Vocabulary: model.Info().Vocabulary,
+		Sequence: 64})
 	if err != nil {
 		return err
 	}
@@ -47,10 +49,12 @@ func train(ctx context.Context, stop func(), text, source string, steps uint64, 
 		return err
 	}
 	defer trainer.Close()
-	err = trainer.Run(ctx, data, stowage.RunOptions{Until: steps, LearningRate: 1e-3, Progress: func(now stowage.Progress) bool {
-		fmt.Printf("step %3d  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", now.Step, now.Loss, now.GradNorm, now.TokensPerSecond)
-		return true
-	}})
+	err = trainer.Run(ctx, data, stowage.RunOptions{Until: steps, LearningRate: 1e-3,
+		Progress: func(now stowage.Progress) bool {
+			fmt.Printf("step %3d  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", now.Step, now.Loss,
+				now.GradNorm, now.TokensPerSecond)
+			return true
+		}})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

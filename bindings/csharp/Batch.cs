@@ -39,7 +39,8 @@ namespace Stowage
         {
             int count = Numbers.Given(values, nameof(values)).Length;
             if (length <= 0 || count % length != 0)
-                throw new StowageException(Status.BadArgument, $"{count} numbers cannot form rows of {length}");
+                throw new StowageException(Status.BadArgument,
+                    $"{count} numbers cannot form rows of {length}");
             return new Rows<T>(values, count / length, length);
         }
     }
@@ -93,7 +94,8 @@ namespace Stowage
                 *batch = stw_batch.Sized();
                 batch->learning_rate = learningRate;
                 batch->names = (byte**)memory.Take(Most * sizeof(byte*));
-                batch->tensors = (DLManagedTensorVersioned**)memory.Take(Most * sizeof(DLManagedTensorVersioned*));
+                batch->tensors = (DLManagedTensorVersioned**)memory.Take(
+                    Most * sizeof(DLManagedTensorVersioned*));
                 tensors = (DLManagedTensorVersioned*)memory.Take(Most * sizeof(DLManagedTensorVersioned));
                 Add("tokens", of.Tokens, DLManagedTensorVersioned.Int);
                 Add("targets", of.Targets, DLManagedTensorVersioned.Int);
@@ -126,7 +128,8 @@ namespace Stowage
             for (int i = 0; i < rows.Shape.Length; ++i)
                 shape[i] = rows.Shape[i];
             uint index = batch->count++;
-            tensors[index] = DLManagedTensorVersioned.Borrowed(Marshal.UnsafeAddrOfPinnedArrayElement(rows.Values, 0), code, shape, rows.Shape.Length);
+            tensors[index] = DLManagedTensorVersioned.Borrowed(
+                Marshal.UnsafeAddrOfPinnedArrayElement(rows.Values, 0), code, shape, rows.Shape.Length);
             batch->tensors[index] = &tensors[index];
             batch->names[index] = memory.Of(name);
         }

@@ -53,7 +53,8 @@ namespace Stowage
             if (isAsked)
                 TakeBack();
             ExceptionDispatchInfo failed = of.TakeFailure() ?? carrier?.Take();
-            bool isCancel = status == STW_CANCELLED && (failed == null || (failed.SourceException as StowageException)?.Status == Status.Cancelled);
+            bool isCancel = status == STW_CANCELLED &&
+                (failed == null || (failed.SourceException as StowageException)?.Status == Status.Cancelled);
             if (isCancel && cancellation.IsCancellationRequested)
                 throw new OperationCanceledException(cancellation);
             failed?.Throw();

@@ -137,7 +137,8 @@ namespace Stowage
             HostCalls calls = Of<HostCalls>(user);
             try
             {
-                return (void*)calls.memory.Allocate(checked((long)bytes), checked((long)alignment), (IntPtr)stream);
+                return (void*)calls.memory.Allocate(checked((long)bytes), checked((long)alignment),
+                    (IntPtr)stream);
             }
             catch (Exception exception)
             {
@@ -166,7 +167,8 @@ namespace Stowage
             }
             catch (Exception exception)
             {
-                Environment.FailFast("stowage: an executor failed, and its tasks may still be running", exception);
+                Environment.FailFast("stowage: an executor failed, and its tasks may still be running",
+                    exception);
             }
         }
     }
@@ -245,8 +247,10 @@ namespace Stowage
         {
             ProgressCalls calls = Of<ProgressCalls>(user);
             stw_progress told = Told(now);
-            bool isTold = calls.progress != null && (told.batches % calls.every == 0 || told.batches >= calls.until);
-            return calls.Guard(() => !calls.cancellation.IsCancellationRequested && (!isTold || calls.progress(new Progress(told))));
+            bool isTold = calls.progress != null &&
+                (told.batches % calls.every == 0 || told.batches >= calls.until);
+            return calls.Guard(() => !calls.cancellation.IsCancellationRequested &&
+                (!isTold || calls.progress(new Progress(told))));
         }
 
         private static stw_progress Told(stw_progress* now)

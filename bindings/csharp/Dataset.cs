@@ -85,7 +85,8 @@ namespace Stowage
         /// for other tokens</exception>
         public Dataset(string path, DatasetOptions options)
         {
-            Own((IntPtr)Open(Numbers.Given(path, nameof(path)), Numbers.Given(options, nameof(options))), pointer => stw_dataset_close((stw_dataset*)pointer));
+            Own((IntPtr)Open(Numbers.Given(path, nameof(path)), Numbers.Given(options, nameof(options))),
+                pointer => stw_dataset_close((stw_dataset*)pointer));
         }
 
         private static stw_dataset* Open(string path, DatasetOptions options)
@@ -99,7 +100,9 @@ namespace Stowage
             given.pairs = Numbers.Flag(options.Pairs);
             given.document_end = Numbers.Unsigned(options.DocumentEnd ?? 0, nameof(options.DocumentEnd));
             given.held_out = options.HeldOut ?? 0;
-            given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0) | (options.Seed != null ? STW_SET_DATASET_SEED : 0);
+            given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) |
+                (options.HeldOut != null ? STW_SET_HELD_OUT : 0) |
+                (options.Seed != null ? STW_SET_DATASET_SEED : 0);
             given.label_count = Numbers.Unsigned(options.LabelCount, nameof(options.LabelCount));
             given.task = (uint)options.Task;
             given.mask_rate = options.MaskRate;
@@ -107,7 +110,9 @@ namespace Stowage
             given.mask_whole_words = Numbers.Flag(options.MaskWholeWords);
             given.in_order = Numbers.Flag(options.InOrder);
             if (options.TokenKinds != null && options.TokenKinds.LongLength != options.Vocabulary)
-                throw new ArgumentException("expected " + options.Vocabulary + " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength, nameof(options.TokenKinds));
+                throw new ArgumentException("expected " + options.Vocabulary +
+                    " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength,
+                    nameof(options.TokenKinds));
             stw_dataset* made = null;
             stw_error error = stw_error.Sized();
             fixed (TokenKinds* kinds = options.TokenKinds)

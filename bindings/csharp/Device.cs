@@ -213,7 +213,8 @@ namespace Stowage
         {
             stw_log_message told = stw_log_message.Sized();
             using (Held held = Hold())
-                Errors.Check(stw_device_next_log((stw_device*)held.Pointer, Numbers.Unsigned(after, nameof(after)), &told));
+                Errors.Check(stw_device_next_log((stw_device*)held.Pointer,
+                    Numbers.Unsigned(after, nameof(after)), &told));
             return told.number == 0 ? null : new LogMessage(told);
         }
 

@@ -80,7 +80,8 @@ namespace Stowage
             Status = status;
         }
 
-        internal unsafe StowageException(int status, stw_error* error, Exception cause) : base(Line((Status)status, Texts.Read(error->message, 480)), cause)
+        internal unsafe StowageException(int status, stw_error* error, Exception cause)
+            : base(Line((Status)status, Texts.Read(error->message, 480)), cause)
         {
             Status = (Status)status;
             NativeCode = error->native_code;

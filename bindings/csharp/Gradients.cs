@@ -86,7 +86,8 @@ namespace Stowage
             set
             {
                 if (OfHost(told.in_order) == null || value == null)
-                    throw new InvalidOperationException("InOrder: this library does not know it, or there is no number");
+                    throw new InvalidOperationException(
+                        "InOrder: this library does not know it, or there is no number");
                 *told.in_order = Numbers.Unsigned(value.Value, nameof(InOrder));
             }
         }
@@ -94,20 +95,23 @@ namespace Stowage
         private float* At(long index, long count)
         {
             if (index < 0 || count < 0 || index > Count - count)
-                throw new ArgumentOutOfRangeException(nameof(index), $"expected {count} of {Count} gradients, from {index} on");
+                throw new ArgumentOutOfRangeException(nameof(index),
+                    $"expected {count} of {Count} gradients, from {index} on");
             return (float*)OfHost(told.data) + index;
         }
 
         private static void CheckPart(float[] values, int at, int count)
         {
             if (at < 0 || count < 0 || at > Numbers.Given(values, nameof(values)).Length - count)
-                throw new ArgumentOutOfRangeException(nameof(at), $"expected {count} of {values.Length} numbers, from {at} on");
+                throw new ArgumentOutOfRangeException(nameof(at),
+                    $"expected {count} of {values.Length} numbers, from {at} on");
         }
 
         private IntPtr Address(void* of)
         {
             if (isOver)
-                throw new ObjectDisposedException(nameof(Gradients), "the hook that received these gradients has returned");
+                throw new ObjectDisposedException(nameof(Gradients),
+                    "the hook that received these gradients has returned");
             return (IntPtr)of;
         }
 

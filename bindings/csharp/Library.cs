@@ -29,7 +29,10 @@ namespace Stowage
         /// work, too, as stowage.h says.</summary>
         public static Version HeaderVersion
         {
-            get { return new Version((int)STW_VERSION_MAJOR, (int)STW_VERSION_MINOR, (int)STW_VERSION_PATCH); }
+            get
+            {
+                return new Version((int)STW_VERSION_MAJOR, (int)STW_VERSION_MINOR, (int)STW_VERSION_PATCH);
+            }
         }
 
         /// <summary>How the library was built, and which parts of CUDA it finds on this machine.</summary>

@@ -7,7 +7,9 @@ namespace Stowage
     /// <summary>stw_model_options; null: unset.</summary>
     public sealed class ModelOptions
     {
-        /// <summary>A folder with config.json, a config.json, or the name of a preset such as "nano".</summary>
+        /// <summary>
+        /// A folder with config.json, a config.json, or the name of a preset such as "nano".
+        /// </summary>
         public string Source { get; set; }
         /// <summary>Instead of Source: the text of a config.json.</summary>
         public string ConfigJson { get; set; }
@@ -135,7 +137,8 @@ namespace Stowage
         /// BadArgument</exception>
         public Model(ModelOptions options)
         {
-            Own((IntPtr)Create(Numbers.Given(options, nameof(options))), pointer => stw_model_destroy((stw_model*)pointer));
+            Own((IntPtr)Create(Numbers.Given(options, nameof(options))),
+                pointer => stw_model_destroy((stw_model*)pointer));
         }
 
         private static stw_model* Create(ModelOptions options)
@@ -154,8 +157,10 @@ namespace Stowage
             given.adapter_dropout = options.AdapterDropout;
             int names = options.LabelNames?.Count ?? 0;
             if (names > 0 && options.LabelCount != 0 && options.LabelCount != names)
-                throw new StowageException(Status.BadArgument, $"LabelCount {options.LabelCount}: there are {names} LabelNames");
-            given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount, nameof(options.LabelCount));
+                throw new StowageException(Status.BadArgument,
+                    $"LabelCount {options.LabelCount}: there are {names} LabelNames");
+            given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount,
+                nameof(options.LabelCount));
             given.task = (uint)options.Task;
             stw_model* made = null;
             stw_error error = stw_error.Sized();
@@ -207,7 +212,8 @@ namespace Stowage
             UIntPtr index;
             using (Held held = Hold())
             using (var texts = new Texts())
-                return stw_model_tensor_find((stw_model*)held.Pointer, texts.Of(Numbers.Given(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
+                return stw_model_tensor_find((stw_model*)held.Pointer,
+                    texts.Of(Numbers.Given(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
         }
 
         /// <summary>The labels of a classifier.</summary>
@@ -230,7 +236,8 @@ namespace Stowage
             using (Held held = Hold())
             using (var texts = new Texts())
             {
-                int status = stw_model_export_watched((stw_model*)held.Pointer, texts.Of(folder), texts.Of(watch), &error);
+                int status = stw_model_export_watched((stw_model*)held.Pointer, texts.Of(folder),
+                    texts.Of(watch), &error);
                 watch?.TakeFailure()?.Throw();
                 Errors.Check(status, &error);
             }

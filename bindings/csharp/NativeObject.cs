@@ -42,7 +42,9 @@ namespace Stowage
         internal Held HoldAlone()
         {
             if (!Monitor.TryEnter(gate))
-                throw new StowageException(Status.BadState, $"another thread is using this {GetType().Name}, which only one thread at a time may use");
+                throw new StowageException(Status.BadState,
+                    $"another thread is using this {GetType().Name}, " +
+                    "which only one thread at a time may use");
             try
             {
                 return new Held(OpenHandle(), gate);

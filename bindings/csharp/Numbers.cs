@@ -33,7 +33,8 @@ namespace Stowage
 
         private static long NotNegative(long value, string name)
         {
-            return value >= 0 ? value : throw new StowageException(Status.BadArgument, $"{name}: expected 0 or more, found {value}");
+            return value >= 0 ? value : throw new StowageException(
+                Status.BadArgument, $"{name}: expected 0 or more, found {value}");
         }
 
         public static T Given<T>(T value, string name) where T : class

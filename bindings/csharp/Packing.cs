@@ -74,7 +74,9 @@ namespace Stowage
         public IReadOnlyList<long> Offsets { get; }
         /// <summary>The answer of the search.</summary>
         public PackAnswer Answer { get; }
-        /// <summary>Largest offset + size of the lowest placement found, within the capacity or not.</summary>
+        /// <summary>
+        /// Largest offset + size of the lowest placement found, within the capacity or not.
+        /// </summary>
         public long Height { get; }
         /// <summary>Proven: no placement is lower.</summary>
         public long Bound { get; }
@@ -86,18 +88,24 @@ namespace Stowage
         /// constraint for each buffer; null: none.</summary>
         /// <exception cref="StowageException">BadArgument if an upper is below its lower, if 2^62 bytes or
         /// more are needed, or if constraints contradict each other</exception>
-        public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0, IReadOnlyList<BufferConstraint> constraints = null)
+        public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0,
+            IReadOnlyList<BufferConstraint> constraints = null)
         {
             var given = Numbers.Given(lifetimes, nameof(lifetimes))
-                .Select(one => new stw_buffer_lifetime { lower = one.Lower, upper = one.Upper, size = Numbers.Unsigned(one.Size, nameof(one.Size)) }).ToArray();
+                .Select(one => new stw_buffer_lifetime { lower = one.Lower, upper = one.Upper,
+                    size = Numbers.Unsigned(one.Size, nameof(one.Size)) }).ToArray();
             var offsets = new ulong[given.Length];
             stw_pack_options options = stw_pack_options.Sized();
             options.capacity = Numbers.Unsigned(capacity, nameof(capacity));
             options.node_limit = Numbers.Unsigned(nodeLimit, nameof(nodeLimit));
             if (constraints != null && constraints.Count != given.Length)
-                throw new ArgumentException("expected " + given.Length + " of them, one for each buffer, found " + constraints.Count, nameof(constraints));
-            BufferConstraint[] held = (constraints ?? Array.Empty<BufferConstraint>()).Select(one => one ?? new BufferConstraint()).ToArray();
-            stw_buffer_gap[] gaps = held.SelectMany(one => one.Gaps ?? Array.Empty<BufferGap>()).Select(gap => new stw_buffer_gap
+                throw new ArgumentException("expected " + given.Length +
+                    " of them, one for each buffer, found " + constraints.Count,
+                    nameof(constraints));
+            BufferConstraint[] held = (constraints ?? Array.Empty<BufferConstraint>())
+                .Select(one => one ?? new BufferConstraint()).ToArray();
+            stw_buffer_gap[] gaps = held.SelectMany(one => one.Gaps ?? Array.Empty<BufferGap>())
+                .Select(gap => new stw_buffer_gap
             {
                 lower = gap.Lower,
                 upper = gap.Upper,

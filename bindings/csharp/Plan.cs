@@ -20,7 +20,8 @@ namespace Stowage
         /// <exception cref="OverBudgetException">nothing fits</exception>
         /// <exception cref="StowageException">BadArgument, Unsupported; Corrupt for a profile that cannot be
         /// read</exception>
-        public Plan(Model model, PlanOptions options, Device device = null) : this(Create(model, options, device))
+        public Plan(Model model, PlanOptions options, Device device = null)
+            : this(Create(model, options, device))
         {
         }
 
@@ -154,7 +155,8 @@ namespace Stowage
                     stw_error error = stw_error.Sized();
                     int status;
                     fixed (stw_frontier_point* to = told)
-                        status = stw_plan_frontier_watched((stw_plan*)held.Pointer, to, (UIntPtr)capacity, &count, texts.Of(watch), &error);
+                        status = stw_plan_frontier_watched((stw_plan*)held.Pointer, to, (UIntPtr)capacity,
+                            &count, texts.Of(watch), &error);
                     watch?.TakeFailure()?.Throw();
                     Errors.Check(status, &error);
                     if ((int)count == capacity)
@@ -174,7 +176,8 @@ namespace Stowage
             {
                 var plan = (stw_plan*)held.Pointer;
                 stw_watch* watching = texts.Of(watch);
-                int status = stw_plan_picture_watched(plan, (uint)kind, null, UIntPtr.Zero, &size, watching, &error);
+                int status = stw_plan_picture_watched(plan, (uint)kind, null, UIntPtr.Zero, &size,
+                    watching, &error);
                 watch?.TakeFailure()?.Throw();
                 Errors.Check(status, &error);
                 var text = new byte[(long)size];

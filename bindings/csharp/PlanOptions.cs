@@ -28,8 +28,10 @@ namespace Stowage
             given.state_bits = (uint)(StateBits ?? States.Auto);
             given.learning_rate = LearningRate ?? 0;
             given.weight_decay = WeightDecay ?? 0;
-            given.set_mask = (Frozen != null ? STW_SET_GROUP_FROZEN : 0) | (StateBits != null ? STW_SET_GROUP_STATES : 0) |
-                             (LearningRate != null ? STW_SET_GROUP_RATE : 0) | (WeightDecay != null ? STW_SET_GROUP_DECAY : 0);
+            given.set_mask = (Frozen != null ? STW_SET_GROUP_FROZEN : 0) |
+                             (StateBits != null ? STW_SET_GROUP_STATES : 0) |
+                             (LearningRate != null ? STW_SET_GROUP_RATE : 0) |
+                             (WeightDecay != null ? STW_SET_GROUP_DECAY : 0);
             return given;
         }
     }
@@ -110,13 +112,17 @@ namespace Stowage
             given.global_batch = Numbers.Unsigned(GlobalBatch, nameof(GlobalBatch));
             given.sequence = Numbers.Unsigned(Sequence, nameof(Sequence));
             given.device = texts.Of(Device ?? (Profile == null ? info?.Profile : null));
-            given.device_memory = Numbers.Unsigned(DeviceMemory == 0 && info?.Backend == Backend.Cuda ? info.MemoryFree + info.MemoryReserved : DeviceMemory, nameof(DeviceMemory));
+            given.device_memory = Numbers.Unsigned(
+                DeviceMemory == 0 && info?.Backend == Backend.Cuda
+                    ? info.MemoryFree + info.MemoryReserved : DeviceMemory,
+                nameof(DeviceMemory));
             if (ReserveBytes != null)
             {
                 given.set_mask = STW_SET_RESERVE;
                 given.reserve_bytes = Numbers.Unsigned(ReserveBytes.Value, nameof(ReserveBytes));
             }
-            given.threads = Numbers.Unsigned(Threads == 0 && info?.Backend == Backend.Cpu ? info.Threads : Threads, nameof(Threads));
+            given.threads = Numbers.Unsigned(
+                Threads == 0 && info?.Backend == Backend.Cpu ? info.Threads : Threads, nameof(Threads));
             given.precision = (uint)Precision;
             given.optimizer = (uint)Optimizer;
             given.state_bits = (uint)StateBits;
@@ -127,7 +133,8 @@ namespace Stowage
             given.host_bytes = Numbers.Unsigned(HostBytes, nameof(HostBytes));
             given.profile = texts.Of(Profile, out given.profile_size);
             int count = Groups?.Count ?? 0;
-            given.groups = (stw_parameter_group*)(count == 0 ? null : texts.Take((long)count * sizeof(stw_parameter_group)));
+            given.groups = (stw_parameter_group*)(count == 0 ? null
+                : texts.Take((long)count * sizeof(stw_parameter_group)));
             given.group_count = (UIntPtr)count;
             for (int i = 0; i < count; ++i)
                 given.groups[i] = Numbers.Given(Groups[i], nameof(Groups)).Given(texts);

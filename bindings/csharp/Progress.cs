@@ -107,7 +107,9 @@ namespace Stowage
         public long MicroSteps { get; }
         /// <summary>How many micro-steps of that step have been given to the device.</summary>
         public long MicroStepsDone { get; }
-        /// <summary>The tokens of the last step's samples, without padding; 0 if the host gave the batch.</summary>
+        /// <summary>
+        /// The tokens of the last step's samples, without padding; 0 if the host gave the batch.
+        /// </summary>
         public long SampleTokens { get; }
         /// <summary>The tokens of the samples of the last evaluation, without padding.</summary>
         public long EvaluationTokens { get; }

@@ -59,15 +59,19 @@ namespace Stowage
                 end();
             });
             DLTensor tensor = exported->dl_tensor;
-            if (exported->major != 1 || tensor.dtype.lanes != 1 || (tensor.dtype.bits != 16 && (tensor.dtype.bits != 32 || tensor.dtype.code != DLManagedTensorVersioned.Float)))
+            if (exported->major != 1 || tensor.dtype.lanes != 1 ||
+                (tensor.dtype.bits != 16 &&
+                 (tensor.dtype.bits != 32 || tensor.dtype.code != DLManagedTensorVersioned.Float)))
             {
                 uint major = exported->major;
                 Dispose();
-                throw new StowageException(Status.Unsupported, $"a tensor of DLPack {major}, of kind {tensor.dtype.code} in {tensor.dtype.bits} bits");
+                throw new StowageException(Status.Unsupported,
+                    $"a tensor of DLPack {major}, of kind {tensor.dtype.code} in {tensor.dtype.bits} bits");
             }
             data = (byte*)tensor.data + tensor.byte_offset;
             onHost = tensor.device.device_type == DLManagedTensorVersioned.Host;
-            DType = tensor.dtype.code == DLManagedTensorVersioned.Bfloat ? DType.Bfloat16 : tensor.dtype.bits == 16 ? DType.Float16 : DType.Float32;
+            DType = tensor.dtype.code == DLManagedTensorVersioned.Bfloat ? DType.Bfloat16
+                : tensor.dtype.bits == 16 ? DType.Float16 : DType.Float32;
             var shape = new long[tensor.ndim];
             Count = 1;
             for (int i = 0; i < shape.Length; ++i)
@@ -135,14 +139,16 @@ namespace Stowage
             if (!onHost)
                 throw new StowageException(Status.Unsupported, "tensor: it lies in a GPU's memory");
             if (from < 0 || count < 0 || from > Count - count)
-                throw new ArgumentOutOfRangeException(nameof(from), $"expected {count} of {Count} elements, from {from} on");
+                throw new ArgumentOutOfRangeException(nameof(from),
+                    $"expected {count} of {Count} elements, from {from} on");
             return Hold();
         }
 
         private static void CheckPart(Array to, int at, int count)
         {
             if (at < 0 || count < 0 || at > Numbers.Given(to, nameof(to)).Length - count)
-                throw new ArgumentOutOfRangeException(nameof(at), $"expected {count} of {to.Length} numbers, from {at} on");
+                throw new ArgumentOutOfRangeException(nameof(at),
+                    $"expected {count} of {to.Length} numbers, from {at} on");
         }
 
         private float Element(long index)
@@ -163,7 +169,8 @@ namespace Stowage
         /// <summary>A sign, five bits of exponent, ten of the fraction.</summary>
         private static float OfFloat16(ushort bits)
         {
-            uint sign = (uint)(bits >> 15) << 31, exponent = (uint)(bits >> 10) & 31, fraction = (uint)bits & 1023;
+            uint sign = (uint)(bits >> 15) << 31, exponent = (uint)(bits >> 10) & 31,
+                fraction = (uint)bits & 1023;
             if (exponent == 31)
                 return OfBits(sign | 255u << 23 | fraction << 13);
             if (exponent > 0)

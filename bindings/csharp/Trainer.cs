@@ -46,7 +46,8 @@ namespace Stowage
             sequence = Numbers.Given(plan, nameof(plan)).Info.Sequence;
             if (asked.GradientHook != null)
             {
-                hook = new HookCalls(asked.GradientHook, Numbers.Given(device, nameof(device)).Info.Backend == Backend.Cpu);
+                hook = new HookCalls(asked.GradientHook,
+                    Numbers.Given(device, nameof(device)).Info.Backend == Backend.Cpu);
                 hook.Enter(ref given);
             }
             host = Numbers.Given(device, nameof(device)).Calls;
@@ -69,7 +70,8 @@ namespace Stowage
                             watched.DangerousAddRef(ref isWatched);   // the watch ends after its trainer
                             given.watch = (stw_watch*)seen.Pointer;
                         }
-                    int status = stw_trainer_create(&made, (stw_device*)on.Pointer, (stw_model*)of.Pointer, (stw_plan*)by.Pointer, &given, &error);
+                    int status = stw_trainer_create(&made, (stw_device*)on.Pointer, (stw_model*)of.Pointer,
+                        (stw_plan*)by.Pointer, &given, &error);
                     if (status != STW_OK)
                         watched?.DangerousRelease();
                     watch?.TakeFailure()?.Throw();
@@ -108,7 +110,8 @@ namespace Stowage
         /// <summary>Makes one optimizer step with a whole global batch.</summary>
         /// <exception cref="StowageException">BadArgument (shapes, a token outside the vocabulary, the rate),
         /// Unsupported (an input that the plan does not include), Cancelled</exception>
-        public StepResult Step(Batch batch, double learningRate, CancellationToken cancellation = default(CancellationToken))
+        public StepResult Step(Batch batch, double learningRate,
+            CancellationToken cancellation = default(CancellationToken))
         {
             stw_step_result told = stw_step_result.Sized();
             stw_error error = stw_error.Sized();
@@ -127,7 +130,8 @@ namespace Stowage
         /// Cancel stopped it, perhaps after the last batch.</summary>
         /// <exception cref="OperationCanceledException">the token stopped the run; the trainer has the state
         /// of the last completed step</exception>
-        public bool Run(Dataset dataset, RunOptions options, CancellationToken cancellation = default(CancellationToken))
+        public bool Run(Dataset dataset, RunOptions options,
+            CancellationToken cancellation = default(CancellationToken))
         {
             stw_run_options given = Numbers.Given(options, nameof(options)).Given();
             var calls = new ProgressCalls(options, cancellation);
@@ -137,7 +141,8 @@ namespace Stowage
                 calls.Enter(ref given);
                 using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
                 using (var call = new Call(this, cancellation))
-                    return call.End(stw_trainer_run(call.Trainer, (stw_dataset*)from.Pointer, &given, &error), &error, calls) == STW_OK;
+                    return call.End(stw_trainer_run(call.Trainer, (stw_dataset*)from.Pointer, &given, &error),
+                        &error, calls) == STW_OK;
             }
             finally
             {
@@ -147,14 +152,16 @@ namespace Stowage
 
         /// <summary>The mean loss per target over `batches` global batches of the held-out part. Afterwards
         /// <see cref="Progress"/> has the accuracy of a classifier or a preference.</summary>
-        public double Evaluate(Dataset dataset, long batches, CancellationToken cancellation = default(CancellationToken))
+        public double Evaluate(Dataset dataset, long batches,
+            CancellationToken cancellation = default(CancellationToken))
         {
             double loss;
             stw_error error = stw_error.Sized();
             ulong count = Numbers.Unsigned(batches, nameof(batches));
             using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_evaluate(call.Trainer, (stw_dataset*)from.Pointer, count, &loss, &error), &error);
+                call.End(stw_trainer_evaluate(call.Trainer, (stw_dataset*)from.Pointer, count, &loss, &error),
+                    &error);
             return loss;
         }
 
@@ -162,11 +169,13 @@ namespace Stowage
         /// sequence.</summary>
         /// <exception cref="StowageException">UnsupportedShape (too long), Unsupported (a classifier),
         /// NonFinite, Cancelled</exception>
-        public int[] Generate(int[] prompt, GenerateOptions options, CancellationToken cancellation = default(CancellationToken))
+        public int[] Generate(int[] prompt, GenerateOptions options,
+            CancellationToken cancellation = default(CancellationToken))
         {
             Numbers.Given(prompt, nameof(prompt));
             if (Numbers.Given(options, nameof(options)).Count > sequence)
-                throw new StowageException(Status.UnsupportedShape, $"generate: expected at most {sequence} tokens with the prompt, found {options.Count}");
+                throw new StowageException(Status.UnsupportedShape,
+                    $"generate: expected at most {sequence} tokens with the prompt, found {options.Count}");
             var made = new int[Numbers.Unsigned(options.Count, nameof(options.Count))];
             int[] ends = options.Stop?.ToArray() ?? new int[0];
             stw_generate_options given = stw_generate_options.Sized();
@@ -205,7 +214,8 @@ namespace Stowage
             fixed (int* asked = tokens)
             fixed (float* to = made)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_logits(call.Trainer, asked, (ulong)tokens.Length, to, (ulong)made.Length, &error), &error);
+                call.End(stw_trainer_logits(call.Trainer, asked, (ulong)tokens.Length, to, (ulong)made.Length,
+                    &error), &error);
             return made;
         }
 
@@ -215,18 +225,23 @@ namespace Stowage
         /// <exception cref="StowageException">Unsupported (not a classifier), BadArgument (an unknown token
         /// or type, or not one type for each token), UnsupportedShape (no token, or too many), NonFinite,
         /// Cancelled</exception>
-        public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null, CancellationToken cancellation = default(CancellationToken))
+        public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null,
+            CancellationToken cancellation = default(CancellationToken))
         {
             int count = Numbers.Given(texts, nameof(texts)).Count;
             if (tokenTypes != null && tokenTypes.Count != count)
-                throw new StowageException(Status.BadArgument, $"{nameof(tokenTypes)}: expected {count} arrays, found {tokenTypes.Count}");
+                throw new StowageException(Status.BadArgument,
+                    $"{nameof(tokenTypes)}: expected {count} arrays, found {tokenTypes.Count}");
             for (int i = 0; i < count; ++i)
             {
                 int length = Numbers.Given(texts[i], nameof(texts)).Length;
                 if (tokenTypes != null && Numbers.Given(tokenTypes[i], nameof(tokenTypes)).Length != length)
-                    throw new StowageException(Status.BadArgument, $"{nameof(tokenTypes)}: text {i}: expected {length} numbers, found {tokenTypes[i].Length}");
+                    throw new StowageException(Status.BadArgument,
+                        $"{nameof(tokenTypes)}: text {i}: expected {length} numbers, " +
+                        $"found {tokenTypes[i].Length}");
             }
-            int[] all = texts.SelectMany(text => text).ToArray(), types = tokenTypes?.SelectMany(one => one).ToArray();
+            int[] all = texts.SelectMany(text => text).ToArray(),
+                types = tokenTypes?.SelectMany(one => one).ToArray();
             ulong[] lengths = texts.Select(text => (ulong)text.Length).ToArray();
             int rowCount = labelsTokens ? all.Length : count;
             var made = new float[checked(rowCount * labels)];
@@ -235,7 +250,8 @@ namespace Stowage
             fixed (ulong* each = lengths)
             fixed (float* to = made)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_classify(call.Trainer, asked, kinds, each, (ulong)count, to, (ulong)made.Length, &error), &error);
+                call.End(stw_trainer_classify(call.Trainer, asked, kinds, each, (ulong)count, to,
+                    (ulong)made.Length, &error), &error);
             var rows = new float[rowCount][];
             for (int i = 0; i < rowCount; ++i)
             {
@@ -250,7 +266,8 @@ namespace Stowage
         /// result can be the <see cref="Batch.Reference"/> of later steps.</summary>
         /// <exception cref="StowageException">those of Step; Unsupported for a batch with weights or a
         /// reference</exception>
-        public float[,] LogProbabilities(Batch batch, CancellationToken cancellation = default(CancellationToken))
+        public float[,] LogProbabilities(Batch batch,
+            CancellationToken cancellation = default(CancellationToken))
         {
             long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
             var made = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
@@ -259,7 +276,8 @@ namespace Stowage
             fixed (float* to = told)
             using (var given = new GivenBatch(batch, 0))
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)made.Length, &error), &error);
+                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)made.Length,
+                    &error), &error);
             Buffer.BlockCopy(told, 0, made, 0, made.Length * sizeof(float));
             return made;
         }
@@ -268,13 +286,15 @@ namespace Stowage
         /// file, for <see cref="DatasetOptions.Reference"/>.</summary>
         /// <exception cref="StowageException">BadState (a plan without a preference, a dataset without
         /// pairs), IOError, NonFinite, Cancelled. After an error no file has been replaced.</exception>
-        public void WriteReference(Dataset dataset, string path, CancellationToken cancellation = default(CancellationToken))
+        public void WriteReference(Dataset dataset, string path,
+            CancellationToken cancellation = default(CancellationToken))
         {
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())
             using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_write_reference(call.Trainer, (stw_dataset*)from.Pointer, texts.Of(path), &error), &error);
+                call.End(stw_trainer_write_reference(call.Trainer, (stw_dataset*)from.Pointer, texts.Of(path),
+                    &error), &error);
         }
 
         /// <summary>Changes the budget from the next step on, with the same bits, and returns the new
@@ -292,7 +312,9 @@ namespace Stowage
             {
                 int open = Volatile.Read(ref views.Open);
                 if (open > 0)
-                    throw new StowageException(Status.BadState, $"replan: {open} views of tensors are open, and their memory would move; dispose of them first");
+                    throw new StowageException(Status.BadState,
+                        $"replan: {open} views of tensors are open, and their memory would move; " +
+                        "dispose of them first");
                 call.End(stw_trainer_replan(call.Trainer, bytes, &made, &error), &error);
             }
             return new Plan(made);
@@ -309,13 +331,15 @@ namespace Stowage
             stw_error error = stw_error.Sized();
             fixed (byte* to = made)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_calibrate(call.Trainer, to, (UIntPtr)made.Length, &size, &error), &error);
+                call.End(stw_trainer_calibrate(call.Trainer, to, (UIntPtr)made.Length, &size, &error),
+                    &error);
             return Encoding.UTF8.GetString(made, 0, (int)size);
         }
 
         private delegate int EntryOfPath(stw_trainer* trainer, byte* path, stw_error* error);
 
-        private void WithPath(EntryOfPath entry, string path, CancellationToken cancellation = default(CancellationToken))
+        private void WithPath(EntryOfPath entry, string path,
+            CancellationToken cancellation = default(CancellationToken))
         {
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())
@@ -391,7 +415,8 @@ namespace Stowage
             using (var call = new Call(this, CancellationToken.None))
             using (Held arena = Hold())
             {
-                call.End(stw_trainer_export_tensor(call.Trainer, (UIntPtr)Numbers.Unsigned(index, nameof(index)), (uint)kind, &made, &error), &error);
+                call.End(stw_trainer_export_tensor(call.Trainer,
+                    (UIntPtr)Numbers.Unsigned(index, nameof(index)), (uint)kind, &made, &error), &error);
                 NativeHandle lent = arena.Handle;
                 bool isLent = false;
                 lent.DangerousAddRef(ref isLent);
@@ -420,15 +445,18 @@ namespace Stowage
         {
             int count = Numbers.Given(values, nameof(values)).Length;
             if (index < 0 || index >= tensors.Count || count != tensors[index].Elements)
-                throw new StowageException(Status.BadArgument, $"tensor {index}: there is no tensor of {count} values with that index");
+                throw new StowageException(Status.BadArgument,
+                    $"tensor {index}: there is no tensor of {count} values with that index");
             long[] shape = tensors[index].Shape.ToArray();
             stw_error error = stw_error.Sized();
             fixed (float* from = values)
             fixed (long* sizes = shape)
             using (var call = new Call(this, CancellationToken.None))
             {
-                DLManagedTensorVersioned given = DLManagedTensorVersioned.Borrowed((IntPtr)from, DLManagedTensorVersioned.Float, sizes, shape.Length);
-                call.End(stw_trainer_import_tensor(call.Trainer, (UIntPtr)(uint)index, &given, &error), &error);
+                DLManagedTensorVersioned given = DLManagedTensorVersioned.Borrowed((IntPtr)from,
+                    DLManagedTensorVersioned.Float, sizes, shape.Length);
+                call.End(stw_trainer_import_tensor(call.Trainer, (UIntPtr)(uint)index, &given, &error),
+                    &error);
             }
         }
     }

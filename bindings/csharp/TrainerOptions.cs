@@ -76,8 +76,13 @@ namespace Stowage
             given.beta = Beta;
             given.margin = Margin ?? 0;
             given.answer_share = AnswerShare;
-            given.set_mask = (Seed != null ? STW_SET_TRAINER_SEED : 0) | (Beta1 != null ? STW_SET_BETA1 : 0) | (Beta2 != null ? STW_SET_BETA2 : 0) | (WeightDecay != null ? STW_SET_WEIGHT_DECAY : 0) |
-                             (ClipNorm != null ? STW_SET_CLIP_NORM : 0) | (Momentum != null ? STW_SET_MOMENTUM : 0) | (Margin != null ? STW_SET_MARGIN : 0);
+            given.set_mask = (Seed != null ? STW_SET_TRAINER_SEED : 0) |
+                             (Beta1 != null ? STW_SET_BETA1 : 0) |
+                             (Beta2 != null ? STW_SET_BETA2 : 0) |
+                             (WeightDecay != null ? STW_SET_WEIGHT_DECAY : 0) |
+                             (ClipNorm != null ? STW_SET_CLIP_NORM : 0) |
+                             (Momentum != null ? STW_SET_MOMENTUM : 0) |
+                             (Margin != null ? STW_SET_MARGIN : 0);
             return given;
         }
     }

@@ -55,7 +55,8 @@ namespace Stowage
             if (options?.IntervalMilliseconds != null)
             {
                 given.set_mask = STW_SET_INTERVAL;
-                given.interval_milliseconds = Numbers.Unsigned(options.IntervalMilliseconds.Value, nameof(options.IntervalMilliseconds));
+                given.interval_milliseconds = Numbers.Unsigned(options.IntervalMilliseconds.Value,
+                    nameof(options.IntervalMilliseconds));
             }
             if (options?.Notify != null)
             {

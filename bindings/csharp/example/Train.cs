@@ -15,16 +15,19 @@ internal static class Train
     {
         using (var model = new Model(source))
         using (var device = new Device())   // a GPU if there is one, else the CPU
-        using (var plan = new Plan(model, new PlanOptions { GlobalBatch = 8, Sequence = 64, MemoryBytes = 1 << 30 }, device))
+        using (var plan = new Plan(model,
+            new PlanOptions { GlobalBatch = 8, Sequence = 64, MemoryBytes = 1 << 30 }, device))
         {
             Console.Write(plan.Report);
-            using (var data = new Dataset(text, new DatasetOptions { Vocabulary = model.Info.Vocabulary, Sequence = 64 }))
+            using (var data = new Dataset(text,
+                new DatasetOptions { Vocabulary = model.Info.Vocabulary, Sequence = 64 }))
             // allocates exactly the plan's arena; the run allocates nothing else
             using (var trainer = new Trainer(device, model, plan))
             {
                 try
                 {
-                    trainer.Run(data, new RunOptions { Until = steps, LearningRate = 1e-3, Progress = Show }, stop);
+                    trainer.Run(data, new RunOptions { Until = steps, LearningRate = 1e-3, Progress = Show },
+                        stop);
                 }
                 catch (OperationCanceledException)
                 {
@@ -38,7 +41,9 @@ internal static class Train
 
     private static bool Show(Progress now)
     {
-        Console.WriteLine($"step {now.Step,3}  loss {now.Loss:f4}  gradient norm {now.GradNorm:f3}  {now.TokensPerSecond:f0} tokens/s");
+        Console.WriteLine(
+            $"step {now.Step,3}  loss {now.Loss:f4}  gradient norm {now.GradNorm:f3}  " +
+            $"{now.TokensPerSecond:f0} tokens/s");
         return true;
     }
 
@@ -60,7 +65,8 @@ internal static class Train
             };
             try
             {
-                Run(given[0], given.Length > 1 ? given[1] : "nano", steps, given.Length > 3 ? given[3] : ".", stop.Token);
+                Run(given[0], given.Length > 1 ? given[1] : "nano", steps, given.Length > 3 ? given[3] : ".",
+                    stop.Token);
                 return 0;
             }
             catch (StowageException failure)

@@ -20,7 +20,8 @@ internal sealed partial class Cases
                         Thread.Yield();
                     stop.Cancel();
                 });
-                Equal(Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token)).CancellationToken, stop.Token);
+                Equal(Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token))
+                    .CancellationToken, stop.Token);
                 other.Wait();
                 True(world.Trainer.Progress.Step >= 3);
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token));
@@ -31,9 +32,11 @@ internal sealed partial class Cases
             foreach (long last in new[] { 1L << 40, world.Trainer.Progress.Batches + 1 })
                 using (var stop = new CancellationTokenSource())
                 {
-                    var options = new RunOptions { Until = last, ProgressEvery = 3, Progress = now => { stop.Cancel(); return true; } };
+                    var options = new RunOptions { Until = last, ProgressEvery = 3,
+                        Progress = now => { stop.Cancel(); return true; } };
                     if (last == 1L << 40)
-                        Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
+                        Throws<OperationCanceledException>(
+                            () => world.Trainer.Run(data, options, stop.Token));
                     else
                     {
                         options.Until = world.Trainer.Progress.Batches + 1;
@@ -44,7 +47,8 @@ internal sealed partial class Cases
             using (var stop = new CancellationTokenSource())
             {
                 // The token also cancels a call that a callback makes on the trainer.
-                var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); return world.Trainer.Evaluate(data, 2) > 0; } };
+                var options = new RunOptions { Until = 1L << 40,
+                    Progress = now => { stop.Cancel(); return world.Trainer.Evaluate(data, 2) > 0; } };
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
                 world.Steps(1);
             }
@@ -52,9 +56,16 @@ internal sealed partial class Cases
             {
                 // The run ends as cancelled even if a nested call consumed the cancel and the callback did
                 // not report it.
-                var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); Throws(Status.Cancelled, () => world.Trainer.Evaluate(data, 2)); return true; } };
+                var options = new RunOptions { Until = 1L << 40,
+                    Progress = now =>
+                    {
+                        stop.Cancel();
+                        Throws(Status.Cancelled, () => world.Trainer.Evaluate(data, 2));
+                        return true;
+                    } };
                 Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
-                Throws<OperationCanceledException>(() => world.Trainer.Run(data, new RunOptions { Until = 0 }, stop.Token));
+                Throws<OperationCanceledException>(
+                    () => world.Trainer.Run(data, new RunOptions { Until = 0 }, stop.Token));
                 world.Steps(1);
             }
             using (var stop = new CancellationTokenSource(50))
@@ -189,7 +200,8 @@ internal sealed partial class Cases
                     Throws(Status.BadState, () => world.Trainer.Step(World.Batch(), 1e-3));
                     Throws(Status.BadState, () => beside.Trainer.Evaluate(data, 1));
                     Equal(world.Trainer.Progress.Phase, Phase.Train);
-                    beside.Trainer.Run(another, new RunOptions { Until = beside.Trainer.Progress.Batches + 2 });
+                    beside.Trainer.Run(another,
+                        new RunOptions { Until = beside.Trainer.Progress.Batches + 2 });
                 }).Wait();
                 return now.Batches < 3;
             };

@@ -47,7 +47,12 @@ internal sealed partial class Cases
         {
             using (var stop = new CancellationTokenSource())
             using (Dataset again = Data())
-                other.Trainer.Run(again, new RunOptions { Until = 1L << 40, Progress = now => { if (now.Batches == 2) { Task.Run(() => other.Dispose()).Wait(); stop.Cancel(); } return true; } }, stop.Token);
+                other.Trainer.Run(again, new RunOptions { Until = 1L << 40,
+                    Progress = now =>
+                    {
+                        if (now.Batches == 2) { Task.Run(() => other.Dispose()).Wait(); stop.Cancel(); }
+                        return true;
+                    } }, stop.Token);
         }));
         run.Wait();
         Throws<ObjectDisposedException>(() => other.Steps(1));
@@ -62,8 +67,9 @@ internal sealed partial class Cases
         {
             World world = null;
             int heard = 0;
-            world = new World(null, new TrainerOptions { GradientHook = gradients => GC.KeepAlive(world) }, null,
-                              new DeviceOptions { Memory = memory, LogLevel = LogLevel.Info, Log = (level, component, text) => { ++heard; GC.KeepAlive(world); } });
+            world = new World(null, new TrainerOptions { GradientHook = gradients => GC.KeepAlive(world) },
+                null, new DeviceOptions { Memory = memory, LogLevel = LogLevel.Info,
+                    Log = (level, component, text) => { ++heard; GC.KeepAlive(world); } });
             world.Steps(1);
             world.Trainer.View(0);
         }
@@ -103,7 +109,8 @@ internal sealed partial class Cases
     {
         // later samples are read after the first ones are computed
         PlanOptions plan = World.Small(o => o.MicroBatch = 1);
-        using (World quiet = new World(plan), moved = new World(plan, null, null, new DeviceOptions { Executor = new Moves() }))
+        using (World quiet = new World(plan), moved = new World(plan, null, null,
+            new DeviceOptions { Executor = new Moves() }))
         {
             quiet.Steps(5);
             moved.Steps(5);
@@ -134,13 +141,19 @@ internal sealed partial class Cases
         {
             for (int round = 0; round < 3; ++round)
             {
-                var options = new DeviceOptions { Memory = new CountedMemory(), Executor = new Backwards(), LogLevel = LogLevel.Info, Log = (level, component, text) => { } };
-                using (var world = new World(null, new TrainerOptions { GradientHook = gradients => gradients.LossSum = new[] { gradients.LossSum }[0] }, null, options))
+                var options = new DeviceOptions { Memory = new CountedMemory(), Executor = new Backwards(),
+                    LogLevel = LogLevel.Info, Log = (level, component, text) => { } };
+                using (var world = new World(null, new TrainerOptions {
+                    GradientHook = gradients => gradients.LossSum = new[] { gradients.LossSum }[0] }, null,
+                    options))
                 {
                     world.Steps(20);
                     Equal(world.Weights(), expected);
                     using (Dataset data = Data())
-                        True(world.Trainer.Run(data, new RunOptions { Until = 30, Progress = now => world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 2 }).Length == 2 }));
+                        True(world.Trainer.Run(data,
+                            new RunOptions { Until = 30, Progress = now =>
+                                world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 2 })
+                                    .Length == 2 }));
                 }
             }
         }

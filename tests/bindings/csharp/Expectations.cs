@@ -20,7 +20,8 @@ internal sealed partial class Cases
             throw new CaseFailed($"line {line}: expected {expected}, found {found}");
     }
 
-    private static void AllEqual<T>(IEnumerable<T> found, IEnumerable<T> expected, [CallerLineNumber] int line = 0)
+    private static void AllEqual<T>(IEnumerable<T> found, IEnumerable<T> expected,
+        [CallerLineNumber] int line = 0)
     {
         Equal(string.Join(" ", found), string.Join(" ", expected), line);
     }
@@ -61,7 +62,9 @@ internal sealed partial class Cases
     {
         string path = Path.Combine(folder, "data.bin");
         if (!File.Exists(path))
-            File.WriteAllBytes(path, Enumerable.Range(0, 4000).SelectMany(i => BitConverter.GetBytes((ushort)(i * i / 7 % 64))).ToArray());
-        return new Dataset(path, new DatasetOptions { Vocabulary = 64, Sequence = World.Length, HeldOut = heldOut });
+            File.WriteAllBytes(path, Enumerable.Range(0, 4000)
+                .SelectMany(i => BitConverter.GetBytes((ushort)(i * i / 7 % 64))).ToArray());
+        return new Dataset(path, new DatasetOptions { Vocabulary = 64, Sequence = World.Length,
+            HeldOut = heldOut });
     }
 }

@@ -56,7 +56,8 @@ internal sealed partial class Cases
                 True(plan.Json.Contains("\"profile\"") && plan.Info.StepSeconds > 0);
             Profile read = Profile.Read(profile);
             Equal($"{read.Name} {read.Threads} {read.Precision} {read.IsCuda}", "cpu 2 Fp32 False");
-            True(read.StepNanoseconds > 0 && read.Ops.Any(op => op.Name == "linear" && op.Nanoseconds > 0 && op.Permille > 0));
+            True(read.StepNanoseconds > 0 && read.Ops.Any(
+                op => op.Name == "linear" && op.Nanoseconds > 0 && op.Permille > 0));
             Throws(Status.Corrupt, () => Profile.Read("{}"));
             string path = Path.Combine(folder, "step.json");
             world.Trainer.Timeline(path);

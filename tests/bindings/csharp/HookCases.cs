@@ -39,7 +39,8 @@ internal sealed partial class Cases
     {
         Exception thrown = null;
         World world = null;
-        using (world = new World(null, new TrainerOptions { GradientHook = gradients => { if (thrown != null) throw thrown; } }))
+        using (world = new World(null,
+            new TrainerOptions { GradientHook = gradients => { if (thrown != null) throw thrown; } }))
         using (Dataset data = Data())
         {
             ulong before = world.Weights();

@@ -78,7 +78,8 @@ internal sealed partial class Cases
         var memory = new CountedMemory();
         var executor = new Backwards();
         var heard = new List<string>();
-        var options = new DeviceOptions { Memory = memory, Executor = executor, LogLevel = LogLevel.Info, Log = (level, component, text) => heard.Add($"{level} {component} {text}") };
+        var options = new DeviceOptions { Memory = memory, Executor = executor, LogLevel = LogLevel.Info,
+            Log = (level, component, text) => heard.Add($"{level} {component} {text}") };
         using (World hosted = new World(null, null, null, options), own = new World())
         {
             using (var plan = new Plan(hosted.Model, World.Small()))
@@ -88,19 +89,24 @@ internal sealed partial class Cases
             Equal(hosted.Weights(), own.Weights());
             True(executor.Calls > 0);
             foreach (int i in new[] { 0, 1 })   // skipped steps are reported
-                hosted.Trainer.Step(new Batch { Tokens = new int[4, 16], Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
+                hosted.Trainer.Step(new Batch { Tokens = new int[4, 16],
+                    Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
             LogMessage first = hosted.Device.NextLog(0), last = first;
             for (LogMessage next = first; next != null; next = hosted.Device.NextLog(next.Number))
                 last = next;
-            True(last.Number > first.Number && last.Text.Contains("skipped") && last.Level == LogLevel.Warning);
+            True(last.Number > first.Number && last.Text.Contains("skipped") &&
+                last.Level == LogLevel.Warning);
             Equal(heard.Last(), $"{last.Level} {last.Component} {last.Text}");
             Equal(hosted.Trainer.Progress.Skipped, 2);
             Equal(hosted.Trainer.Progress.SkipReason, SkipReason.NoTarget);
         }
         Equal(memory.Held, 0);
-        Equal(Throws(Status.OutOfMemory, () => new World(null, null, null, new DeviceOptions { Memory = new NoMemory() })).InnerException?.Message, "of the host");
-        using (var deaf = new World(null, null, null, new DeviceOptions { LogLevel = LogLevel.Info, Log = (level, component, text) => { throw new InvalidOperationException(); } }))
-            deaf.Trainer.Step(new Batch { Tokens = new int[4, 16], Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
+        Equal(Throws(Status.OutOfMemory, () => new World(null, null, null,
+            new DeviceOptions { Memory = new NoMemory() })).InnerException?.Message, "of the host");
+        using (var deaf = new World(null, null, null, new DeviceOptions { LogLevel = LogLevel.Info,
+            Log = (level, component, text) => { throw new InvalidOperationException(); } }))
+            deaf.Trainer.Step(new Batch { Tokens = new int[4, 16],
+                Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
     }
 
     public void TheHostBringsAnArena()
@@ -110,13 +116,15 @@ internal sealed partial class Cases
         {
             own.Steps(2);
             IntPtr memory = Marshal.AllocHGlobal((IntPtr)(plan.Info.Arena + 256));
-            var options = new TrainerOptions { Arena = (IntPtr)(((long)memory + 255) / 256 * 256), ArenaBytes = plan.Info.Arena };
+            var options = new TrainerOptions { Arena = (IntPtr)(((long)memory + 255) / 256 * 256),
+                ArenaBytes = plan.Info.Arena };
             using (var hosted = new World(null, options))
             {
                 hosted.Steps(2);
                 Equal(hosted.Weights(), own.Weights());
                 using (TensorView view = hosted.Trainer.View(0))
-                    True((long)view.Address >= (long)options.Arena && (long)view.Address < (long)options.Arena + options.ArenaBytes);
+                    True((long)view.Address >= (long)options.Arena &&
+                        (long)view.Address < (long)options.Arena + options.ArenaBytes);
             }
             options.ArenaBytes -= 1;
             Throws<StowageException>(() => new World(null, options));

@@ -14,12 +14,15 @@ internal sealed partial class Cases
         int compared = 0;
         foreach (Match found in Regex.Matches(abi, @"\bSIZE\((stw_\w+), (\d+)\)"))
         {
-            Equal($"{found.Groups[1]} {Marshal.SizeOf(Struct(all, found))}", $"{found.Groups[1]} {found.Groups[2]}");
+            Equal($"{found.Groups[1]} {Marshal.SizeOf(Struct(all, found))}",
+                $"{found.Groups[1]} {found.Groups[2]}");
             ++compared;
         }
         foreach (Match found in Regex.Matches(abi, @"\bAT\((stw_\w+), (\w+), (\d+)\)"))
         {
-            Equal($"{found.Groups[1]}.{found.Groups[2]} {Marshal.OffsetOf(Struct(all, found), found.Groups[2].Value)}", $"{found.Groups[1]}.{found.Groups[2]} {found.Groups[3]}");
+            Equal($"{found.Groups[1]}.{found.Groups[2]} " +
+                $"{Marshal.OffsetOf(Struct(all, found), found.Groups[2].Value)}",
+                $"{found.Groups[1]}.{found.Groups[2]} {found.Groups[3]}");
             ++compared;
         }
         foreach (Match found in Regex.Matches(abi, @"\bVALUE\((STW_\w+), (\d+)\)"))
@@ -43,7 +46,8 @@ internal sealed partial class Cases
         True(Library.BuildInfo.Contains("stowage 0.1.0"));
         True(Model.Presets().Contains("nano"));
         Profile card = Profile.All().Single(one => one.Name == "rtx4090");
-        True(card.IsCuda && card.Memory > 23L << 30 && card.GflopsBf16 > card.GflopsFp32 && card.Title.Length > 0 && card.Ops.Count == 0);
+        True(card.IsCuda && card.Memory > 23L << 30 && card.GflopsBf16 > card.GflopsFp32 &&
+            card.Title.Length > 0 && card.Ops.Count == 0);
         Equal(Device.All()[0].Backend, Backend.Cpu);
         using (Device device = World.OpenCpu(null, 1))
         {
@@ -57,7 +61,8 @@ internal sealed partial class Cases
     public void FailuresAreExceptions()
     {
         StowageException failure = Throws(Status.IOError, () => new Model("no/such/model"));
-        True(failure.Message.StartsWith("STW_IO_ERROR: ") && failure.Message.Contains("no such file or folder"));
+        True(failure.Message.StartsWith("STW_IO_ERROR: ") &&
+            failure.Message.Contains("no such file or folder"));
         Equal(Status.OverBudget.Category(), Status.OutOfMemory);
         Equal(Status.OverBudget.Name(), "STW_OVER_BUDGET");
         Equal(((Status)77).Name(), "STW_UNKNOWN");
@@ -70,15 +75,18 @@ internal sealed partial class Cases
         Throws<ArgumentNullException>(() => new Model((ModelOptions)null));
         Throws<ArgumentNullException>(() => new Plan(null, World.Small()));
         Throws(Status.BadArgument, () => new Device(new DeviceOptions { Backend = (Backend)77 }));
-        Equal(Throws(Status.IOError, () => new Dataset(Path.Combine(folder, "none"), new DatasetOptions { Vocabulary = 64, Sequence = 16 })).NativeCode, 2);   // ENOENT
+        Equal(Throws(Status.IOError, () => new Dataset(Path.Combine(folder, "none"),
+            new DatasetOptions { Vocabulary = 64, Sequence = 16 })).NativeCode, 2);   // ENOENT
     }
 
     public void ModelsTellTheirTensors()
     {
-        using (var model = new Model(new ModelOptions { ConfigJson = World.Gpt2, LabelNames = new[] { "nein", "ja, ☂" } }))
+        using (var model = new Model(new ModelOptions { ConfigJson = World.Gpt2,
+            LabelNames = new[] { "nein", "ja, ☂" } }))
         {
             AllEqual(model.Labels(), new[] { "nein", "ja, ☂" });
-            Equal($"{model.Info.Layers} {model.Info.Width} {model.Info.Architecture} {model.Info.Labels} {model.Info.Vocabulary} {model.Info.Positions}", "2 32 gpt2 2 64 16");
+            Equal($"{model.Info.Layers} {model.Info.Width} {model.Info.Architecture} " +
+                $"{model.Info.Labels} {model.Info.Vocabulary} {model.Info.Positions}", "2 32 gpt2 2 64 16");
             Equal(model.Info.HasWeights, false);
             AllEqual(model.Tensors()[0].Shape, new long[] { 64, 32 });
             Equal(model.Tensors()[0].Elements, 2048);
@@ -88,6 +96,7 @@ internal sealed partial class Cases
         }
         using (var model = new Model(new ModelOptions { ConfigJson = World.Gpt2 }))
             Equal(model.Labels().Count, 0);
-        Throws(Status.BadArgument, () => new Model(new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 3, LabelNames = new[] { "a", "b" } }));
+        Throws(Status.BadArgument, () => new Model(new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 3,
+            LabelNames = new[] { "a", "b" } }));
     }
 }

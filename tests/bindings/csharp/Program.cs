@@ -12,7 +12,8 @@ using System.Reflection;
 internal sealed partial class Cases
 {
     private readonly string abi;
-    private readonly string folder = Path.Combine(Path.GetTempPath(), "stowage-csharp-" + Process.GetCurrentProcess().Id);
+    private readonly string folder = Path.Combine(
+        Path.GetTempPath(), "stowage-csharp-" + Process.GetCurrentProcess().Id);
 
     private Cases(string abi)
     {
@@ -25,7 +26,8 @@ internal sealed partial class Cases
         CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
         var cases = new Cases(given[0]);
         bool isOk = true;
-        foreach (MethodInfo one in typeof(Cases).GetMethods(BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly))
+        foreach (MethodInfo one in typeof(Cases).GetMethods(
+            BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly))
         {
             if (given.Length > 1 && !given.Skip(1).Contains(one.Name))
                 continue;

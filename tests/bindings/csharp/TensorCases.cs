@@ -27,8 +27,11 @@ internal sealed partial class Cases
             using (World half = new World(World.Small(o => o.Precision = precision)), whole = new World())
             {
                 Tensor rounded = half.Trainer.GetTensor(0), exact = whole.Trainer.GetTensor(0);
-                Equal($"{rounded.DType} {rounded.Bits.Length}", precision == Precision.Bf16 ? "Bfloat16 2048" : "Float16 2048");
-                True(rounded.Values.Zip(exact.Values, (one, other) => Math.Abs(one - other) <= Math.Abs(other) / 200 + 1e-7).All(isNear => isNear));
+                Equal($"{rounded.DType} {rounded.Bits.Length}",
+                    precision == Precision.Bf16 ? "Bfloat16 2048" : "Float16 2048");
+                True(rounded.Values.Zip(exact.Values,
+                    (one, other) => Math.Abs(one - other) <= Math.Abs(other) / 200 + 1e-7)
+                    .All(isNear => isNear));
                 True(!rounded.Values.SequenceEqual(exact.Values));
             }
     }

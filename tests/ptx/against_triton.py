@@ -5,7 +5,8 @@ hardware has confirmed.
 
     PYTHON_WITH_TRITON tests/ptx/against_triton.py build/tests/ptx/ptx_run
 
-Torch's wheel brings Triton; no GPU is needed. Prints a line for each kernel and ends with 1 if one is wrong."""
+Torch's wheel brings Triton; no GPU is needed. Prints a line for each kernel and ends with 1 if one is
+wrong."""
 
 import argparse
 import itertools

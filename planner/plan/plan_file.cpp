@@ -460,17 +460,8 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.parameters = graph.parameter_count();
   plan.trainable = graph.trainable_count();
   plan.layers = graph.blocks();
-  plan.request.precision = numerics.precision;
-  plan.request.optimizer = numerics.optimizer;
-  plan.request.master = numerics.master;
-  plan.request.gradients = numerics.gradients;
-  plan.request.fused_update = numerics.fused_update;
-  plan.request.groups = numerics.groups;
-  plan.request.inputs = numerics.inputs;
+  static_cast<RequestedNumerics&>(plan.request) = numerics;
   plan.request.kernels = numerics.kernels;
-  plan.request.attention = numerics.attention;
-  plan.request.quantize = numerics.quantize;
-  plan.request.quantize_embeddings = numerics.quantize_embeddings;
   plan.request.fast = !numerics.exact;
   // The request of a plan must be valid, too.
   if (const Status status = check(plan.request); !status) return not_a_plan(status.error().message);

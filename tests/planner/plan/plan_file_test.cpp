@@ -225,6 +225,45 @@ TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
   EXPECT_TRUE(json.find("groups")->elements()[0] == Json::object().set("pattern", "*"));
 }
 
+// A trainer plans again from the request of the plan that it read (stw_trainer_replan). Together the requests
+// give every field of RequestedNumerics another value than the default.
+TEST(PlanFile, ItsRequestKeepsTheNumerics) {
+  ModelSource source;
+  source.source = "qwen2.5-0.5b";
+  source.adapters = adapters_of_all();
+  const auto adapted = *Model::open(source);
+  Request all = request(4, 64);
+  all.precision = Precision::bf16;
+  all.optimizer = Optimizer::lion;
+  all.master = Master::stochastic;
+  all.gradients = Gradients::bf16;
+  all.groups = {{"blocks.0", true, {}, {}, {}}, {"matrices", {}, 0.5, {}, {}}};
+  all.quantize = Quantize::nf4;
+  all.quantize_embeddings = Quantize::int8;
+  all.inputs = {true, true};
+  Request fused = request(2, 33);
+  fused.fused_update = true;
+  Request pairs = request(2, 33);
+  pairs.inputs = {true, false, Preference::simpo};
+  Request library = request(4, 256);
+  library.device = "h100";
+  library.threads = 0;
+  library.precision = Precision::bf16;
+  library.attention = Attention::cudnn;
+  const std::pair<std::shared_ptr<const Model>, Request> cases[] = {{adapted, all},
+                                                                    {open(small_llama()), fused},
+                                                                    {open(small_llama()), pairs},
+                                                                    {open("smollm-135m"), library}};
+  for (const auto& [model, wanted] : cases) {
+    const auto planned = make(*model, wanted);
+    const auto read = Planned::load(*model, planned->json);
+    ASSERT_TRUE(read) << read.error().message;
+    const Request& kept = (*read)->plan.request;
+    EXPECT_TRUE(static_cast<const RequestedNumerics&>(kept) == static_cast<const RequestedNumerics&>(wanted));
+    EXPECT_EQ(numerics_of(kept, planned->plan.numerics.state_bits), planned->plan.numerics);
+  }
+}
+
 // A plan may contain each value alone, but not together with the others.
 TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   const auto model = open(small_llama());

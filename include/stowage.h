@@ -29,8 +29,8 @@
  *    `set_mask`: if the bit is set, a zero in the field is a value; if not, a zero means "unset". Fields
  *    named `reserved` are 0. A struct that is longer than the library knows is accepted if the unknown tail
  *    is zero. A shorter struct must end where a field ends. The library uses the pointers in options only
- *    during the call, unless the field's comment says otherwise. Where an entry allows NULL options, NULL
- *    means all defaults.
+ *    during the call, unless the field's comment says otherwise. stw_watch_create, stw_device_open, stw_pack
+ *    and stw_trainer_create take NULL options, which mean all defaults.
  *  - Results: the caller sets `struct_size` here, too. A struct that is shorter than the library knows
  *    receives the fields that it has room for. The unknown tail of a longer struct becomes zero.
  *  - Threads: several threads may use a `const T *` at once. One thread at a time may use a `T *`. There are
@@ -115,24 +115,24 @@ extern "C" {
 typedef int32_t stw_status;
 enum {
   STW_OK = 0,
-  STW_BAD_ARGUMENT = 1000,
-  STW_BAD_STRUCT_SIZE = 1001,
-  STW_BAD_STATE = 1002,
-  STW_UNSUPPORTED = 2000,
-  STW_UNSUPPORTED_FIELD = 2001,
-  STW_UNSUPPORTED_SHAPE = 2002,
-  STW_OUT_OF_MEMORY = 3000,
-  STW_OVER_BUDGET = 3001,
-  STW_HOST_OUT_OF_MEMORY = 3002,
-  STW_DEVICE_ERROR = 4000,
-  STW_DEVICE_LOST = 4001,
-  STW_IO_ERROR = 5000,
-  STW_CORRUPT = 5001,
-  STW_CANCELLED = 6000,
-  STW_CALLBACK_FAILED = 6001,
-  STW_NUMERIC = 7000,
-  STW_NON_FINITE = 7001,
-  STW_INTERNAL = 9000
+  STW_BAD_ARGUMENT = 1000,       /* a value is wrong, or two values contradict each other */
+  STW_BAD_STRUCT_SIZE = 1001,    /* a wrong struct_size, or a value in a field that the library lacks */
+  STW_BAD_STATE = 1002,          /* the object cannot do this now, or the objects do not fit together */
+  STW_UNSUPPORTED = 2000,        /* this library, build or device does not have it */
+  STW_UNSUPPORTED_FIELD = 2001,  /* a setting in a file of a model or of adapters is not supported */
+  STW_UNSUPPORTED_SHAPE = 2002,  /* a size is not supported, such as a text longer than the sequence */
+  STW_OUT_OF_MEMORY = 3000,      /* memory for tensors cannot be allocated */
+  STW_OVER_BUDGET = 3001,        /* nothing fits the budget or the capacity */
+  STW_HOST_OUT_OF_MEMORY = 3002, /* host memory for the library's own data cannot be allocated */
+  STW_DEVICE_ERROR = 4000,       /* CUDA, or a library of NVIDIA, reports an error */
+  STW_DEVICE_LOST = 4001,        /* an error after which this process can no longer use the CUDA device */
+  STW_IO_ERROR = 5000,           /* a file cannot be opened, read or written */
+  STW_CORRUPT = 5001,            /* a file, or a text in a file's format, has wrong contents */
+  STW_CANCELLED = 6000,          /* stw_watch_cancel, stw_trainer_cancel or a callback stopped the call */
+  STW_CALLBACK_FAILED = 6001,    /* the gradient hook failed */
+  STW_NUMERIC = 7000,            /* fp16: gradients are not finite even at the smallest loss scale */
+  STW_NON_FINITE = 7001,         /* a loss, a gradient or a logit is infinite or NaN */
+  STW_INTERNAL = 9000            /* a bug in the library */
 };
 
 typedef struct stw_error {
@@ -241,7 +241,9 @@ STW_API stw_status stw_watch_query(const stw_watch* watch, stw_watch_info* out) 
 
 /* ---- device -------------------------------------------------------------------------------------------- */
 enum { STW_BACKEND_AUTO = 0, STW_BACKEND_CPU = 1, STW_BACKEND_CUDA = 2 };
+/* Levels of log messages. A log_level includes the levels with smaller numbers. */
 enum { STW_LOG_ERROR = 1, STW_LOG_WARNING = 2, STW_LOG_INFO = 3 };
+/* The instruction sets of a CPU. */
 enum { STW_ISA_AUTO = 0, STW_ISA_SCALAR = 1, STW_ISA_AVX2 = 2, STW_ISA_AVX512 = 3, STW_ISA_NEON = 4 };
 
 /* Receives log messages, on the thread that called the library. `message` is one line and is borrowed. */
@@ -261,8 +263,9 @@ typedef void (*stw_run_fn)(void* user, uint32_t tasks, void (*task)(void* contex
 typedef struct stw_device_options {
   uint32_t struct_size;
   uint32_t backend;  /* STW_BACKEND_*; auto: CUDA if there is a CUDA device, else the CPU */
-  int32_t ordinal;   /* number of the CUDA device if there are several */
-  uint32_t threads;  /* CPU: threads that compute, including the caller's; 0: one for each processor.
+  int32_t ordinal;   /* number of the CUDA device, from 0 */
+  uint32_t threads;  /* CPU: threads that compute, including the caller's, at most 1024; 0: one for each
+                        processor.
                         CUDA: threads that draw random weights or quantize while a trainer is created
                         or calibrated */
   uint32_t isa;      /* CPU: STW_ISA_*; auto: the widest that runs here. No trained bit depends on
@@ -434,13 +437,13 @@ typedef struct stw_model_options {
 
 typedef struct stw_model_info {
   uint32_t struct_size;
-  uint32_t layers;
-  uint64_t parameters; /* number of parameters; tied ones are counted once */
-  uint64_t trainable;  /* number of parameters that are trained */
-  uint64_t vocabulary;
-  uint64_t positions;   /* longest sequence, in tokens */
-  uint32_t has_weights; /* 1: weights come from files; 0: they are drawn from the seed */
-  uint32_t width;
+  uint32_t layers;       /* number of blocks */
+  uint64_t parameters;   /* number of parameters; tied ones are counted once */
+  uint64_t trainable;    /* number of parameters that are trained */
+  uint64_t vocabulary;   /* number of different tokens */
+  uint64_t positions;    /* longest sequence, in tokens */
+  uint32_t has_weights;  /* 1: weights come from files; 0: they are drawn from the seed */
+  uint32_t width;        /* features of a token between two blocks (hidden_size) */
   char architecture[32]; /* the config's model_type: "gpt2", "llama", "gemma3_text", … */
   uint32_t adapter_rank; /* 0: there are no adapters */
   uint32_t has_codes;    /* 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with
@@ -462,7 +465,7 @@ typedef struct stw_tensor_info {
   uint32_t struct_size;
   uint32_t ndim;    /* number of dimensions, at most 4 */
   const char* name; /* as in the weight files; lives as long as the model */
-  int64_t shape[4];
+  int64_t shape[4]; /* ndim sizes, the outermost first; the rest is 0 */
   uint64_t elements;
 } stw_tensor_info;
 
@@ -599,10 +602,13 @@ enum {
   STW_PREFERENCE_SIMPO = 3,
   STW_PREFERENCE_ORPO = 4
 };
+/* Explained at stw_plan_options.mode. */
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 /* Inputs of a batch that a plan has to provide for: stw_batch. Bits that can be combined. */
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
+/* The results of a block that the backward pass computes again, instead of keeping them. auto: those that the
+ * planner chooses; none: nothing; full: everything, so that a block keeps only its input. */
 enum { STW_RECOMPUTE_AUTO = 0, STW_RECOMPUTE_NONE = 1, STW_RECOMPUTE_FULL = 2 };
 
 enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4, STW_SET_GROUP_STATES = 8 };
@@ -686,37 +692,47 @@ typedef struct stw_plan_options {
 
 typedef struct stw_plan_info {
   uint32_t struct_size;
-  uint32_t fits; /* 0: no plan fits; minimum_bytes is the budget that would be enough */
-  uint64_t micro_batch, accumulation_steps, last_micro_batch, loss_chunks;
-  uint64_t global_batch, sequence;
-  /* Bytes at the moment of the peak; `parameters` to `padding` add up to `arena`. */
+  uint32_t fits;               /* 0: no plan fits; minimum_bytes is the budget that would be enough */
+  uint64_t micro_batch;        /* samples of a micro-step */
+  uint64_t accumulation_steps; /* micro-steps of a step */
+  uint64_t last_micro_batch;   /* samples of the last micro-step of a step */
+  uint64_t loss_chunks;        /* parts into which a micro-step's logits and losses are cut */
+  uint64_t global_batch;       /* samples of a step */
+  uint64_t sequence;           /* tokens of a sample */
+  /* Bytes at the moment of the peak; `parameters` to `padding` add up to `arena`. `parameters` includes
+   * master weights. `saved_activations` are the results of the forward pass that the backward pass reads,
+   * `transient` all other results. `workspace` is scratch memory of ops, constant tables and the counters of
+   * the run. */
   uint64_t parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding;
   uint64_t arena;         /* bytes of device memory that a trainer allocates */
   uint64_t reserve, peak; /* peak = arena + reserve */
   uint64_t budget;
-  uint64_t host;          /* bytes of host memory that a trainer allocates for offloaded tensors */
-  uint64_t minimum_bytes; /* smallest memory_bytes that works with these options */
-  uint32_t state_bits, precision;
-  double step_seconds, tokens_per_second, recompute_fraction; /* predicted by the cost model */
-  char fingerprint[20];                                       /* 16 hexadecimal digits: XXH3-64 of the plan */
-  uint32_t proven;          /* 1: by the cost model, no plan with these numerics is faster within the
-                               budget */
-  double bound_seconds;     /* lower bound of the step time within the budget */
-  double unlimited_seconds; /* lower bound of the step time for any budget */
-  double next_gib_seconds;  /* step time with one GiB more and the same state format */
-  uint64_t copied_bytes;    /* bytes that a step copies between host memory and the device, both directions
-                               together */
-  uint64_t tiled_blocks;    /* number of blocks whose feed-forward part runs in tiles of rows */
-  uint64_t tile_rows;       /* rows of the smallest tile that a block is planned with; 0: no block has
-                               tiles */
+  uint64_t host;             /* bytes of host memory that a trainer allocates for offloaded tensors */
+  uint64_t minimum_bytes;    /* smallest memory_bytes that works with these options */
+  uint32_t state_bits;       /* 32 or 8 */
+  uint32_t precision;        /* STW_PRECISION_* */
+  double step_seconds;       /* time of a step, predicted by the cost model */
+  double tokens_per_second;  /* global_batch * sequence / step_seconds */
+  double recompute_fraction; /* share of step_seconds that is spent on recompute, 0 to 1 */
+  char fingerprint[20];      /* 16 hexadecimal digits: XXH3-64 of the plan */
+  uint32_t proven;           /* 1: by the cost model, no plan with these numerics is faster within the
+                                budget */
+  double bound_seconds;      /* lower bound of the step time within the budget */
+  double unlimited_seconds;  /* lower bound of the step time for any budget */
+  double next_gib_seconds;   /* step time with one GiB more and the same state format */
+  uint64_t copied_bytes;     /* bytes that a step copies between host memory and the device, both directions
+                                together */
+  uint64_t tiled_blocks;     /* number of blocks whose feed-forward part runs in tiles of rows */
+  uint64_t tile_rows;        /* rows of the smallest tile that a block is planned with; 0: no block has
+                                tiles */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {
   uint32_t struct_size;
   uint32_t persistent;    /* 1: the buffer always lives, and `first` and `last` are 0 */
   const char* name;       /* name of the tensor; lives as long as the plan */
-  const char* owner;      /* the kind of memory: "parameters", "gradients", ... */
-  uint64_t offset, bytes; /* place in the arena */
+  const char* owner;      /* kind of memory: a field of stw_plan_info, "parameters" to "inputs" */
+  uint64_t offset, bytes; /* place in the arena, in bytes from its beginning */
   uint32_t first, last;   /* first and last instruction of the micro-step's program that need it, both
                              included */
 } stw_buffer_info;
@@ -797,10 +813,10 @@ STW_API stw_status stw_plan_offload_at(const stw_plan* plan, size_t index,
 
 typedef struct stw_frontier_point {
   uint32_t struct_size;
-  uint32_t is_knee; /* 1: from this point on, more memory gains much less speed */
-  uint64_t peak;    /* the smallest budget that gets this plan, in bytes */
-  uint64_t micro_batch, loss_chunks;
-  double step_seconds, tokens_per_second; /* predicted by the cost model */
+  uint32_t is_knee;                       /* 1: from this point on, more memory gains much less speed */
+  uint64_t peak;                          /* the smallest budget that gets this plan, in bytes */
+  uint64_t micro_batch, loss_chunks;      /* as in stw_plan_info */
+  double step_seconds, tokens_per_second; /* as in stw_plan_info */
 } stw_frontier_point;
 
 /* Computes the Pareto frontier of memory and speed: the plans that other budgets would get, from the smallest
@@ -833,7 +849,9 @@ typedef struct stw_profile_info {
   uint32_t product_permille;         /* share of the peak that matrix products reach */
   uint32_t stream_permille;          /* share of the bandwidth that streaming ops reach */
   uint64_t launch_nanoseconds;       /* fixed time of every op */
-  const char *name, *title, *source; /* live for ever */
+  const char* name;                  /* the name that stw_plan_options.device takes; lives for ever */
+  const char* title;                 /* the name for people; lives for ever */
+  const char* source;                /* where the figures come from; lives for ever */
   uint64_t host_gbytes_per_second;   /* bandwidth to host memory and back, in each direction */
   uint32_t threads;                  /* calibrated profiles: threads that computed during the measurement;
                             else 0 */
@@ -1117,16 +1135,16 @@ typedef struct stw_progress {
   uint64_t evaluation_targets; /* targets that evaluation_loss is the mean over: tokens; for a classifier
                                texts or words; with a preference pairs */
   uint64_t micro_steps;        /* all micro-steps of the step in progress, or of the last one */
-  uint64_t micro_steps_done; /* micro-steps of that step that have been given to the device; on the CPU these
-                                are computed */
-  uint64_t
-      sample_tokens; /* tokens of the last step's samples, without padding; 0 if the host gave the batch */
-  uint64_t evaluation_tokens; /* tokens of the samples of the last stw_trainer_evaluate, without padding */
+  uint64_t micro_steps_done;   /* micro-steps of that step that have been given to the device; on the CPU
+                                  these are computed */
+  uint64_t sample_tokens;      /* tokens of the last step's samples, without padding; 0: the host gave
+                                  the batch */
+  uint64_t evaluation_tokens;  /* tokens of the samples of the last stw_trainer_evaluate, without padding */
 } stw_progress;
 
-/* Reports progress, on the calling thread, after every `progress_every` steps. A result other than 0 stops
- * the run before the next step. The callback may evaluate, generate, save and make steps. `now` is
- * borrowed. */
+/* Reports progress, on the calling thread, after every `progress_every` steps and after the last one. A
+ * result other than 0 stops the run before the next step. The callback may evaluate, generate, save and make
+ * steps. `now` is borrowed. */
 typedef int32_t (*stw_progress_fn)(void* user, const stw_progress* now);
 
 /* The sums of a step. The gradient hook receives them after the last micro-step and before the gradient
@@ -1344,7 +1362,8 @@ STW_API stw_status stw_trainer_create(stw_trainer** out, stw_device* device, con
 /* Waits for the trainer's work and destroys it. An arena of the host returns to the host. Thread: exclusive.
  * Since: 0.1 */
 STW_API void stw_trainer_destroy(stw_trainer* trainer) STW_NOEXCEPT;
-/* Makes one optimizer step over a whole global batch. The batch is borrowed until stw_trainer_wait returns.
+/* Makes one optimizer step over a whole global batch. stw_trainer_wait gives its result. The batch is
+ * borrowed until stw_trainer_wait returns.
  * Guarantees: a step is a transaction. After a cancel or a failed callback the trainer has the state of the
  * last completed step.
  * Errors: STW_BAD_ARGUMENT (names, shapes, a token outside the vocabulary, the learning rate);
@@ -1491,7 +1510,10 @@ enum {
  * they are the sums of all uses. In fp16 they contain stw_gradients.scale: the step's loss_scale, divided by
  * the smallest power of two that is at least global_batch * sequence (for ipo, simpo and orpo: at least
  * global_batch).
- * Errors: STW_UNSUPPORTED if the state is not stored as one array of fp32, bf16 or fp16; STW_BAD_ARGUMENT.
+ * First moments are those of AdamW, and the momentum of SGD, Lion and Muon. Second moments are those of
+ * AdamW, and those of Adafactor for tensors of one dimension.
+ * Errors: STW_UNSUPPORTED if there is no such tensor (a frozen parameter has no gradient and no moments), or
+ * if it is not stored as one array of fp32, bf16 or fp16; STW_BAD_ARGUMENT.
  * Owner: the caller, who calls the view's deleter. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned** out,

@@ -285,9 +285,9 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_BACKEND_*; auto: CUDA if there is a CUDA device, else the CPU</summary>
         public uint backend;
-        /// <summary>number of the CUDA device if there are several</summary>
+        /// <summary>number of the CUDA device, from 0</summary>
         public int ordinal;
-        /// <summary>CPU: threads that compute, including the caller's; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated</summary>
+        /// <summary>CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated</summary>
         public uint threads;
         /// <summary>CPU: STW_ISA_*; auto: the widest that runs here. No trained bit depends on it.</summary>
         public uint isa;
@@ -436,16 +436,19 @@ internal static unsafe class Abi
     public struct stw_model_info
     {
         public uint struct_size;
+        /// <summary>number of blocks</summary>
         public uint layers;
         /// <summary>number of parameters; tied ones are counted once</summary>
         public ulong parameters;
         /// <summary>number of parameters that are trained</summary>
         public ulong trainable;
+        /// <summary>number of different tokens</summary>
         public ulong vocabulary;
         /// <summary>longest sequence, in tokens</summary>
         public ulong positions;
         /// <summary>1: weights come from files; 0: they are drawn from the seed</summary>
         public uint has_weights;
+        /// <summary>features of a token between two blocks (hidden_size)</summary>
         public uint width;
         /// <summary>the config's model_type: "gpt2", "llama", "gemma3_text", …</summary>
         public fixed byte architecture[32];
@@ -481,6 +484,7 @@ internal static unsafe class Abi
         public uint ndim;
         /// <summary>as in the weight files; lives as long as the model</summary>
         public byte* name;
+        /// <summary>ndim sizes, the outermost first; the rest is 0</summary>
         public fixed long shape[4];
         public ulong elements;
 
@@ -589,11 +593,17 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>0: no plan fits; minimum_bytes is the budget that would be enough</summary>
         public uint fits;
+        /// <summary>samples of a micro-step</summary>
         public ulong micro_batch;
+        /// <summary>micro-steps of a step</summary>
         public ulong accumulation_steps;
+        /// <summary>samples of the last micro-step of a step</summary>
         public ulong last_micro_batch;
+        /// <summary>parts into which a micro-step's logits and losses are cut</summary>
         public ulong loss_chunks;
+        /// <summary>samples of a step</summary>
         public ulong global_batch;
+        /// <summary>tokens of a sample</summary>
         public ulong sequence;
         public ulong parameters;
         public ulong gradients;
@@ -614,13 +624,15 @@ internal static unsafe class Abi
         public ulong host;
         /// <summary>smallest memory_bytes that works with these options</summary>
         public ulong minimum_bytes;
+        /// <summary>32 or 8</summary>
         public uint state_bits;
+        /// <summary>STW_PRECISION_*</summary>
         public uint precision;
-        /// <summary>predicted by the cost model</summary>
+        /// <summary>time of a step, predicted by the cost model</summary>
         public double step_seconds;
-        /// <summary>predicted by the cost model</summary>
+        /// <summary>global_batch * sequence / step_seconds</summary>
         public double tokens_per_second;
-        /// <summary>predicted by the cost model</summary>
+        /// <summary>share of step_seconds that is spent on recompute, 0 to 1</summary>
         public double recompute_fraction;
         /// <summary>16 hexadecimal digits: XXH3-64 of the plan</summary>
         public fixed byte fingerprint[20];
@@ -654,11 +666,11 @@ internal static unsafe class Abi
         public uint persistent;
         /// <summary>name of the tensor; lives as long as the plan</summary>
         public byte* name;
-        /// <summary>the kind of memory: "parameters", "gradients", ...</summary>
+        /// <summary>kind of memory: a field of stw_plan_info, "parameters" to "inputs"</summary>
         public byte* owner;
-        /// <summary>place in the arena</summary>
+        /// <summary>place in the arena, in bytes from its beginning</summary>
         public ulong offset;
-        /// <summary>place in the arena</summary>
+        /// <summary>place in the arena, in bytes from its beginning</summary>
         public ulong bytes;
         /// <summary>first and last instruction of the micro-step's program that need it, both included</summary>
         public uint first;
@@ -724,11 +736,13 @@ internal static unsafe class Abi
         public uint is_knee;
         /// <summary>the smallest budget that gets this plan, in bytes</summary>
         public ulong peak;
+        /// <summary>as in stw_plan_info</summary>
         public ulong micro_batch;
+        /// <summary>as in stw_plan_info</summary>
         public ulong loss_chunks;
-        /// <summary>predicted by the cost model</summary>
+        /// <summary>as in stw_plan_info</summary>
         public double step_seconds;
-        /// <summary>predicted by the cost model</summary>
+        /// <summary>as in stw_plan_info</summary>
         public double tokens_per_second;
 
         /// <summary>Zero, but for its size.</summary>
@@ -759,11 +773,11 @@ internal static unsafe class Abi
         public uint stream_permille;
         /// <summary>fixed time of every op</summary>
         public ulong launch_nanoseconds;
-        /// <summary>live for ever</summary>
+        /// <summary>the name that stw_plan_options.device takes; lives for ever</summary>
         public byte* name;
-        /// <summary>live for ever</summary>
+        /// <summary>the name for people; lives for ever</summary>
         public byte* title;
-        /// <summary>live for ever</summary>
+        /// <summary>where the figures come from; lives for ever</summary>
         public byte* source;
         /// <summary>bandwidth to host memory and back, in each direction</summary>
         public ulong host_gbytes_per_second;
@@ -1002,7 +1016,7 @@ internal static unsafe class Abi
         public ulong micro_steps;
         /// <summary>micro-steps of that step that have been given to the device; on the CPU these are computed</summary>
         public ulong micro_steps_done;
-        /// <summary>tokens of the last step's samples, without padding; 0 if the host gave the batch</summary>
+        /// <summary>tokens of the last step's samples, without padding; 0: the host gave the batch</summary>
         public ulong sample_tokens;
         /// <summary>tokens of the samples of the last stw_trainer_evaluate, without padding</summary>
         public ulong evaluation_tokens;

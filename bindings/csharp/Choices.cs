@@ -198,7 +198,7 @@ namespace Stowage
     /// <summary>The content of a dataset's file.</summary>
     public enum Tokenizer : uint
     {
-        /// <summary>Ids of .bin files, else bytes.</summary>
+        /// <summary>Ids for .bin and .npy files, else bytes.</summary>
         Auto = STW_TOKENIZER_AUTO,
         /// <summary>STW_TOKENIZER_BYTE</summary>
         Byte = STW_TOKENIZER_BYTE,
@@ -209,7 +209,7 @@ namespace Stowage
     /// <summary>How ids are stored, all little-endian.</summary>
     public enum TokenType : uint
     {
-        /// <summary>uint16, or uint32 if the vocabulary exceeds 65,536.</summary>
+        /// <summary>The type in a .npy file; else uint16, or uint32 if the vocabulary exceeds 65,536.</summary>
         Auto = STW_TOKEN_TYPE_AUTO,
         /// <summary>STW_TOKEN_TYPE_UINT16</summary>
         UInt16 = STW_TOKEN_TYPE_UINT16,

@@ -6,7 +6,7 @@ namespace Stowage
     /// <summary>stw_dataset_options; null: unset.</summary>
     public sealed class DatasetOptions
     {
-        /// <summary>Auto: ids of .bin files, else bytes.</summary>
+        /// <summary>Auto: ids for .bin and .npy files, else bytes.</summary>
         public Tokenizer Tokenizer { get; set; }
         /// <summary>The type of ids. Auto refuses a file whose numbers look like another type.</summary>
         public TokenType TokenType { get; set; }

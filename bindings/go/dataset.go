@@ -59,8 +59,8 @@ type Dataset struct {
 	handle[*C.stw_dataset]
 }
 
-// OpenDataset opens text, or little-endian ids of options.TokenType (auto: uint16, or uint32 if the
-// vocabulary exceeds 65,536). Errors: IOError, Corrupt.
+// OpenDataset opens text, or little-endian ids of options.TokenType (auto: the type in a .npy file, else
+// uint16, or uint32 if the vocabulary exceeds 65,536). Errors: IOError, Corrupt.
 func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	if err := noZero(path, options.Marks, options.Labels, options.Reference); err != nil {
 		return nil, err

@@ -298,9 +298,9 @@ pub struct stw_device_options {
     pub struct_size: u32,
     /// STW\_BACKEND\_\*; auto: CUDA if there is a CUDA device, else the CPU
     pub backend: u32,
-    /// number of the CUDA device if there are several
+    /// number of the CUDA device, from 0
     pub ordinal: i32,
-    /// CPU: threads that compute, including the caller's; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated
+    /// CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated
     pub threads: u32,
     /// CPU: STW\_ISA\_\*; auto: the widest that runs here. No trained bit depends on it.
     pub isa: u32,
@@ -464,16 +464,19 @@ impl Default for stw_model_options {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_model_info {
     pub struct_size: u32,
+    /// number of blocks
     pub layers: u32,
     /// number of parameters; tied ones are counted once
     pub parameters: u64,
     /// number of parameters that are trained
     pub trainable: u64,
+    /// number of different tokens
     pub vocabulary: u64,
     /// longest sequence, in tokens
     pub positions: u64,
     /// 1: weights come from files; 0: they are drawn from the seed
     pub has_weights: u32,
+    /// features of a token between two blocks (hidden\_size)
     pub width: u32,
     /// the config's model\_type: "gpt2", "llama", "gemma3\_text", …
     pub architecture: Text<32>,
@@ -512,6 +515,7 @@ pub struct stw_tensor_info {
     pub ndim: u32,
     /// as in the weight files; lives as long as the model
     pub name: *const c_char,
+    /// ndim sizes, the outermost first; the rest is 0
     pub shape: [i64; 4],
     pub elements: u64,
 }
@@ -629,11 +633,17 @@ pub struct stw_plan_info {
     pub struct_size: u32,
     /// 0: no plan fits; minimum\_bytes is the budget that would be enough
     pub fits: u32,
+    /// samples of a micro-step
     pub micro_batch: u64,
+    /// micro-steps of a step
     pub accumulation_steps: u64,
+    /// samples of the last micro-step of a step
     pub last_micro_batch: u64,
+    /// parts into which a micro-step's logits and losses are cut
     pub loss_chunks: u64,
+    /// samples of a step
     pub global_batch: u64,
+    /// tokens of a sample
     pub sequence: u64,
     pub parameters: u64,
     pub gradients: u64,
@@ -654,13 +664,15 @@ pub struct stw_plan_info {
     pub host: u64,
     /// smallest memory\_bytes that works with these options
     pub minimum_bytes: u64,
+    /// 32 or 8
     pub state_bits: u32,
+    /// STW\_PRECISION\_\*
     pub precision: u32,
-    /// predicted by the cost model
+    /// time of a step, predicted by the cost model
     pub step_seconds: f64,
-    /// predicted by the cost model
+    /// global\_batch \* sequence / step\_seconds
     pub tokens_per_second: f64,
-    /// predicted by the cost model
+    /// share of step\_seconds that is spent on recompute, 0 to 1
     pub recompute_fraction: f64,
     /// 16 hexadecimal digits: XXH3-64 of the plan
     pub fingerprint: Text<20>,
@@ -697,11 +709,11 @@ pub struct stw_buffer_info {
     pub persistent: u32,
     /// name of the tensor; lives as long as the plan
     pub name: *const c_char,
-    /// the kind of memory: "parameters", "gradients", ...
+    /// kind of memory: a field of stw\_plan\_info, "parameters" to "inputs"
     pub owner: *const c_char,
-    /// place in the arena
+    /// place in the arena, in bytes from its beginning
     pub offset: u64,
-    /// place in the arena
+    /// place in the arena, in bytes from its beginning
     pub bytes: u64,
     /// first and last instruction of the micro-step's program that need it, both included
     pub first: u32,
@@ -776,11 +788,13 @@ pub struct stw_frontier_point {
     pub is_knee: u32,
     /// the smallest budget that gets this plan, in bytes
     pub peak: u64,
+    /// as in stw\_plan\_info
     pub micro_batch: u64,
+    /// as in stw\_plan\_info
     pub loss_chunks: u64,
-    /// predicted by the cost model
+    /// as in stw\_plan\_info
     pub step_seconds: f64,
-    /// predicted by the cost model
+    /// as in stw\_plan\_info
     pub tokens_per_second: f64,
 }
 
@@ -814,11 +828,11 @@ pub struct stw_profile_info {
     pub stream_permille: u32,
     /// fixed time of every op
     pub launch_nanoseconds: u64,
-    /// live for ever
+    /// the name that stw\_plan\_options.device takes; lives for ever
     pub name: *const c_char,
-    /// live for ever
+    /// the name for people; lives for ever
     pub title: *const c_char,
-    /// live for ever
+    /// where the figures come from; lives for ever
     pub source: *const c_char,
     /// bandwidth to host memory and back, in each direction
     pub host_gbytes_per_second: u64,
@@ -1099,7 +1113,7 @@ pub struct stw_progress {
     pub micro_steps: u64,
     /// micro-steps of that step that have been given to the device; on the CPU these are computed
     pub micro_steps_done: u64,
-    /// tokens of the last step's samples, without padding; 0 if the host gave the batch
+    /// tokens of the last step's samples, without padding; 0: the host gave the batch
     pub sample_tokens: u64,
     /// tokens of the samples of the last stw\_trainer\_evaluate, without padding
     pub evaluation_tokens: u64,

@@ -17,7 +17,7 @@ use crate::text::{from_c, optional, pointer, to_c};
 use crate::watch::Watch;
 
 /// Settings for all parameters that match a pattern: `"embeddings"`, `"blocks.0-1"`, `"norms"`, …, or a
-/// tensor's name with * and ?. A setting that is none changes nothing.
+/// tensor's name with * and ?. A setting of `None` changes nothing.
 #[derive(Default, Clone, Debug)]
 pub struct ParameterGroup<'a> {
     pub pattern: &'a str,

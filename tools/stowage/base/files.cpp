@@ -250,7 +250,7 @@ std::optional<double> json_number(std::string_view text, std::string_view scope,
 }
 
 // Not in terms of json_number, because a double does not hold every seed.
-std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key) {
+std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key) {
   return json_number_as<uint64_t>(text, scope, key);
 }
 

@@ -42,7 +42,7 @@ uint64_t file_bytes(const std::string& path);
 // the first mention of "scope": (an empty scope: from the beginning). This is no parser: on unknown text the
 // result is empty or wrong. Use it only to show values and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
-std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
+std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
 // The elements of an array as they are written, without white space.

@@ -77,7 +77,7 @@ Value whole_number(const Value& v, const Arguments& a) {
   if (v.is(K::real)) return value_or(whole_part(v.real()));
   if (v.is_number()) return v.integer();
   if (!v.is(K::string)) return otherwise;
-  if (const auto whole = read_whole(v.text(), integer_or(a.get(1, "base"), 10))) return *whole;
+  if (const auto whole = read_integer(v.text(), integer_or(a.get(1, "base"), 10))) return *whole;
   const auto real = read_real(v.text());
   return value_or(real && std::isfinite(*real) ? whole_part(*real) : std::nullopt);
 }
@@ -116,7 +116,7 @@ Value length(const Value& v, const Arguments&) {
 Value attribute_of(const Value& value, const std::string& path) {
   Value at = value;
   for (const Value& part : split(path, ".", -1)) {
-    const int64_t place = at.is(K::list) ? read_whole(part.text(), 10).value_or(-1) : -1;
+    const int64_t place = at.is(K::list) ? read_integer(part.text(), 10).value_or(-1) : -1;
     const Value* found = at.is(K::mapping) ? at.member(part.text()) : nullptr;
     if (place >= 0 && place < static_cast<int64_t>(at.element_count()))
       found = &at.list()[static_cast<size_t>(place)];
@@ -154,7 +154,7 @@ Value as_json(const Value& v, const Arguments& a) {
   if (!separators.is(K::undefined) && !separators.is(K::none)) {
     if (separators.list().size() != 2) throw TemplateError("expected two separators");
     form.between = separators.list()[0].text();
-    form.behind_name = separators.list()[1].text();
+    form.after_name = separators.list()[1].text();
   }
   return (a.get(3, "sort_keys").is_true() ? with_sorted_keys(v) : v).json(form);
 }

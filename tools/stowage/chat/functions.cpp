@@ -77,10 +77,24 @@ struct Method {
   const char* parameters = "";
 };
 using Methods = std::map<std::string, Method>;
-const Methods& methods_of_texts() {
-  static const Methods all = {
+
+// Methods of texts that look at or change the case of letters.
+Methods letter_methods() {
+  return {
       {"capitalize", {[](const Value& v, const Arguments&) -> Value { return capitalize(v.text()); }}},
       {"casefold", {[](const Value& v, const Arguments&) -> Value { return casefold(v.text()); }}},
+      {"islower", {[](const Value& v, const Arguments&) -> Value { return is_all_lower(v.text()); }}},
+      {"isupper", {[](const Value& v, const Arguments&) -> Value { return is_all_upper(v.text()); }}},
+      {"lower", {[](const Value& v, const Arguments&) -> Value { return lower(v.text()); }}},
+      {"swapcase", {[](const Value& v, const Arguments&) -> Value { return swapcase(v.text()); }}},
+      {"title", {[](const Value& v, const Arguments&) -> Value { return title(v.text()); }}},
+      {"upper", {[](const Value& v, const Arguments&) -> Value { return upper(v.text()); }}},
+  };
+}
+
+// Methods of texts that search for a part or replace it.
+Methods search_methods() {
+  return {
       {"count",
        {[](const Value& v, const Arguments& a) -> Value { return count_of(a.get(0, "").text(), v.text()); },
         "_sub"}},
@@ -95,8 +109,21 @@ const Methods& methods_of_texts() {
                      : static_cast<int64_t>(characters(std::string_view(v.text()).substr(0, at)).size()) - 1;
         },
         "_sub"}},
-      {"islower", {[](const Value& v, const Arguments&) -> Value { return is_all_lower(v.text()); }}},
-      {"isupper", {[](const Value& v, const Arguments&) -> Value { return is_all_upper(v.text()); }}},
+      {"replace",
+       {[](const Value& v, const Arguments& a) -> Value {
+          return replaced(v.text(), a.get(0, "").text(), a.get(1, "").text(),
+                          integer_or(a.get(2, "count"), -1));
+        },
+        "_old _new count"}},
+      {"startswith",
+       {[](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), true); },
+        "_prefix"}},
+  };
+}
+
+// Methods of texts that cut a text into parts, take off its ends, or join texts.
+Methods cut_methods() {
+  return {
       {"join",
        {[](const Value& v, const Arguments& a) -> Value {
           const List parts = a.get(0, "").elements();
@@ -104,7 +131,6 @@ const Methods& methods_of_texts() {
           return joined(parts, v.text());
         },
         "_iterable"}},
-      {"lower", {[](const Value& v, const Arguments&) -> Value { return lower(v.text()); }}},
       {"lstrip",
        {[](const Value& v, const Arguments& a) -> Value {
           return stripped(v.text(), text_or_nothing(a.get(0, "")), true, false);
@@ -122,12 +148,6 @@ const Methods& methods_of_texts() {
           return v.text().ends_with(affix) ? v.text().substr(0, v.text().size() - affix.size()) : v.text();
         },
         "_suffix"}},
-      {"replace",
-       {[](const Value& v, const Arguments& a) -> Value {
-          return replaced(v.text(), a.get(0, "").text(), a.get(1, "").text(),
-                          integer_or(a.get(2, "count"), -1));
-        },
-        "_old _new count"}},
       {"rsplit",
        {[](const Value& v, const Arguments& a) -> Value {
           return split_from_end(v.text(), text_or_nothing(a.get(0, "sep")),
@@ -149,25 +169,30 @@ const Methods& methods_of_texts() {
           return lines_of(v.text(), a.get(0, "keepends").is_true());
         },
         "keepends"}},
-      {"startswith",
-       {[](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), true); },
-        "_prefix"}},
       {"strip",
        {[](const Value& v, const Arguments& a) -> Value {
           return stripped(v.text(), text_or_nothing(a.get(0, "")), true, true);
         },
         "_chars"}},
-      {"swapcase", {[](const Value& v, const Arguments&) -> Value { return swapcase(v.text()); }}},
-      {"title", {[](const Value& v, const Arguments&) -> Value { return title(v.text()); }}},
-      {"upper", {[](const Value& v, const Arguments&) -> Value { return upper(v.text()); }}},
   };
+}
+
+const Methods& methods_of_texts() {
+  static const Methods all = [] {
+    Methods methods = letter_methods();
+    methods.merge(search_methods());
+    methods.merge(cut_methods());
+    return methods;
+  }();
   return all;
 }
+
 List values_of(const Value& mapping) {
   List list;
   for (const auto& [name, member] : mapping.members()) list.push_back(member);
   return list;
 }
+
 const Methods& methods_of_mappings() {
   using Series = Value::Series;
   static const Methods all = {
@@ -188,6 +213,7 @@ const Methods& methods_of_mappings() {
   };
   return all;
 }
+
 const Methods& methods_of_lists() {
   static const Methods all = {
       {"count",

@@ -57,7 +57,7 @@ bool take_digits(std::string_view& text, std::string& out) {
 
 }  // namespace
 
-std::optional<int64_t> read_whole(const std::string& text, int64_t base) {
+std::optional<int64_t> read_integer(const std::string& text, int64_t base) {
   if (base != 0 && (base < 2 || base > 36)) return std::nullopt;
   const std::string held = plain_number(text);
   std::string_view rest = held;

@@ -9,7 +9,7 @@ namespace command::chat {
 // int(text, base) and float(text). The text may have white space around the number, underscores between
 // digits, and digits of any script. Returns nothing where Python raises a ValueError. Throws a TemplateError
 // if an integer needs more than 64 bits.
-std::optional<int64_t> read_whole(const std::string& text, int64_t base);
+std::optional<int64_t> read_integer(const std::string& text, int64_t base);
 std::optional<double> read_real(const std::string& text);
 // int(number). Throws a TemplateError if the result needs more than 64 bits or the number is infinite.
 // Returns nothing for NaN.

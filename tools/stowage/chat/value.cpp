@@ -269,7 +269,7 @@ void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
       text += '{';
       for (const auto& [name, value] : *members_) {
         begin_next();
-        text += json_string_of(name, form.ascii) + form.behind_name;
+        text += json_string_of(name, form.ascii) + form.after_name;
         value.add_json(text, form, depth + 1);
       }
       if (!is_first && form.indent) add_line(depth);

@@ -77,7 +77,7 @@ class Value {
   struct JsonForm {
     std::optional<std::string> indent = {};
     bool ascii = false;
-    std::string between = ", ", behind_name = ": ";
+    std::string between = ", ", after_name = ": ";
   };
   std::string json(const JsonForm& form) const;
   const char* kind_name() const;

@@ -4,7 +4,6 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -15,9 +14,9 @@
 #include "base/units.h"
 #include "commands/commands.h"
 #include "data/data.h"
-#include "data/pairs.h"
 #include "evaluation/answers.h"
 #include "evaluation/evaluation_line.h"
+#include "evaluation/evaluation_report.h"
 #include "evaluation/reference.h"
 #include "evaluation/rewards.h"
 #include "flags/number_checks.h"
@@ -68,6 +67,13 @@ std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags 
   return {model, plan};
 }
 
+// The data that is evaluated.
+struct EvaluatedPart {
+  OpenData tokens;
+  bool is_all;     // all of the data, else the part that training holds out
+  bool is_of_run;  // the run that the model comes from was trained on this data
+};
+
 struct EvalCommand {
   ModelFlags model;
   PlanFlags plan;
@@ -88,138 +94,110 @@ struct EvalCommand {
     const bool is_tail_asked = data.holds_out_tail;
     if (run_has_option(run_of(model), "eval-tail")) data.holds_out_tail = true;
     if (!plan.batch) plan.batch = 8;
-    const bool is_against = data.has_pairs && has_reference(plan.preference);
-    if (!is_against && !reference_model.empty())
+    const bool compares = data.has_pairs && has_reference(plan.preference);
+    if (!compares && !reference_model.empty())
       throw Failure(exit_usage,
                     "--reference-model: is for data with pairs of answers, and the preferences dpo and ipo");
     require_pairs(preference, data);
     std::optional<TemporaryReference> reference;
     const Inference opened = answering([&] {
-      if (is_against) write_reference(reference);
+      if (compares) write_reference(reference);
       return open_inference(model, plan, data.has_pairs ? preference : PreferenceFlags{});
     });
+    EvaluatedPart part = open_part(opened, is_tail_asked);
+    if (!part.is_all) warn_of_trained_data(part.is_of_run);
+    const std::string reference_path = reference ? reference->path() : std::string();
+    if (reference) part.tokens.dataset = part.tokens.against(reference_path);
+    const EvaluationReport report = evaluate(opened, part, reference_path);
+    if (json) print_json(report);
+    else print_text(report);
+  }
+
+  // Without a flag, all of the data is evaluated, unless the model's run has held out a part of it.
+  EvaluatedPart open_part(const Inference& opened, bool is_tail_asked) const {
     const stw_plan_info info = query(opened.plan);
-    const stw_model_info about = query(opened.model);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
-                                                    run_of(model), about.vocabulary);
-    DataRequest request{tokenization, model, opened.model, info.sequence, plan.document_end};
-    request.advice = "evaluate on --all of it";
-    const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
-    // Without a flag, all of a file is evaluated, unless a run has held out a part of it.
-    bool was_trained_on = is_of_run, takes_all = all || !(held_out || is_tail_asked || is_of_run);
-    DataRequest whole = request;
+                                                    run_of(model), query(opened.model).vocabulary);
+    DataRequest held_out_part{tokenization, model, opened.model, info.sequence, plan.document_end};
+    held_out_part.advice = "evaluate on --all of it";
+    DataRequest whole = held_out_part;
     whole.held_out = 1, whole.in_order = !batches;  // a given number of batches is drawn from the whole file
-    OpenData tokens = open_data(data, data.source, takes_all ? whole : request);
-    if (takes_all && !all &&
-        data_of_run(run_of(model)) ==
-            query(tokens.dataset).content_hash) {  // the file of the run, under another name
-      takes_all = false, was_trained_on = true;
-      tokens = open_data(data, data.source, request);
-    }
-    if (!takes_all) warn_of_trained_data(was_trained_on);
-    if (reference) tokens.dataset = tokens.against(reference->path());
-    const size_t positive = number_of_positive(labels_of(opened.model), about.task);
-    const stw_dataset_info part = query(tokens.dataset);
-    const uint64_t there = part.evaluation_samples,
-                   batches_there = (there + info.global_batch - 1) / info.global_batch;
-    const uint64_t wanted = batches_wanted(takes_all, batches_there, about),
-                   samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch;
+    const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
+    const bool is_all = all || !(held_out || is_tail_asked || is_of_run);
+    OpenData tokens = open_data(data, data.source, is_all ? whole : held_out_part);
+    const bool is_renamed =
+        is_all && !all && data_of_run(run_of(model)) == query(tokens.dataset).content_hash;
+    if (!is_renamed) return {std::move(tokens), is_all, is_of_run};
+    return {open_data(data, data.source, held_out_part), false, true};  // the run's file, by another name
+  }
+
+  EvaluationKind kind_of(const stw_model_info& about) const {
+    if (data.has_pairs) return EvaluationKind::pairs;
+    if (about.task == STW_TASK_NUMBER) return EvaluationKind::numbers;
+    if (about.task == STW_TASK_TOKEN_LABEL) return EvaluationKind::word_labels;
+    if (about.labels > 0) return EvaluationKind::labels;
+    return data.masks ? EvaluationKind::hidden_tokens : EvaluationKind::tokens;
+  }
+
+  // `reference`: the file of the reference's log-probabilities; empty if the preference has no reference.
+  EvaluationReport evaluate(const Inference& opened, const EvaluatedPart& part,
+                            const std::string& reference) const {
+    const stw_model_info about = query(opened.model);
+    const std::vector<std::string> labels = labels_of(opened.model);
+    const size_t positive = number_of_positive(labels, about.task);
+    const stw_dataset_info dataset = query(part.tokens.dataset);
+    const uint64_t there = dataset.evaluation_samples, batch = query(opened.plan).global_batch;
+    EvaluationReport report;
+    report.model = model.source, report.data = data.path;
+    report.kind = kind_of(about), report.is_of_all = part.is_all;
+    report.batches = batches_wanted(part.is_all, (there + batch - 1) / batch, about);
+    report.samples = there ? std::min(there, report.batches * batch) : report.batches * batch;
+    report.is_complete = report.samples == there;
+    report.sequence = query(opened.plan).sequence;
+    report.mask_rate = data.mask.rate.value_or(default_mask_rate);
+    report.has_examples = plan.examples;
+    report.counts = part.tokens.counts, report.examples = part.tokens.held_out_examples;
     // If every sample is evaluated, each text is classified, which gives more figures than the loss.
-    std::optional<Answered> answered;
-    if (tokens.labelled && samples == there)
-      answered = answer_documents(opened.trainer.get(), *tokens.labelled, part.training_tokens, about.task,
-                                  labels_of(opened.model), positive);
-    double loss = answered ? answered->loss : 0;
-    if (!answered)
+    if (part.tokens.labelled && report.is_complete)
+      report.answered = answer_documents(opened.trainer.get(), *part.tokens.labelled, dataset.training_tokens,
+                                         about.task, labels, positive);
+    else
       call([&](stw_error* error) {
         const EvaluationLine line(opened.trainer.get(), "evaluation", true);
-        return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error);
+        return stw_trainer_evaluate(opened.trainer.get(), part.tokens.dataset.get(), report.batches,
+                                    &report.loss, error);
       });
-    const stw_progress progress = query(opened.trainer);
-    const double perplexity = std::exp(loss);
-    const bool is_number = about.task == STW_TASK_NUMBER,
-               has_accuracy = !is_number && (about.labels > 0 || data.has_pairs),
-               is_of_words = about.task == STW_TASK_TOKEN_LABEL;
-    const double accuracy =
-        answered && answered->accuracy ? *answered->accuracy : progress.evaluation_accuracy;
-    const uint64_t count = answered ? answered->count : progress.evaluation_targets;
-    const uint64_t token_count = !has_accuracy && !is_number ? count
-                                 : answered                  ? part.evaluation_tokens
-                                            : progress.evaluation_tokens;  // padding excluded
-    if (count == 0)
+    count_targets(report, query(opened.trainer), dataset);
+    if (data.has_pairs && report.is_complete) report.rewards = rewards_over(part, opened.trainer, reference);
+    return report;
+  }
+
+  // Fills in the loss and the counts of an evaluation. Throws a Failure if nothing was evaluated.
+  void count_targets(EvaluationReport& report, const stw_progress& progress,
+                     const stw_dataset_info& dataset) const {
+    const std::optional<Answered>& answered = report.answered;
+    const bool is_of_tokens =
+        report.kind == EvaluationKind::tokens || report.kind == EvaluationKind::hidden_tokens;
+    if (answered) report.loss = answered->loss;
+    report.accuracy = answered && answered->accuracy ? *answered->accuracy : progress.evaluation_accuracy;
+    report.targets = answered ? answered->count : progress.evaluation_targets;
+    report.tokens = is_of_tokens ? report.targets
+                    : answered   ? dataset.evaluation_tokens
+                                 : progress.evaluation_tokens;
+    if (report.targets == 0)
       throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: nothing is learned of {}{}", data.path,
-                                             takes_all ? "it" : "the held-out part",
-                                             takes_all ? "" : "; evaluate on --all of it"));
-    const bool may_leave_out = plan.examples && about.labels == 0 && !data.masks;  // of other data, none is
-    std::optional<Rewards> rewards;
-    if (data.has_pairs && samples == there && (takes_all || tokens.held_out_pairs)) {
-      const AnswersOf pairs =
-          takes_all ? AnswersOf{tokens.dataset.get(), tokens.answers, 0}
-                    : AnswersOf{tokens.held_out_pairs->dataset.get(), tokens.held_out_pairs->answers,
-                                tokens.held_out_pairs->first_token};
-      rewards = rewards_of(opened.trainer, pairs, reference ? reference->path() : std::string(),
-                           plan.preference, preference.beta);
-    }
-    const std::string line = answered ? answered->line : rewards ? line_of(*rewards) : "";
-    if (json) {
-      fmt::print(
-          "{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}{}{},\"part\":\"{}\"}}\n",
-          json_quoted(model.source), json_quoted(data.path), in_json(loss),
-          is_number      ? "rmse"
-          : has_accuracy ? "accuracy"
-                         : "perplexity",
-          in_json(is_number      ? std::sqrt(loss)
-                  : has_accuracy ? accuracy
-                                 : perplexity),
-          answered  ? figures_in_json(*answered)
-          : rewards ? in_json(*rewards)
-                    : "",
-          data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", in_json(accuracy),
-                                   data.mask.rate.value_or(default_mask_rate))
-                     : "",
-          token_count,
-          has_accuracy || is_number ? fmt::format(",\"{}\":{}",
-                                                  data.has_pairs ? "pairs"
-                                                  : is_of_words  ? "words"
-                                                                 : "texts",
-                                                  count)
-                                    : "",
-          may_leave_out ? "," + left_out_members(tokens.counts) : "", takes_all ? "all" : "held_out");
-    } else if (has_accuracy || is_number) {
-      const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
-      const std::string over =
-          samples == there
-              ? fmt::format("the {} {}{}", grouped(tokens.held_out_examples), what,
-                            takes_all ? "" : " held out")
-              : fmt::format("the {} in {} samples{}", what, grouped(samples), takes_all ? "" : " held out");
-      std::string rest = data.has_pairs ? told_of_pairs(tokens.counts) : "";
-      if (is_of_words && tokens.counts.unlearned)
-        rest = fmt::format("; {} words are left out, as samples have no token of theirs",
-                           grouped(tokens.counts.unlearned));
-      fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", loss,
-                 is_number ? "RMSE" : "accuracy", is_number ? std::sqrt(loss) : accuracy, over, data.path,
-                 rest);
-      if (!line.empty()) fmt::print("{}\n", line);
-    } else if (data.masks) {
-      fmt::print(
-          "evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} "
-          "samples {}of {}\n",
-          loss, perplexity, accuracy, grouped(count), grouped(samples), takes_all ? "" : "held out ",
-          data.path);
-    } else {
-      const std::string over =
-          tokens.counts.examples
-              ? fmt::format("the {} tokens that are learned in {} samples", grouped(count), grouped(samples))
-              : grouped(count) + " tokens";
-      fmt::print(
-          "evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}{}{}\n", loss, perplexity, over, data.path,
-          !takes_all                                   ? ", in the part that training on it holds out"
-          : samples < there || (there == 0 && batches) ? fmt::format(", in {} batches of it", grouped(wanted))
-          : tokens.counts.examples
-              ? ", every example once"
-              : fmt::format(", each once, in windows of {} end to end", grouped(info.sequence)),
-          told_left_out(tokens.counts, false));
-    }
+                                             report.is_of_all ? "it" : "the held-out part",
+                                             report.is_of_all ? "" : "; evaluate on --all of it"));
+  }
+
+  std::optional<Rewards> rewards_over(const EvaluatedPart& part, const Trainer& trainer,
+                                      const std::string& reference) const {
+    const auto& held_out_pairs = part.tokens.held_out_pairs;
+    if (!part.is_all && !held_out_pairs) return std::nullopt;
+    const AnswersOf pairs = part.is_all ? AnswersOf{part.tokens.dataset.get(), part.tokens.answers, 0}
+                                        : AnswersOf{held_out_pairs->dataset.get(), held_out_pairs->answers,
+                                                    held_out_pairs->first_token};
+    return rewards_of(trainer, pairs, reference, plan.preference, preference.beta);
   }
 
   size_t number_of_positive(const std::vector<std::string>& labels, uint32_t task) const {
@@ -260,27 +238,6 @@ struct EvalCommand {
           run, data.path);
   }
 
-  // null for numbers that are not finite, which JSON cannot write.
-  static std::string in_json(double value) {
-    return std::isfinite(value) ? fmt::format("{}", value) : "null";
-  }
-
-  static std::string in_json(const Rewards& rewards) {
-    return fmt::format(",\"reward_margin\":{},\"reward_chosen\":{},\"reward_rejected\":{}",
-                       in_json(rewards.margin()), in_json(rewards.chosen), in_json(rewards.rejected));
-  }
-  static std::string line_of(const Rewards& rewards) {
-    return fmt::format("reward margin {:.4f}: of chosen answers {:.4f}, of rejected ones {:.4f}",
-                       rewards.margin(), rewards.chosen, rewards.rejected);
-  }
-
-  static std::string figures_in_json(const Answered& answered) {
-    std::string text;
-    for (const auto& [name, value] : answered.figures)
-      text += fmt::format(",\"{}\":{}", name, in_json(value));
-    return answered.by_type.empty() ? text : text + ",\"by_type\":" + answered.by_type;
-  }
-
   // Takes the preference settings that no flag gave from the run.
   void take_preference_of_run(bool has_preference) {
     const std::string& run = run_of(model);
@@ -293,14 +250,14 @@ struct EvalCommand {
   }
 
   Inference open_beginning(const ModelFlags& before, const PlanFlags& plan_before) const {
-    const std::string who = reference_model.empty()
-                                ? fmt::format("{} began with {}", run_of(model), before.source)
-                                : fmt::format("--reference-model {}", before.source);
+    const std::string source = reference_model.empty()
+                                   ? fmt::format("{} began with {}", run_of(model), before.source)
+                                   : fmt::format("--reference-model {}", before.source);
     try {
       return open_inference(before, plan_before);
     } catch (const Failure& failure) {
       Failure explained(failure.exit_code,
-                        fmt::format("{}: {}{}", who, failure.what(),
+                        fmt::format("{}: {}{}", source, failure.what(),
                                     reference_model.empty() ? "; name another with --reference-model" : ""));
       explained.bytes_needed = failure.bytes_needed;
       throw explained;

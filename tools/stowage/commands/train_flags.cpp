@@ -13,6 +13,7 @@
 namespace command {
 namespace {
 
+// Flags for the length of a run, its folder and its checkpoints.
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   auto* steps = command
                     .add_option("--steps", flags.steps,
@@ -59,6 +60,10 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Save after every N batches; 0: at the end. Default: every 10 minutes.")
       ->check(whole_number(0))
       ->type_name("N");
+}
+
+// Flags for evaluations and for the decisions that follow from them.
+void add_evaluation_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--eval-every", flags.run.evaluate_every,
                   "Evaluate after every N batches; 0: only after the last. Default: 250.")
@@ -95,6 +100,10 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "the largest of the others. Default: loss.")
       ->check(CLI::IsMember(metric_names()))
       ->type_name("NAME");
+}
+
+// Flags for older checkpoints, TensorBoard, the check of determinism and the seed.
+void add_record_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--keep", flags.run.keep,
                   "Keep the last N checkpoints in checkpoints, too, each by its batches. Default: the last "
@@ -220,6 +229,8 @@ void add_train(CLI::App& application, const std::string& program) {
   add_data_flags(command, flags->data);
   add_label_names_flag(command, flags->data);
   add_run_flags(command, *flags);
+  add_evaluation_flags(command, *flags);
+  add_record_flags(command, *flags);
   add_optimizer_flags(command, *flags);
   add_loss_flags(command, *flags);
   add_request_flags(command, flags->plan);

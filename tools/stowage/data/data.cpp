@@ -30,26 +30,26 @@ uint32_t type_number(const std::string& name) {
 }
 
 // Holds bytes in a temporary file without a name, which disappears with the process.
-class Held {
+class TemporaryFile {
  public:
-  explicit Held(const std::string& bytes) : file_(std::tmpfile()) {
+  explicit TemporaryFile(const std::string& bytes) : file_(std::tmpfile()) {
     if (!file_ || write_all(bytes, file_) != bytes.size() || std::fflush(file_) != 0)
       throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}",
                                              grouped(bytes.size()), std::strerror(errno)));
   }
-  ~Held() {
+  ~TemporaryFile() {
     if (file_) std::fclose(file_);
   }
-  Held(const Held&) = delete;
+  TemporaryFile(const TemporaryFile&) = delete;
   std::string path() const { return fmt::format("/dev/fd/{}", ::fileno(file_)); }
 
  private:
   std::FILE* file_;
 };
 
-// Keeps the files and options of a dataset, so that it can be opened again.
-struct Kept {
-  std::optional<Held> tokens, marks, labels;
+// The files and options of a dataset, kept so that it can be opened again.
+struct DatasetFiles {
+  std::optional<TemporaryFile> tokens, marks, labels;
   std::string file, path, marks_path, labels_path;  // file: the name in messages to the user
   std::optional<Masks> masks;
   stw_dataset_options options = sized<stw_dataset_options>();
@@ -141,7 +141,8 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
 
 // Opens the held-out pairs, which are the last ones, from files of their own. Null if there are none.
 std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& all, const Examples& examples,
-                                                                const Kept& of_all, uint64_t vocabulary) {
+                                                                const DatasetFiles& of_all,
+                                                                uint64_t vocabulary) {
   const stw_dataset_info info = query(all.dataset);
   if (info.evaluation_tokens == 0) return nullptr;
   const auto pairs = std::make_shared<OpenData::HeldOutPairs>();
@@ -149,16 +150,16 @@ std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& 
   auto answer = all.answers.begin();
   for (uint64_t token = 0; token < info.training_tokens; ++answer) token += answer->tokens;
   pairs->answers.assign(answer, all.answers.end());
-  Kept kept;
-  kept.tokens.emplace(token_file(std::span(examples.tokens).subspan(info.training_tokens), vocabulary));
-  kept.marks.emplace(examples.marks.substr(info.training_tokens));
-  kept.file = of_all.file, kept.path = kept.tokens->path(), kept.marks_path = kept.marks->path();
-  kept.options = of_all.options;
-  kept.options.path = kept.path.c_str(), kept.options.marks = kept.marks_path.c_str(),
-  kept.options.reference = nullptr;
-  kept.options.set_mask |= STW_SET_HELD_OUT;
-  kept.options.held_out = 1;
-  pairs->dataset = kept.open();
+  DatasetFiles files;
+  files.tokens.emplace(token_file(std::span(examples.tokens).subspan(info.training_tokens), vocabulary));
+  files.marks.emplace(examples.marks.substr(info.training_tokens));
+  files.file = of_all.file, files.path = files.tokens->path(), files.marks_path = files.marks->path();
+  files.options = of_all.options;
+  files.options.path = files.path.c_str(), files.options.marks = files.marks_path.c_str(),
+  files.options.reference = nullptr;
+  files.options.set_mask |= STW_SET_HELD_OUT;
+  files.options.held_out = 1;
+  pairs->dataset = files.open();
   return pairs;
 }
 
@@ -619,49 +620,64 @@ DataReading reading_of(const DataFlags& flags) {
           flags.tokenizer == "byte"};
 }
 
-OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
-  const std::string& file = files.name();
-  const auto kept = std::make_shared<Kept>();
-  std::optional<Held>&held = kept->tokens, &marks = kept->marks, &labels = kept->labels;
-  const stw_model_info about = query(request.model);
-  OpenData opened;
-  std::optional<Examples> examples = examples_of(flags, files, request, kept->masks);
+namespace {
+
+// The answers of pairs, by the marks of their tokens.
+std::vector<OpenData::Answer> answers_by_marks(std::string_view marks) {
+  std::vector<OpenData::Answer> answers;
+  for (const char mark : marks) {
+    if (mark & STW_MARK_BEGIN) answers.push_back({});
+    answers.back().tokens += 1;
+    answers.back().learned += (mark & STW_MARK_TARGET) != 0;
+  }
+  return answers;
+}
+
+// Writes tokens, marks and labels into temporary files. The library itself reads a single file of token ids,
+// or of text whose tokens are its bytes. Returns nothing for plain text and token ids.
+std::optional<Examples> write_dataset_files(const DataFlags& flags, const DataSource& files,
+                                            const DataRequest& request, uint64_t vocabulary,
+                                            DatasetFiles& written) {
+  std::optional<Examples> examples = examples_of(flags, files, request, written.masks);
   if (examples) {
-    opened.counts = examples->counts;
-    held.emplace(token_file(examples->tokens, about.vocabulary));
-    marks.emplace(examples->marks);
-    if (!examples->labels.empty()) labels.emplace(examples->labels);
-    if (flags.has_pairs)
-      for (const char mark : examples->marks) {
-        if (mark & STW_MARK_BEGIN) opened.answers.push_back({});
-        opened.answers.back().tokens += 1;
-        opened.answers.back().learned += (mark & STW_MARK_TARGET) != 0;
-      }
+    written.tokens.emplace(token_file(examples->tokens, vocabulary));
+    written.marks.emplace(examples->marks);
+    if (!examples->labels.empty()) written.labels.emplace(examples->labels);
   } else if (request.tokenization.kind() == Tokenization::Kind::text || !files.is_one_regular_file()) {
-    held.emplace(tokens_of_files(files, request, about.vocabulary, flags.token_type));
+    written.tokens.emplace(tokens_of_files(files, request, vocabulary, flags.token_type));
   }
   files.forget();
-  const auto path_of = [](const std::optional<Held>& one) { return one ? one->path() : std::string(); };
-  kept->file = file, kept->path = held ? held->path() : files.files()[0].path,
-  kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
-  stw_dataset_options& options = kept->options;
-  options.path = kept->path.c_str();
-  options.marks = marks ? kept->marks_path.c_str() : nullptr;
-  options.labels = labels ? kept->labels_path.c_str() : nullptr;
-  options.label_count = labels ? about.labels : 0;
+  const auto path_of = [](const std::optional<TemporaryFile>& one) {
+    return one ? one->path() : std::string();
+  };
+  written.file = files.name();
+  written.path = written.tokens ? written.tokens->path() : files.files()[0].path;
+  written.marks_path = path_of(written.marks), written.labels_path = path_of(written.labels);
+  return examples;
+}
+
+// Fills in the options with which the library opens the files.
+void set_dataset_options(DatasetFiles& files, const DataFlags& flags, const DataRequest& request,
+                         const stw_model_info& about) {
+  const Tokenization::Kind kind = request.tokenization.kind();
+  stw_dataset_options& options = files.options;
+  options.path = files.path.c_str();
+  options.marks = files.marks ? files.marks_path.c_str() : nullptr;
+  options.labels = files.labels ? files.labels_path.c_str() : nullptr;
+  options.label_count = files.labels ? about.labels : 0;
   options.task =
-      labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
+      files.labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
   options.pairs = flags.has_pairs;
-  if (kept->masks) {
-    options.mask_rate = kept->masks->rate;
-    options.mask_token = static_cast<uint64_t>(kept->masks->token);
-    options.token_kinds = kept->masks->kinds.data();
-    options.mask_whole_words = kept->masks->whole_words;
+  if (files.masks) {
+    options.mask_rate = files.masks->rate;
+    options.mask_token = static_cast<uint64_t>(files.masks->token);
+    options.token_kinds = files.masks->kinds.data();
+    options.mask_whole_words = files.masks->whole_words;
   }
-  options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE
-                                                                                        : STW_TOKENIZER_IDS;
+  options.tokenizer =
+      !files.tokens && kind == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   const bool is_written_here =
-      held && (marks || request.tokenization.kind() != Tokenization::Kind::ids);  // by token_file()
+      files.tokens && (files.marks || kind != Tokenization::Kind::ids);  // by token_file()
   options.token_type =
       type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
   options.vocabulary = about.vocabulary;
@@ -669,7 +685,7 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
   options.seed = request.flags.seed;
   options.set_mask |= STW_SET_DATASET_SEED;
   options.watch = work_watch();
-  if (request.document_end && !marks) {
+  if (request.document_end && !files.marks) {
     options.set_mask |= STW_SET_DOCUMENT_END;
     options.document_end = *request.document_end;
   }
@@ -677,34 +693,56 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     options.set_mask |= STW_SET_HELD_OUT;
     options.held_out = *request.held_out;
   }
-  options.in_order = request.in_order && !marks;
-  opened.dataset = kept->open();
-  if (examples) {
-    const uint64_t first = query(opened.dataset).training_tokens;
-    const auto documents =
-        std::count_if(examples->marks.begin() + static_cast<std::ptrdiff_t>(first), examples->marks.end(),
-                      [](char mark) { return (mark & STW_MARK_BEGIN) != 0; });
-    opened.held_out_examples = static_cast<uint64_t>(documents) / (flags.has_pairs ? 2 : 1);
-    if (labels) opened.labelled = std::make_shared<const Examples>(std::move(*examples));
-  }
-  if (flags.has_pairs && request.evaluates && examples)
-    opened.held_out_pairs = held_out_pairs_of(opened, *examples, *kept, about.vocabulary);
-  if (flags.has_pairs)
-    opened.against = [kept](const std::string& reference) {
-      kept->options.reference = reference.c_str();
-      return kept->open();
-    };
+  options.in_order = request.in_order && !files.marks;
+}
+
+// Documents of which the first token lies in the held-out part.
+uint64_t held_out_documents(const Examples& examples, const Dataset& dataset) {
+  const uint64_t first = query(dataset).training_tokens;
+  return static_cast<uint64_t>(std::count_if(examples.marks.begin() + static_cast<std::ptrdiff_t>(first),
+                                             examples.marks.end(),
+                                             [](char mark) { return (mark & STW_MARK_BEGIN) != 0; }));
+}
+
+// Throws a Failure if the held-out part is too short for an evaluation.
+void require_held_out(const OpenData& opened, const DatasetFiles& files, const DataFlags& flags,
+                      const DataRequest& request) {
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
-  if (request.evaluates && marks && held_out == 0)
+  if (files.marks && held_out == 0)
     throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}",
-                                           file, grouped(opened.counts.examples),
-                                           told_left_out(opened.counts, flags.has_pairs), request.advice));
-  if (request.evaluates && !marks && !options.in_order && held_out <= request.sequence)
+                                           files.file, grouped(opened.counts.examples),
+                                           left_out_suffix(opened.counts, flags.has_pairs), request.advice));
+  if (!files.marks && !files.options.in_order && held_out <= request.sequence)
     throw Failure(exit_failed,
                   fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                               "more), found {}; use a shorter --seq, or {}",
-                              file, grouped(request.sequence + 1), grouped(request.sequence),
+                              files.file, grouped(request.sequence + 1), grouped(request.sequence),
                               grouped(held_out), request.advice));
+}
+
+}  // namespace
+
+OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
+  const auto written = std::make_shared<DatasetFiles>();
+  const stw_model_info about = query(request.model);
+  std::optional<Examples> examples = write_dataset_files(flags, files, request, about.vocabulary, *written);
+  set_dataset_options(*written, flags, request, about);
+  OpenData opened;
+  opened.dataset = written->open();
+  if (examples) {
+    opened.counts = examples->counts;
+    if (flags.has_pairs) opened.answers = answers_by_marks(examples->marks);
+    opened.held_out_examples = held_out_documents(*examples, opened.dataset) / (flags.has_pairs ? 2 : 1);
+    if (flags.has_pairs && request.evaluates)
+      opened.held_out_pairs = held_out_pairs_of(opened, *examples, *written, about.vocabulary);
+    if (written->labels) opened.labelled = std::make_shared<const Examples>(std::move(*examples));
+  }
+  if (flags.has_pairs)
+    opened.against = [written](const std::string& reference) {
+      written->options.reference = reference.c_str();
+      return written->open();
+    };
+  if (request.evaluates) require_held_out(opened, *written, flags, request);
   return opened;
 }
 

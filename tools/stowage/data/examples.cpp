@@ -54,7 +54,7 @@ std::string reasons_left_out(const ExampleCounts& counts, bool of_pairs) {
   return why;
 }
 
-std::string told_left_out(const ExampleCounts& counts, bool of_pairs) {
+std::string left_out_suffix(const ExampleCounts& counts, bool of_pairs) {
   const uint64_t all = left_out(counts);
   return all ? fmt::format("; {} more left out: {}", grouped(all), reasons_left_out(counts, of_pairs)) : "";
 }

@@ -39,7 +39,7 @@ uint64_t left_out(const ExampleCounts& counts);  // for all reasons
 // "3 empty, 2 whose prompts fill a sample", or empty.
 std::string reasons_left_out(const ExampleCounts& counts, bool of_pairs);
 // The same for the end of a line, "; 5 more left out: …", or empty.
-std::string told_left_out(const ExampleCounts& counts, bool of_pairs);
+std::string left_out_suffix(const ExampleCounts& counts, bool of_pairs);
 // The counts as members of a JSON object, "examples":15,"left_out":{"empty":3,…}.
 std::string left_out_members(const ExampleCounts& counts);
 

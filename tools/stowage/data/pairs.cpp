@@ -57,14 +57,14 @@ bool holds_pairs(const DataSource& data) {
   return found;
 }
 
-std::string told_of_pairs(const ExampleCounts& counts) {
+std::string pairs_suffix(const ExampleCounts& counts) {
   return (!counts.unprompted ? ""
                              : fmt::format("; {} without a prompt, which is what both answers begin with",
                                            grouped(counts.unprompted))) +
          (!counts.longer
               ? ""
               : fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer))) +
-         told_left_out(counts, true);
+         left_out_suffix(counts, true);
 }
 
 Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order) {

@@ -15,6 +15,6 @@ bool holds_pairs(const DataSource& data);
 Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
 // How many pairs lack a prompt, are cut or are left out, for the end of a line; empty if none is.
-std::string told_of_pairs(const ExampleCounts& counts);
+std::string pairs_suffix(const ExampleCounts& counts);
 
 }  // namespace command

@@ -29,7 +29,7 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   const size_t found = plan.find(name), begin = found + name.size();
   if (found == std::string::npos) return std::nullopt;
   JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
-  const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
+  const uint64_t layers = json_integer(plan, "model", "layers").value_or(0);
   std::map<uint64_t, uint64_t> blocks;  // number of blocks by rows of a tile
   uint64_t next = 0;                    // first block after those of earlier entries
   reader.list('[', ']', [&] {

@@ -53,7 +53,7 @@ BestEvaluation best_evaluation(const std::string& metrics, const MetricRow& metr
   const std::string field = std::string("eval_") + metric.name;
   BestEvaluation found;
   for_lines(metrics, [&](uint64_t, std::string_view line) {
-    const auto step = json_whole(line, "", "step");
+    const auto step = json_integer(line, "", "step");
     if (!step || *step < from || line.find("\"eval_loss\"") == std::string_view::npos ||
         line.find("\"skip_reason\"") != std::string_view::npos)
       return true;

@@ -37,7 +37,7 @@ std::string checkpoint_section(const std::string& path, uint64_t byte) {
   std::string_view rest = *header;
   rest.remove_prefix(std::min(rest.find("\"sections\":"), rest.size()));
   while (const auto name = json_string(rest, "", "name")) {
-    end += json_whole(rest, "", "bytes").value_or(0);
+    end += json_integer(rest, "", "bytes").value_or(0);
     if (byte < end) return *name;
     const size_t next = rest.find('}');
     if (next == std::string_view::npos) break;

@@ -156,7 +156,7 @@ std::optional<Evaluation> evaluation_at(const std::string& text, std::optional<u
   each_line(text, [&](std::string_view line) {
     if (line.find("\"eval_loss\"") == std::string_view::npos ||
         line.find("\"skip_reason\"") != std::string_view::npos ||
-        (step && json_whole(line, "", "step") != *step))
+        (step && json_integer(line, "", "step") != *step))
       return;
     constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
     found.emplace();
@@ -181,7 +181,7 @@ std::optional<double> last_rate(const std::string& text) {
 
 uint64_t tokens_so_far(const std::string& text) {
   uint64_t tokens = 0;
-  each_line(text, [&](std::string_view line) { tokens = json_whole(line, "", "tokens").value_or(tokens); });
+  each_line(text, [&](std::string_view line) { tokens = json_integer(line, "", "tokens").value_or(tokens); });
   return tokens;
 }
 

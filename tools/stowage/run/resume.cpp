@@ -47,7 +47,7 @@ struct Resumption {
 
 std::optional<uint64_t> number_of_run(const std::string& folder, const char* field) {
   const auto plan = read_text_if_there(RunFolder(folder).plan());
-  return plan ? json_whole(*plan, "request", field) : std::nullopt;
+  return plan ? json_integer(*plan, "request", field) : std::nullopt;
 }
 
 // By now, settings of the run have replaced those that were not given.
@@ -161,7 +161,7 @@ void check_document_end(const Resumption& run) {
 }
 
 std::optional<uint64_t> seed_of_run(const Resumption& run) {
-  return run.header ? json_whole(*run.header, "", "seed") : std::nullopt;
+  return run.header ? json_integer(*run.header, "", "seed") : std::nullopt;
 }
 
 void check_seed(const Resumption& run) {
@@ -192,7 +192,8 @@ void take_fused_update(const std::string& header, PlanFlags& plan) {
 
 void take_states(const std::string& header, PlanFlags& plan) {
   if (plan.states != "auto") return;
-  if (const auto bits = json_whole(header, "identity", "state_bits")) plan.states = fmt::format("{}", *bits);
+  if (const auto bits = json_integer(header, "identity", "state_bits"))
+    plan.states = fmt::format("{}", *bits);
 }
 
 // In fast mode, the bits depend on the micro-batch too.
@@ -200,7 +201,7 @@ void take_mode(const std::string& header, PlanFlags& plan) {
   if (plan.exact || json_bool(header, "identity", "exact").value_or(true)) return;
   plan.fast = true;
   if (plan.micro_batch != 0) return;
-  if (const auto samples = json_whole(header, "identity", "micro_batch"))
+  if (const auto samples = json_integer(header, "identity", "micro_batch"))
     plan.micro_batch = static_cast<uint32_t>(*samples);
 }
 
@@ -391,7 +392,7 @@ void check_fingerprint_of_run(const TrainRun& run, const std::string& plan_json)
   const std::string path = RunFolder(run.resume).plan();
   const auto text = read_text_if_there(path);
   // A plan of another version cannot be read here. Only its numbers are compared, with the checkpoint.
-  if (!text || json_whole(*text, "", "version") != json_whole(plan_json, "", "version")) return;
+  if (!text || json_integer(*text, "", "version") != json_integer(plan_json, "", "version")) return;
   read_json(*text, path);  // throws if the text is not JSON
   stw_plan* loaded = nullptr;
   auto error = sized<stw_error>();

@@ -77,10 +77,10 @@ void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::
              : "");
   else if (run.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n",
-         grouped(counts.examples), preference, grouped(counts.learned), told_of_pairs(counts));
+         grouped(counts.examples), preference, grouped(counts.learned), pairs_suffix(counts));
   else if (counts.examples)
     tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples),
-         grouped(counts.learned), longer, told_left_out(counts, false));
+         grouped(counts.learned), longer, left_out_suffix(counts, false));
 }
 
 void tell_data(const TrainRun& run, const RunData& data) {

@@ -321,7 +321,7 @@ void TrainingRun::find_best() {
   if (!settings_.keeps_best || !of_run.best) return;
   const auto header =
       is_there(folder_.best_checkpoint()) ? checkpoint_header(folder_.best_checkpoint()) : std::nullopt;
-  if (header && json_whole(*header, "", "step") == of_run.best->step) return;
+  if (header && json_integer(*header, "", "step") == of_run.best->step) return;
   if (of_run.best->step == start_.step) return keep_best();
   best_from_ = start_.step;
   line_.say(

@@ -226,7 +226,7 @@ class FaultsTest(CommandTest):
             result, _ = self.call(words, "flock", 1, errno.ENOLCK)
             self.assertEqual(result.returncode, DONE if is_free else FAILED, result.stderr)
             if not is_free:
-                self.assertIn(f"another run is writing into this folder, says {lock}", result.stderr)
+                self.assertIn(f"another run is writing into this folder, according to {lock}", result.stderr)
                 self.assertEqual(pathlib.Path(lock).read_text(encoding="utf-8"), holder)
 
     def test_data_that_cannot_be_read(self):
@@ -334,7 +334,7 @@ class FaultsTest(CommandTest):
                 break
         found = re.search(
             r"metrics.jsonl: cannot write: No space left on device; saved after batch (\d+), "
-            r"--resume .* goes on from there$",
+            r"--resume .* continues from there$",
             result.stderr,
         )
         self.assertEqual(

@@ -82,7 +82,7 @@ class ChatTemplateTest(CommandTest):
         refused = 0
         for (template, text), answer in zip(rows, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
             if "error" in answer and text is not None:  # by name
-                self.assertEqual(answer["error"], "line 1: filter 'groupby' is not known here", template)
+                self.assertEqual(answer["error"], "line 1: filter 'groupby' is not supported", template)
                 refused += 1
             else:
                 self.assertEqual(answer.get("text"), text, template)
@@ -329,7 +329,9 @@ class ChatTemplateTest(CommandTest):
             self.answers_of(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"]
         )
         self.refused(
-            parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)]
+            parts,
+            "expected one part in the content of the assistant",
+            messages=[user("q"), assistant(part * 2)],
         )
         self.refused(
             "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}"
@@ -353,10 +355,10 @@ class ChatTemplateTest(CommandTest):
             ),
             ("{{ [9223372036854775807, 1]|sum }}", "too large"),
             ("{{ 1 is divisibleby(0) }}", "division by 0"),
-            ("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"),
+            ("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not supported"),
             ("{{ m.x }}", "line 1: 'm' is undefined"),
             ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
-            ("{% include 'x' %}", "line 1: {% include %} is not known here"),
+            ("{% include 'x' %}", "line 1: {% include %} is not supported"),
             ("{{ 'x", "line 1: a string has no end"),
             ("{{ 1 + 'a' }}", "line 1: expected a whole number, found a string"),
             ("{{ raise_exception('no ' ~ 1) }}", "line 1: no 1"),

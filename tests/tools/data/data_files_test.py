@@ -405,7 +405,7 @@ class DataFilesTest(CommandTest):
         self.run_command("train", "--resume", self.path("run"), "--steps", 2, cwd=self.path("parts"))
         self.write("parts/3.ndjson", lines_of(ROWS[26:]))
         self.assertIn(
-            "gives other tokens than those that the run in",
+            "gives other tokens than the run in",
             self.run_command("train", "--resume", self.path("run"), "--steps", 3).stderr,
         )
         self.write("parts/2.json", json.dumps([*ROWS[10:24], {"prompt": "x"}]))
@@ -429,7 +429,7 @@ class DataFilesTest(CommandTest):
             self.path("run"),
             "--data",
             self.path("none/*.jsonl"),
-            says=["none/*.jsonl: there is no file of this pattern"],
+            says=["none/*.jsonl: no file matches this pattern"],
         )
         self.refused(
             "train",
@@ -439,7 +439,7 @@ class DataFilesTest(CommandTest):
             "--data",
             self.path("**/*.jsonl"),
             expect=USAGE,
-            says=["** is not known here"],
+            says=["** is not supported"],
         )
         self.write("empty/readme", "")
         self.refused(
@@ -716,7 +716,7 @@ class DataFilesTest(CommandTest):
                 "--data",
                 self.write("talks.jsonl", lines_of(talks)),
             ).stdout
-            self.assertIn("4 longer than a sample", output)
+            self.assertIn("4 cut to the length of a sample", output)
             weights.append(self.weights("run"))
         self.assertEqual(weights[0], weights[1])
 

@@ -154,7 +154,7 @@ class LearnedTest(CommandTest):
             ({"weight": []}, "weight: expected"),
             (
                 {"weight": 0, "train": True},
-                "messages[1].train: expected the same answer as in the other marks",
+                "messages[1].train: expected a mark that agrees with the other marks",
             ),
             ({"train_detail": [{"begin_offset": 0}]}, "messages[1].train_detail: expected no such mark"),
             ({"loss_scale": 0.3}, "loss_scale: expected no such mark"),
@@ -379,7 +379,7 @@ class LearnedTest(CommandTest):
             *self.words(self.lines([long] * 20), *out, "--out", self.path("helped"), sequence=70)
         ).stdout
         self.assertIn(
-            "examples    20, of which 20 tokens are learned; 20 longer than a sample, which cuts them\n",
+            "examples    20, of which 20 tokens are learned; 20 cut to the length of a sample\n",
             output,
         )
         few = self.lines([short] + [long] * 19)

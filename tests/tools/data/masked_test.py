@@ -282,7 +282,10 @@ class MaskedTest(CommandTest):
         for words, says in [
             (
                 ["--mask-rate", 0.2],
-                ["--mask-rate: the run in", "has 0.15, found 0.2; another would change its bits"],
+                [
+                    "--mask-rate: the run in",
+                    "has 0.15, found 0.2; another value would change the trained bits",
+                ],
             ),
             (["--mask-whole-words"], ["--mask-whole-words: the run in", "was trained without it"]),
             (["--task", "label"], ["--task label: expected a .csv or .jsonl file of texts with labels"]),
@@ -413,7 +416,7 @@ class MaskedTest(CommandTest):
             out="b",
             expect=FAILED,
         ).stderr
-        self.assertIn("tokenizer.json does not tell which tokens go on with a word", message)
+        self.assertIn("tokenizer.json does not show which tokens continue a word", message)
         tokenizer["added_tokens"][3]["content"] = tokenizer["model"]["vocab"][3][0] = "<hidden>"
         self.write("model/tokenizer.json", json.dumps(tokenizer))
         message = self.train_on(
@@ -484,7 +487,7 @@ class MaskedTest(CommandTest):
             "--steps",
             1,
             *RUN,
-            says=["found token ids, of which it is not known which are special"],
+            says=["found token ids, and it is not known which of them are special"],
         )
         self.refused(
             "train",

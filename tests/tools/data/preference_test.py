@@ -276,7 +276,7 @@ class PreferenceTest(CommandTest):
         ]
         self.train_on("given", self.file(lines), "--steps", 3)
         output = self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3).stdout
-        self.assertIn("; 40 without a prompt, which is what both answers begin with\n", output)
+        self.assertIn("; 40 without a prompt: the common beginning of both answers is the prompt\n", output)
         given, found = (
             [line["loss"] for line in self.metrics(name) if "loss" in line] for name in ("given", "found")
         )
@@ -444,7 +444,7 @@ class PreferenceTest(CommandTest):
             (
                 130,
                 "\nstowage: stopping; once more to end at once\n"
-                "stowage: error: stopped while the reference was computed; nothing of it is kept\n",
+                "stowage: error: stopped while the reference was computed; nothing of it was saved\n",
             ),
         )
         self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
@@ -483,7 +483,7 @@ class PreferenceTest(CommandTest):
         output = self.train_on("run", self.file(lines), "--steps", 2).stdout
         self.assertRegex(
             output,
-            r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; "
+            r"pairs       31 of chosen .* are learned; 1 cut to the length of a sample; "
             r"1 more left out: 1 whose answers are cut away\n",
         )
         printed = self.run_command(
@@ -498,7 +498,7 @@ class PreferenceTest(CommandTest):
         ).stdout
         self.assertRegex(
             printed,
-            r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more left out: "
+            r"over the 31 pairs of .*; 1 cut to the length of a sample; 1 more left out: "
             r"1 whose answers are cut away\n",
         )
         self.refused(

@@ -195,7 +195,7 @@ class TokensTest(CommandTest):
             "--top",
             2,
             expect=USAGE,
-            says=["--top", "every word"],
+            says=["--top", "labels words"],
         )
         # A text without a word is answered in its place.
         lines = self.run_command(
@@ -319,7 +319,7 @@ class TokensTest(CommandTest):
         data = self.lines(numbers, tags="ner_tags")
         message = self.train_on(data, "--steps", 1, expect=FAILED).stderr
         self.assertIn(
-            f"{data}, line 1: its tags are numbers; say what they are called with --label-names NAME,…",
+            f"{data}, line 1: its tags are numbers; give their names with --label-names NAME,…",
             message,
         )
         self.train_on(data, "--steps", 2, "--label-names", ",".join(TAGS))
@@ -335,8 +335,7 @@ class TokensTest(CommandTest):
         words = sum(len(words) for words, _ in texts) - 14  # 48 tokens, of which two are special
         output = self.train_on(self.lines(texts), "--steps", 1).stdout
         self.assertIn(
-            f"with {words:,} words that each have one of 5 labels; 1 longer than a sample, "
-            "which cuts them; 14 words without a label",
+            f"with {words:,} words that each have one of 5 labels; 1 cut to the length of a sample; 14 words without a label",
             output,
         )
         data = self.lines([long, (["red"], ["B-COLOUR"])], "long.jsonl")
@@ -346,7 +345,9 @@ class TokensTest(CommandTest):
         )
         result = self.run_command("classify", "--model", self.path("run"), "--data", data)
         self.assertEqual(len(result.stdout.splitlines()), 2)
-        self.assertIn("warning: 1 of 2 texts are longer than 48 tokens, which cuts them", result.stderr)
+        self.assertIn(
+            "warning: 1 of 2 texts are cut to 48 tokens: words past that have no label", result.stderr
+        )
 
     def test_what_makes_no_sense_is_named(self):
         model = self.model_folder()
@@ -485,7 +486,7 @@ class TokensTest(CommandTest):
             out="further",
             expect=USAGE,
         ).stderr
-        self.assertIn("--label-names: the model has labels of its own", message)
+        self.assertIn("--label-names: the model already has other labels", message)
         self.refused(
             "train",
             "--resume",

@@ -511,7 +511,7 @@ class ValuesTest(CommandTest):
             self.path("names"),
             "--data",
             self.lists([("a", ["1"])], "t.jsonl"),
-            says=["t.jsonl, line 1: has a list of labels, and the model gives a text one"],
+            says=["t.jsonl, line 1: has a list of labels, but the model gives each text one label"],
         )
         self.refused(
             "classify",

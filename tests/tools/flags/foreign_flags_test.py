@@ -102,7 +102,7 @@ class ForeignFlagsTest(CommandTest):
             self.assertRegex(
                 line,
                 rf"^stowage: error: --{name}=1: there is no such flag; "
-                r"(it is --|there is no need of it: |)\S.*",
+                r"(it is --|it is not needed: |)\S.*",
             )
             self.assertNotIn("did you mean", line)
 
@@ -148,7 +148,7 @@ class ForeignFlagsTest(CommandTest):
                 *train,
                 word,
                 expect=USAGE,
-                says=[f"{word}: there is no such flag; there is no need of it: {why}"],
+                says=[f"{word}: there is no such flag; it is not needed: {why}"],
             )
         # In place of a flag that is required, too; and of other commands what they have.
         self.refused(

@@ -120,7 +120,7 @@ class UsageTest(CommandTest):
             self.run_command("help", "out-of-memory").stdout,
         )
         output = self.run_command("help", "dropout").stdout
-        self.assertIn("No page is about dropout alone. It stands in:\n\n  train ", output)
+        self.assertIn("No page is about dropout alone. These pages mention it:\n\n  train ", output)
         self.refused("help", "zzz", expect=USAGE, says=["there is no topic zzz"])
 
     def test_the_name_of_a_file_in_place_of_a_text(self):

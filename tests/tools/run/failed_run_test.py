@@ -251,7 +251,9 @@ class FailedRunTest(CommandTest):
         descriptor = os.open(aside, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         output = self.train("run", "--steps", 1, "--overwrite", data=data).stdout
-        self.assertIn(aside, output)
+        self.assertIn(
+            f"replacing   an earlier run, which is kept in {aside} until this run has saved\n", output
+        )
         self.assertEqual(files_of(aside), kept)
         self.refused(*words, "--out", self.path("run"), "--overwrite", says=[aside, "another run"])
         os.close(descriptor)
@@ -372,7 +374,7 @@ class FailedRunTest(CommandTest):
             "train",
             "--resume",
             run,
-            says=["replaced-run.moving/config.json", "run/config.json is", "move one of them away"],
+            says=["replaced-run.moving/config.json", "run/config.json: move one of them away"],
         )
         self.assertEqual(files_of(run), half)
 

@@ -157,7 +157,7 @@ class ResumeTest(CommandTest):
         rates = {line["step"]: line["lr"] for line in self.metrics("run") if "lr" in line}
         self.assertIn(
             f"step 11: the learning rate goes from {rates[10]:.4g} to {rates[11]:.4g}, "
-            "as the schedule is another one: --steps 20 (before: 10)\n",
+            "because the schedule has changed: --steps 20 (before: 10)\n",
             output,
         )
         self.assertGreater(rates[11], 2 * rates[10])
@@ -566,7 +566,7 @@ class ResumeTest(CommandTest):
         warnings = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
         self.assertRegex(
             warnings,
-            r"^stowage: warning: .*text\.txt: gives other tokens than those that the run in .*run was "
+            r"^stowage: warning: .*text\.txt: gives other tokens than the run in .*run was "
             r"trained on",
         )
         self.assertEqual(

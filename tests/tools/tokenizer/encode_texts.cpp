@@ -28,7 +28,7 @@ EncodeOptions options_of(const JsonView& asked) {
       {"longest_first", longest_first}, {"only_first", only_first}, {"only_second", only_second}};
   EncodeOptions options;
   options.special_tokens = asked.at("special").flag_or(true);
-  if (!asked.at("max_tokens").is_null()) options.max_tokens = asked.at("max_tokens").whole(UINT64_MAX);
+  if (!asked.at("max_tokens").is_null()) options.max_tokens = asked.at("max_tokens").integer(UINT64_MAX);
   options.truncation = ways.at(asked.at("truncation").text_or("longest_first"));
   return options;
 }
@@ -69,7 +69,7 @@ std::string answer(const Tokenizer& tokenizer, const std::string& line) {
     if (const JsonView asked = JsonView(value, "line: ").at("decode"); !asked.is_null()) {
       std::vector<int32_t> tokens;
       for (const JsonView& token : asked.elements())
-        tokens.push_back(static_cast<int32_t>(token.whole(INT32_MAX)));
+        tokens.push_back(static_cast<int32_t>(token.integer(INT32_MAX)));
       return fmt::format(R"({{"text": {}, "slowly": {}}})", json_quoted(decode(tokenizer, tokens)),
                          json_quoted(decode_slowly(tokenizer, tokens)));
     }

@@ -256,7 +256,7 @@ class EncoderTokensTest(CommandTest):
         )
 
     def test_damaged_and_unknown_parts_are_refused(self):
-        self.refuses("model", '"WordLevel" is not known', t__json={"model": {"type": "WordLevel"}})
+        self.refuses("model", '"WordLevel" is not supported', t__json={"model": {"type": "WordLevel"}})
         self.refuses(
             "model.unk_token",
             '"x" is not in the vocabulary',
@@ -290,16 +290,16 @@ class EncoderTokensTest(CommandTest):
             )
         self.refuses("model.unk_id", "whole number up to 3", t__json={"model": {**SCORES, "unk_id": 4}})
         self.refuses(
-            "normalizer", '"Nmt" is not known', t__json={"model": LETTERS, "normalizer": {"type": "Nmt"}}
+            "normalizer", '"Nmt" is not supported', t__json={"model": LETTERS, "normalizer": {"type": "Nmt"}}
         )
         self.refuses(
             "pre_tokenizer",
-            '"UnicodeScripts" is not known',
+            '"UnicodeScripts" is not supported',
             t__json={"model": LETTERS, "pre_tokenizer": {"type": "UnicodeScripts"}},
         )
         self.refuses(
             "pre_tokenizer",
-            '"ByteLevel" is not known',
+            '"ByteLevel" is not supported',
             t__json={"model": LETTERS, "pre_tokenizer": {"type": "ByteLevel"}},
         )
         self.refuses(
@@ -310,7 +310,9 @@ class EncoderTokensTest(CommandTest):
                 "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "add_prefix_space": False},
             },
         )
-        self.refuses("decoder", '"CTC" is not known', t__json={"model": LETTERS, "decoder": {"type": "CTC"}})
+        self.refuses(
+            "decoder", '"CTC" is not supported', t__json={"model": LETTERS, "decoder": {"type": "CTC"}}
+        )
         self.refuses(
             "truncation.direction",
             '"Left" or "Right"',
@@ -384,7 +386,7 @@ class EncoderTokensTest(CommandTest):
         refuses("post_processor.cls", "an array", type="BertProcessing", sep=["]", 6])
         refuses(
             "post_processor.processors[1]",
-            '"BertProcessing" is not known',
+            '"BertProcessing" is not supported',
             type="Sequence",
             processors=[
                 {"type": kind, "sep": ["]", 6], "cls": ["[", 5]}
@@ -427,7 +429,7 @@ class EncoderTokensTest(CommandTest):
         path = self.write("t.json", json.dumps({"model": {**SCORES, "unk_id": None}}))
         answers = self.ask(path, [{"text": "aab"}, {"text": "aéb"}])
         self.assertEqual(answers[0]["tokens"], [1, 3])
-        self.assertIn('the text has "é"', answers[1]["error"])
+        self.assertIn('no token matches "é" of the text', answers[1]["error"])
 
     def test_a_vocab_txt_that_contradicts_the_files_beside_it_is_refused(self):
         tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
@@ -460,7 +462,7 @@ class EncoderTokensTest(CommandTest):
         refuses('the cls_token "<s>" among its lines', special_tokens_map__json={"cls_token": "<s>"})
         refuses(
             "tokenizer_config.json: tokenizer_class",
-            '"MPNetTokenizer" is not known',
+            '"MPNetTokenizer" is not supported',
             config={"tokenizer_class": "MPNetTokenizer"},
         )
         refuses("do_basic_tokenize", config={"do_basic_tokenize": False})
@@ -471,7 +473,7 @@ class EncoderTokensTest(CommandTest):
             "the number of",
             config={"added_tokens_decoder": {"6": {"content": "a"}}},
         )
-        refuses("added_tokens.json", '"new" is not known', added_tokens__json={"new": 6})
+        refuses("added_tokens.json", '"new" is not supported', added_tokens__json={"new": 6})
         refuses("truncation_side", '"left" or "right"', config={"truncation_side": "up"})
         refuses("strip_accents", "true or false", config={"strip_accents": "yes"})
         refuses("expected UTF-8", vocabulary="\udcff".encode(errors="surrogateescape"))

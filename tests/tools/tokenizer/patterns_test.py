@@ -84,7 +84,7 @@ class PatternsTest(unittest.TestCase):
             r"[a": "a class without an end",
             r"*a": "a quantifier with nothing before it",
             r"[[:foo:]]": "[:foo:]",
-            r"\X": r"\X is not known",
+            r"\X": r"\X is not supported",
             r"\p{Age=6.0}": "Age=6.0",
             r"\p{InBasicLatin}": "InBasicLatin",
             r"(?~ab)": "(?~",

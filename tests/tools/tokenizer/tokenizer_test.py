@@ -137,7 +137,7 @@ class TokenizerTest(CommandTest):
                     result.stderr,
                     "tokenizer_config.json: (add_prefix_space is (true|false), "
                     "but the tokenizer's own file says|split_special_tokens: "
-                    '"split_special_tokens" is not known)',
+                    '"split_special_tokens" is not supported)',
                 )
                 refused += 1
                 continue
@@ -642,7 +642,9 @@ class TokenizerTest(CommandTest):
         self.refuses("[]", "expected an object")
         self.refuses(b'{"model": "\xff"}', "expected UTF-8, found none at byte 11")
         self.refuses({"model": {}}, "model.vocab", "expected an object")
-        self.refuses({"model": {"type": "WordLevel"}}, "model", '"WordLevel" is not known', "--tokenizer ids")
+        self.refuses(
+            {"model": {"type": "WordLevel"}}, "model", '"WordLevel" is not supported', "--tokenizer ids"
+        )
         self.refuses({"model": {**model, "dropout": 0.1}}, "model.dropout")
         self.refuses({"model": {**model, "end_of_word_suffix": "</w>"}}, "model.end_of_word_suffix")
         self.refuses({"model": {**model, "vocab": {"a": -1}}}, "model.vocab", "whole number")
@@ -659,7 +661,7 @@ class TokenizerTest(CommandTest):
             ("post_processor", "Unheard"),
             ("decoder", "CTC"),
         ):
-            self.refuses({**good, part: {"type": kind}}, part, f'"{kind}" is not known')
+            self.refuses({**good, part: {"type": kind}}, part, f'"{kind}" is not supported')
         self.refuses(
             {**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}},
             "the pattern (a",
@@ -702,7 +704,7 @@ class TokenizerTest(CommandTest):
         tenfold = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
         self.refuses(
             {**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}},
-            "far too much",
+            "far too long",
             data="aaaa",
         )
         self.refuses(
@@ -712,7 +714,7 @@ class TokenizerTest(CommandTest):
                 "added_tokens": [{"id": 3, "content": "aaaa", "normalized": True}],
             },
             "added token 3",
-            "far too much",
+            "far too long",
         )
         self.refuses(
             {
@@ -722,25 +724,25 @@ class TokenizerTest(CommandTest):
                     "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12,
                 },
             },
-            "far too much",
+            "far too long",
             data="a b",
         )
         long = "a" * 1000000  # one step is enough
         self.refuses(
             {**good, "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": long}},
-            "far too much",
+            "far too long",
             data="a" * 60000,
         )
         self.refuses(
             {**good, "pre_tokenizer": {"type": "Metaspace", "replacement": long}},
-            "far too much",
+            "far too long",
             data=" a" * 60000,
         )
         # By a group that is called from inside of what looks behind, a match would begin before where it is looked for.
         lookbehind = {"Regex": "(?<=(?1)t)|a(\\K)"}
         self.refuses(
             {**good, "normalizer": {"type": "Replace", "pattern": lookbehind, "content": "q"}},
-            "a group that begins with (?1 is not known",
+            "a group that begins with (?1 is not supported",
         )
         self.refuses(
             {
@@ -752,7 +754,7 @@ class TokenizerTest(CommandTest):
                     "invert": True,
                 },
             },
-            "a group that begins with (?1 is not known",
+            "a group that begins with (?1 is not supported",
         )
         self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
         self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")

@@ -39,8 +39,8 @@ bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
 // Fields of JSON that the library or this command wrote. They find the first value that follows "key": after
-// the first mention of "scope": (an empty scope: from the beginning). This is no parser: on unknown text the
-// result is empty or wrong. Use it only to show values and to suggest defaults.
+// the first mention of "scope": (an empty scope: from the beginning). These are not parsers: on unknown text
+// the result is empty or wrong. Use it only to show values and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);

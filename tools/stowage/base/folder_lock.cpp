@@ -95,8 +95,8 @@ void FolderLock::make_file(const std::string& folder) {
     if (!is_gone(holder))
       throw Failure(
           exit_failed,
-          fmt::format("{}: another run is writing into this folder, says {} ({}); wait for its end, or give "
-                      "another --out, or remove that file if the run is no more",
+          fmt::format("{}: another run is writing into this folder, according to {} ({}); wait for its end, "
+                      "give another --out, or remove that file if the run has ended",
                       folder, file, shortened(std::string_view(holder).substr(0, holder.find('\n')))));
     ::unlink(file.c_str());
   }

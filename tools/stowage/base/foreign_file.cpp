@@ -32,9 +32,9 @@ std::string conversion(const char* encoding, const std::string& name) {
   return fmt::format("{} {} > {}", command, shell_word(name), shell_word(renamed(name, "utf8")));
 }
 
-// The name that iconv has for the encoding; null if the text is neither UTF-16 nor UTF-32. Without a
-// byte-order mark, these show by the zero bytes of ASCII characters. At least one in `one_in` characters must
-// be ASCII.
+// The name that iconv has for the encoding; null if the text is neither UTF-16 nor UTF-32. Text without a
+// byte-order mark is recognised by the zero bytes of its ASCII characters. At least one in `one_in`
+// characters must be ASCII.
 const char* wide_encoding(std::string_view text, size_t one_in) {
   using namespace std::string_view_literals;
   if (text.starts_with("\xFF\xFE\0\0"sv) || text.starts_with("\0\0\xFE\xFF"sv)) return "UTF-32";
@@ -106,7 +106,7 @@ Foreign found_in(std::string_view content) {
   if (content.size() > 2 && content[0] == '\x80' && content[1] >= 2 && content[1] <= 5)
     return {"", "a pickle of Python", "write its content as JSON, one object a line"};
   if (content.size() > 9 && content.substr(3, 5) == "\0\0\0\0\0"sv && content[8] == '{')
-    return {"", "a safetensors file, of weights", "give it to --weights"};
+    return {"", "a safetensors file of weights", "give it to --weights"};
   return {"", nullptr, nullptr};
 }
 

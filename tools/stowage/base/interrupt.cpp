@@ -53,7 +53,7 @@ void install(void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  // as they were at the start: under nohup or in the background
+  // Whether a signal was ignored when the process began, as under nohup or in the background.
   static const bool is_ignored[] = {is_ignored_now(SIGINT), is_ignored_now(SIGTERM), is_ignored_now(SIGHUP)};
   if (!is_ignored[0]) sigaction(SIGINT, &action, nullptr);
   if (!is_ignored[1]) sigaction(SIGTERM, &action, nullptr);

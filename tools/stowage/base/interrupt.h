@@ -29,9 +29,9 @@ class Interrupt {
 // From now on the signals above end the process at once, with their exit code. Signals that are ignored, as
 // under nohup, stay ignored.
 void end_at_signals();
-// When a file exceeds the limit on file sizes, writing it fails and the process goes on.
+// Makes writes beyond the limit on file sizes fail, instead of ending the process.
 void outlive_file_limits();
-// When the reader of a pipe has gone, writing to it fails and the process goes on.
+// Makes writes to a pipe that has no reader fail, instead of ending the process.
 void outlive_failed_writes();
 
 }  // namespace command

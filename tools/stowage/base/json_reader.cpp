@@ -97,7 +97,7 @@ std::string JsonReader::decoded(bool with_bytes) {
   return out;
 }
 
-uint64_t JsonReader::whole() {
+uint64_t JsonReader::integer() {
   skip_space();
   uint64_t value = 0;
   const auto [end, problem] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);

@@ -24,7 +24,7 @@ class JsonReader {
   std::string text() { return decoded(false); }
   // The same for a string that json_bytes() wrote.
   std::string bytes() { return decoded(true); }
-  uint64_t whole();
+  uint64_t integer();
   // A number of any form, as it is written.
   std::string_view number();
   // Reads `true`, `false` or `null` if it comes next. Returns whether it did.

@@ -79,7 +79,7 @@ JsonValue read_json(std::string_view text, const std::string& path) {
   require_utf8_file(text, path);
   JsonReader reader(without_mark(text), path + ": damaged");
   JsonValue value = read_value(reader, 0);
-  if (!reader.at_end()) reader.fail("expected its end");
+  if (!reader.at_end()) reader.fail("expected the end of the text");
   return value;
 }
 
@@ -102,12 +102,12 @@ JsonValue read_object(std::string_view text, const std::string& path,
   } else {
     value = read(false);
   }
-  if (!reader.at_end()) reader.fail("expected its end");
+  if (!reader.at_end()) reader.fail("expected the end of the text");
   return value;
 }
 
 void JsonView::fail(std::string_view expected) const {
-  // a place that ends so is a whole file or line
+  // A place that ends in ": " is a whole file or line.
   const char* const colon = place_.ends_with(": ") ? "" : ": ";
   throw Failure(exit_failed, fmt::format("{}{}expected {}", place_, colon, expected));
 }
@@ -115,7 +115,7 @@ void JsonView::fail(std::string_view expected) const {
 void JsonView::require(Kind kind, std::string_view expected) const {
   if (value_->kind != kind) fail(expected);
   if (value_->is_skipped)
-    throw Failure(exit_failed, fmt::format("{}: was skipped, and is asked for", place_));
+    throw Failure(exit_failed, fmt::format("{}: is needed, but was skipped when the file was read", place_));
 }
 
 JsonView JsonView::at(std::string_view key) const {
@@ -163,7 +163,7 @@ std::string JsonView::word() const {
   }
 }
 
-uint64_t JsonView::whole(uint64_t largest) const {
+uint64_t JsonView::integer(uint64_t largest) const {
   const std::string_view digits = value_->text;
   uint64_t whole = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), whole);

@@ -60,7 +60,7 @@ class JsonView {
   const std::string& text() const;
   std::string word() const;  // a string, a number or a boolean, as it is written
   const JsonValue& raw() const { return *value_; }
-  uint64_t whole(uint64_t largest) const;
+  uint64_t integer(uint64_t largest) const;
   // The same, but null gives a default.
   bool flag_or(bool otherwise) const;
   std::string text_or(std::string_view otherwise) const;

@@ -27,7 +27,7 @@ void check_sum(const std::string& text, const std::string& path) {
                    checksum_of(std::string_view(text).substr(0, at)) + "\"}\n") != 0)
     throw Failure(
         exit_failed,
-        fmt::format("{}: damaged, or changed since the run wrote it: its checksum is another one", path));
+        fmt::format("{}: damaged, or changed since the run wrote it: its checksum does not match", path));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::optional<uint64_t> for_options(const std::string& text, const std::string& 
       if (reader.text() != settings_format)
         reader.fail(fmt::format("expected the format {}", settings_format));
     } else if (key == "version") {
-      if (const uint64_t found = reader.whole(); found != settings_version)
+      if (const uint64_t found = reader.integer(); found != settings_version)
         reader.fail(fmt::format("expected version {}, found {}", settings_version, found));
     } else if (key == "options") {
       reader.object([&](const std::string& name) { option(reader, name); });
@@ -58,10 +58,10 @@ std::optional<uint64_t> for_options(const std::string& text, const std::string& 
     } else if (key == "checksum") {
       reader.text();
     } else {
-      reader.fail(fmt::format("\"{}\" is no field of it", key));
+      reader.fail(fmt::format("unknown field \"{}\"", key));
     }
   });
-  if (!reader.at_end()) reader.fail("expected its end");
+  if (!reader.at_end()) reader.fail("expected the end of the text");
   return data;
 }
 

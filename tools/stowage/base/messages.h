@@ -26,7 +26,7 @@ void complain(fmt::format_string<Values...> format, Values&&... values) noexcept
   }
 }
 
-// Writes lines to standard output, for work that goes on even if they cannot be written.
+// Writes lines to standard output, for work that continues even if they cannot be written.
 template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {

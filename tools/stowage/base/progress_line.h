@@ -14,7 +14,7 @@ class ProgressLine {
   // of the rate of learning, such as "pairs/s". `tokens` is the number of tokens in all samples of a batch.
   ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit,
                uint64_t tokens);
-  // Called after a step. Draws if it is time to.
+  // Called after a step. Draws if enough time has passed since the last line.
   void step(const stw_progress& now);
   // Called during a step. Draws on a terminal only.
   void within(const stw_watch_info& now);

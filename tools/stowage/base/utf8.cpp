@@ -6,7 +6,7 @@ namespace command {
 
 namespace {
 
-// What the first byte of a sequence determines: the length, and the range of the second byte, which excludes
+// The first byte of a sequence determines its length and the range of its second byte. The range excludes
 // overlong forms, surrogates and codes past U+10FFFF. Length 0: no sequence begins with this byte.
 struct Lead {
   size_t length;

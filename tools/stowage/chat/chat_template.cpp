@@ -41,8 +41,8 @@ namespace {
 
 constexpr const char* config_name = "tokenizer_config.json";
 
-// The most work to find the messages of the assistant in a conversation: that of so many renderings of the
-// whole, and so many steps more, which take some seconds.
+// Limit on the work of finding the assistant's messages in a conversation: the work of `most_renderings`
+// renderings of the whole conversation, plus `most_work_for_turns` steps. This takes some seconds.
 constexpr uint64_t most_renderings = 100, most_work_for_turns = 100'000'000;
 
 Value value_of(const JsonValue& json, const std::string& place) {
@@ -109,7 +109,7 @@ List messages_of(const JsonValue& messages, const std::string& place) {
   const JsonView view(messages, place);
   List list;
   for (const JsonView& message : view.elements()) {
-    message.at("role").text();  // throws if the role is missing or is no text
+    message.at("role").text();  // throws if the role is missing or not a text
     list.push_back(given(messages.elements[list.size()], message.place()));
   }
   if (list.empty()) view.fail("at least one message, found none");

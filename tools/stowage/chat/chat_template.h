@@ -31,10 +31,10 @@ class ChatTemplate {
   // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `learned`
   // gets the assistant messages from `first` on, unless the template marks the learned text itself. `place`
   // begins every Failure: the template refuses the conversation, or an assistant message is not found in the
-  // text. No message is located from the first one on for which is_beyond(text, its first byte) is true.
-  // `masked` says for each message whether it is left out of `learned`; if it is empty, all messages count.
-  // Fails if it takes too long to find the messages, which happens for many messages that the template writes
-  // in ways that differ (turns.h).
+  // text. Locating stops at the first message for which is_beyond(text, its first byte) is true. `masked`
+  // says for each message whether it is left out of `learned`; if it is empty, all messages count. Also
+  // fails if finding the messages takes too long. That happens if the template writes many messages in
+  // different ways (turns.h).
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place,
                     size_t first = 0, const IsBeyond& is_beyond = {},

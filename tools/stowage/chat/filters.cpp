@@ -97,7 +97,7 @@ Value to_digits(const Value& v, const Arguments& a) {
   if (how != "ceil" && how != "floor") throw TemplateError(fmt::format("round knows no '{}'", how));
   constexpr int64_t most = 22;  // 10^22 is the largest power of ten that a double holds exactly
   if (digits > most || digits < -most)
-    throw TemplateError(fmt::format("round by {} with more than {} digits is not known here", how, most));
+    throw TemplateError(fmt::format("round by {} with more than {} digits is not supported", how, most));
   const double scale = std::pow(10.0, static_cast<double>(digits)), scaled = v.real() * scale;
   if (!std::isfinite(scaled))
     throw TemplateError(fmt::format("round by {} needs a number that is finite", how));
@@ -163,14 +163,14 @@ Value as_json(const Value& v, const Arguments& a) {
 Value first(const Value& v, const Arguments&) {
   const List list = v.is(K::string) ? List() : v.elements();
   if (v.is(K::string) && v.is_true()) return v.text().substr(0, first_character(v.text()).bytes);
-  return list.empty() ? Value::undefined("the first of nothing") : list.front();
+  return list.empty() ? Value::undefined("the first element of an empty value") : list.front();
 }
 Value last(const Value& v, const Arguments&) {
   if (v.is(K::list)) v.list();  // throws for series whose elements come one at a time
   const List list = v.is(K::string) ? List() : v.elements();
   if (v.is(K::string) && v.is_true())
     return v.text().substr(v.text().size() - last_character(v.text()).bytes);
-  return list.empty() ? Value::undefined("the last of nothing") : list.back();
+  return list.empty() ? Value::undefined("the last element of an empty value") : list.back();
 }
 Value elements(const Value& v, const Arguments&) { return v.elements(); }
 Value one_by_one(List list) { return Value::series(std::move(list), Value::Series::once); }
@@ -306,7 +306,7 @@ Value mapped(const Value& v, const Arguments& a) {
 template <bool largest>
 Value extreme(const Value& v, const Arguments& a) {
   const List list = v.elements();
-  if (list.empty()) return Value::undefined("the smallest or largest of nothing");
+  if (list.empty()) return Value::undefined("the smallest or largest element of an empty value");
   size_t best = 0;
   List keys;
   for (const Value& item : list) keys.push_back(comparable(item, a, 0));
@@ -367,7 +367,7 @@ const std::map<std::string, Filter>& filters() {
 
 Value apply_filter(const std::string& name, const Value& value, const Arguments& arguments) {
   const auto found = filters().find(name);
-  if (found == filters().end()) throw TemplateError(fmt::format("filter '{}' is not known here", name));
+  if (found == filters().end()) throw TemplateError(fmt::format("filter '{}' is not supported", name));
   if (found->second.parameters) check_arguments("filter '" + name + "'", arguments, found->second.parameters);
   return found->second.of(value, arguments);
 }

@@ -262,7 +262,7 @@ Members members_from(const Arguments& a) {
 
 bool apply_test(const std::string& name, const Value& value, const Arguments& arguments) {
   const auto found = tests().find(known_name(name));
-  if (found == tests().end()) throw TemplateError(fmt::format("test '{}' is not known here", name));
+  if (found == tests().end()) throw TemplateError(fmt::format("test '{}' is not supported", name));
   return found->second(value, arguments);
 }
 

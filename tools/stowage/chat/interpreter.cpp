@@ -231,7 +231,7 @@ class Interpreter {
         for (size_t i = 0; i < e.arguments.size(); i += 2) {
           const Value name = argument(i), value = argument(i + 1);
           if (!name.is(K::string))
-            throw TemplateError("a mapping whose keys are no strings is not known here");
+            throw TemplateError("a mapping whose keys are not strings is not supported");
           const std::string& key = name.text();
           count_work(members.size() / 16);
           const auto found =
@@ -266,7 +266,7 @@ class Interpreter {
       case E::comparison: return comparison(e);
       case E::conditional:
         if (argument(1).is_true()) return argument(0);
-        return e.arguments[2] ? argument(2) : Value::undefined("what an 'if' without 'else' gives");
+        return e.arguments[2] ? argument(2) : Value::undefined("the value of an 'if' without 'else'");
     }
     return {};
   }
@@ -372,7 +372,7 @@ class Interpreter {
     if (e.text == "*" && right.is(K::list) && !right.is_series()) return repeated(right, left.integer());
     if (e.text == "*" && left.is(K::string)) return repeated(left.text(), right.integer());
     if (e.text == "*" && right.is(K::string)) return repeated(right.text(), left.integer());
-    if (e.text == "%" && left.is(K::string)) throw TemplateError("formatting by % is not known here");
+    if (e.text == "%" && left.is(K::string)) throw TemplateError("formatting by % is not supported");
     return number(e.text, left, right);
   }
   static Value repeated(const std::string& text, int64_t times) {

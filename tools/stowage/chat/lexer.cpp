@@ -210,7 +210,7 @@ class Cutter {
         code = code * 16 + static_cast<uint32_t>(digit);
       }
       if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        fail("a string has an escape of no character");
+        fail("a string has an escape that stands for no character");
       append_utf8(value, code);
       i += digits;
     } else {

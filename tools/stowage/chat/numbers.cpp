@@ -46,13 +46,13 @@ bool take_sign(std::string_view& text) {
 // Reads digits with single underscores between them and appends the digits to `out`. Returns false if there
 // are no digits or an underscore is misplaced.
 bool take_digits(std::string_view& text, std::string& out) {
-  bool is_behind_digit = false;
-  while (!text.empty() && ((text[0] >= '0' && text[0] <= '9') || (text[0] == '_' && is_behind_digit))) {
-    is_behind_digit = text[0] != '_';
-    if (is_behind_digit) out += text[0];
+  bool is_after_digit = false;
+  while (!text.empty() && ((text[0] >= '0' && text[0] <= '9') || (text[0] == '_' && is_after_digit))) {
+    is_after_digit = text[0] != '_';
+    if (is_after_digit) out += text[0];
     text.remove_prefix(1);
   }
-  return is_behind_digit;
+  return is_after_digit;
 }
 
 }  // namespace
@@ -76,21 +76,21 @@ std::optional<int64_t> read_integer(const std::string& text, int64_t base) {
   }
   if (base == 0) base = 10;
   int64_t whole = 0;
-  bool is_behind_digit = may_underscore, has_digits = false;
+  bool is_after_digit = may_underscore, has_digits = false;
   for (const char c : rest) {
-    if (c == '_' && is_behind_digit) {
-      is_behind_digit = false;
+    if (c == '_' && is_after_digit) {
+      is_after_digit = false;
       continue;
     }
     const int digit = digit_of(c);
     if (digit >= base) return std::nullopt;
     if (is_zero_first && digit != 0) return std::nullopt;  // Python refuses "010" as ambiguous
-    is_behind_digit = has_digits = true;
+    is_after_digit = has_digits = true;
     // accumulates a negative number, whose range is larger by one
     if (__builtin_mul_overflow(whole, base, &whole) || __builtin_sub_overflow(whole, digit, &whole))
       fail_as_too_large();
   }
-  if (!has_digits || !is_behind_digit) return std::nullopt;
+  if (!has_digits || !is_after_digit) return std::nullopt;
   if (!is_negative && whole == INT64_MIN) fail_as_too_large();
   return is_negative ? whole : -whole;
 }

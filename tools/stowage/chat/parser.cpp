@@ -115,7 +115,7 @@ class Parser {
       if (loops_ == 0) fail(fmt::format("{{% {} %}} outside of a loop", word));
       end_block();
     } else {
-      fail(fmt::format("{{% {} %}} is not known here", word));
+      fail(fmt::format("{{% {} %}} is not supported", word));
     }
     list.push_back(std::move(s));
   }
@@ -138,7 +138,7 @@ class Parser {
     if (!take_name("in")) fail("expected 'in'" + found());
     s.expression = tuple(false);
     if (take_name("if")) s.condition = expression();
-    if (is_name("recursive")) fail("recursive loops are not known here");
+    if (is_name("recursive")) fail("recursive loops are not supported");
     end_block();
     ++loops_;
     s.body = statements({"else", "endfor"});
@@ -164,7 +164,7 @@ class Parser {
       s.expression = whole_expression();
       return end_block();
     }
-    if (is_sign("|")) fail("{% set %} with a filter is not known here");
+    if (is_sign("|")) fail("{% set %} with a filter is not supported");
     end_block();
     s.body = statements({"endset"});
     ++at_;
@@ -421,7 +421,7 @@ class Parser {
     const Nested nested(*this);
     expect_sign("(");
     list_of(")", [&] {
-      if (is_sign("*") || is_sign("**")) fail("unpacked arguments are not known here");
+      if (is_sign("*") || is_sign("**")) fail("unpacked arguments are not supported");
       if (now().kind == T::name && next().kind == T::sign && next().text == "=") {
         std::string key = name();
         ++at_;

@@ -50,7 +50,7 @@ std::string stripped(std::string_view text, const std::optional<std::string>& gi
 List split(const std::string& text, const std::optional<std::string>& by, int64_t most) {
   List parts;
   most = most < 0 ? INT64_MAX : most;
-  if (by && by->empty()) throw TemplateError("split by nothing");
+  if (by && by->empty()) throw TemplateError("split by an empty text");
   if (by) {
     size_t at = 0;
     for (size_t next; most != 0 && (next = text.find(*by, at)) != std::string::npos;
@@ -77,9 +77,9 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
   return parts;
 }
 List split_from_end(const std::string& text, const std::optional<std::string>& by, int64_t most) {
-  if (!by) throw TemplateError("rsplit needs what to split by");
+  if (!by) throw TemplateError("rsplit needs a separator");
   most = most < 0 ? INT64_MAX : most;
-  if (by->empty()) throw TemplateError("split by nothing");
+  if (by->empty()) throw TemplateError("split by an empty text");
   List parts;
   size_t end = text.size();
   for (size_t next;
@@ -111,7 +111,7 @@ List lines_of(const std::string& text, bool keeps_ends) {
 std::string replaced(const std::string& text, const std::string& from, const std::string& to, int64_t most) {
   std::string result;
   size_t at = 0;
-  if (from.empty()) throw TemplateError("replace needs what to replace");
+  if (from.empty()) throw TemplateError("replace needs a text to replace");
   most = most < 0 ? INT64_MAX : most;
   for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos;
        at = next + from.size(), --most)
@@ -119,7 +119,7 @@ std::string replaced(const std::string& text, const std::string& from, const std
   return result + text.substr(at);
 }
 int64_t count_of(const std::string& part, const std::string& text) {
-  if (part.empty()) throw TemplateError("count needs what to count");
+  if (part.empty()) throw TemplateError("count needs a text to count");
   int64_t count = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
   return count;

@@ -221,14 +221,16 @@ std::string text_of_assistant(const Value& message, const std::string& place) {
   if (!content || content->is(Value::Kind::none)) return {};
   if (content->is(Value::Kind::string)) return content->text();
   if (!content->is(Value::Kind::list))
-    throw Failure(exit_failed, fmt::format("{}: expected the content of the assistant to be a string or a "
-                                           "list of parts, found {}",
-                                           place, content->kind_name()));
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: expected the content of the assistant to be a string or a list of parts, found {}",
+                    place, content->kind_name()));
   const std::string* only = nullptr;
   for (const Value& one : content->list()) {
     const Value* const text = one.is(Value::Kind::mapping) ? one.member("text") : nullptr;
     if (!text || !text->is(Value::Kind::string) || (only && !trimmed(*only).empty()))
-      throw Failure(exit_failed, fmt::format("{}: of the assistant one part is known here, a text", place));
+      throw Failure(exit_failed,
+                    fmt::format("{}: expected one part in the content of the assistant, a text", place));
     only = &text->text();
   }
   return only ? *only : std::string();

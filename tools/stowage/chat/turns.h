@@ -1,4 +1,4 @@
-// Finds what the assistant writes in a rendered conversation.
+// Finds the assistant's messages in a rendered conversation.
 //
 // If the conversation up to a message renders as a prefix of the whole text, the message is what follows the
 // prompt. A template may write a message in the middle of a conversation differently than at its end (without
@@ -8,7 +8,8 @@
 // Locating a message by rendering takes time proportional to all text before it. Therefore only the first
 // messages of a kind and a decreasing share of the later ones are located by rendering. The others are
 // located by the text around their content, or around the contents of the messages before and after them,
-// which has to be the same. So the total time is proportional to the conversation for almost all templates.
+// which has to be the same. This keeps the total time proportional to the conversation for almost all
+// templates.
 #pragma once
 #include <functional>
 #include <map>
@@ -61,7 +62,7 @@ class TurnFinder {
     std::string lead, tail;
     bool knows_neighbours = false, neighbours_differ = false;
   };
-  // What a message of the assistant holds.
+  // The parts of a message of the assistant.
   struct Content {
     bool has_text = false, has_calls = false;
     std::string text;

@@ -96,7 +96,7 @@ Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(
 }
 // A namespace can change after it is made, so it could contain itself.
 void Value::hold(const Value& part) {
-  if (part.is_space_) throw TemplateError("a namespace inside of another value is not known here");
+  if (part.is_space_) throw TemplateError("a namespace inside of another value is not supported");
   if ((parts_ += part.parts_) > most_parts) throw TemplateError("a value is too large");
   depth_ = std::max(depth_, part.depth_ + 1);
   if (depth_ > deepest_value) throw TemplateError("a value is nested too deeply");
@@ -153,7 +153,7 @@ const std::string& Value::text() const {
 const List& Value::list() const {
   if (kind_ != K::list) fail("a list");
   if (series_ == Series::once)
-    throw TemplateError("expected a list, found what a filter gives one by one; `| list` makes a list of it");
+    throw TemplateError("expected a list, found a generator; `| list` makes a list of it");
   return *list_;
 }
 const Members& Value::members() const {
@@ -162,7 +162,7 @@ const Members& Value::members() const {
 }
 void Value::set_member(const std::string& name, Value value) const {
   if (!is_space_) fail("a namespace, whose members may be set");
-  if (value.is_space_) throw TemplateError("a namespace inside of another value is not known here");
+  if (value.is_space_) throw TemplateError("a namespace inside of another value is not supported");
   const auto found =
       std::find_if(members_->begin(), members_->end(), [&](const auto& m) { return m.first == name; });
   if (found != members_->end()) found->second = std::move(value);
@@ -238,7 +238,8 @@ std::string Value::json(const JsonForm& form) const {
 void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
   if (is_series() || is_space_)
     throw TemplateError(
-        "what JSON has was expected, and not what Python gives one by one; `| list` makes a list of it");
+        "expected a value that JSON has, found a generator or a namespace; `| list` makes a list of a "
+        "generator");
   const auto add_line = [&](int d) {
     text += '\n';
     for (int i = 0; i < d; ++i) check_length(text += *form.indent);
@@ -275,7 +276,7 @@ void Value::add_json(std::string& text, const JsonForm& form, int depth) const {
       if (!is_first && form.indent) add_line(depth);
       text += '}';
       break;
-    default: fail("what JSON has");
+    default: fail("a value that JSON has");
   }
   check_length(text);
 }
@@ -315,7 +316,7 @@ bool Value::operator<(const Value& other) const {
                                         other.list_->end());
   if (kind_ == K::undefined) fail("");
   if (other.kind_ == K::undefined) other.fail("");
-  throw TemplateError(fmt::format("{} and {} have no order", kind_name(), other.kind_name()));
+  throw TemplateError(fmt::format("{} and {} cannot be ordered", kind_name(), other.kind_name()));
 }
 
 bool Value::contains(const Value& item) const {
@@ -325,7 +326,7 @@ bool Value::contains(const Value& item) const {
     case K::list: return std::find(list_->begin(), list_->end(), item) != list_->end();
     case K::mapping:
       if (item.is(K::mapping) || (item.is(K::list) && !item.is_tuple()))
-        throw TemplateError("a list or a mapping is no key of a mapping");
+        throw TemplateError("a list or a mapping cannot be a key of a mapping");
       return item.is(K::string) && member(*item.text_) != nullptr;
     default: fail("a string, a list or a mapping");
   }

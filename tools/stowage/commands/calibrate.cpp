@@ -15,7 +15,7 @@
 namespace command {
 namespace {
 
-// Throws if --out cannot be written. Called before the measurement, which takes time.
+// Throws if --out cannot be written. Called before the measurement, so that its result is not lost.
 void check_out(const std::string& out) {
   const size_t slash = out.rfind('/');
   if (is_folder(out))

@@ -45,7 +45,7 @@ struct ClassifyCommand {
   std::optional<uint64_t> top;
   std::optional<double> threshold;
   bool json = false;
-  uint32_t task = STW_TASK_LABEL;  // the model's
+  uint32_t task = STW_TASK_LABEL;  // task of the model
 
   void run() {
     take_defaults_of_run(model, plan);
@@ -122,9 +122,9 @@ struct ClassifyCommand {
     if (all.empty() || !texts.empty())
       for (LabelledText& text : all_texts(!all.empty())) {
         if (text.pair)
-          throw Failure(exit_failed,
-                        fmt::format("{}: has two texts, and the model gives the words of one their labels",
-                                    text.place));
+          throw Failure(
+              exit_failed,
+              fmt::format("{}: has two texts, but the model labels the words of a single text", text.place));
         Words words{{}, text.place, std::move(text.text), {}};
         words.places = word_places(words.text, words.place);
         for (const auto& [begin, end] : words.places)
@@ -137,7 +137,7 @@ struct ClassifyCommand {
   void run_words(const Tokenization& tokenization, const stw_model_info& about,
                  const std::vector<std::string>& labels, uint64_t most) {
     if (top > 1)
-      throw Failure(exit_usage, "--top: is for labels of whole texts, and this model gives every word one");
+      throw Failure(exit_usage, "--top: is for labels of whole texts, but this model labels words");
     const std::vector<Words> all = all_words();
     uint64_t longest = 2, cut = 0;
     std::vector<SeenWords> seen;
@@ -149,15 +149,15 @@ struct ClassifyCommand {
     }
     if (cut > 0)
       complain(
-          "stowage: warning: {} of {} texts are longer than {} tokens, which cuts them: words past that have "
-          "no label; --seq takes more",
+          "stowage: warning: {} of {} texts are cut to {} tokens: words past that have no label; give a "
+          "longer --seq",
           grouped(cut), grouped(all.size()), grouped(most));
     plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     const bool has_entities = are_entity_tags(labels);
     for (size_t first = 0; first < seen.size(); first += texts_at_once) {
       const auto now = std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first));
-      std::vector<SeenWords> some;  // of texts with words
+      std::vector<SeenWords> some;  // only texts with words
       std::copy_if(now.begin(), now.end(), std::back_inserter(some),
                    [](const SeenWords& text) { return !text.first.empty(); });
       const std::vector<std::vector<float>> logits =
@@ -222,7 +222,7 @@ struct ClassifyCommand {
     for (const std::string& text : texts) all.push_back({text, {}, "--text"});
     if (given_alone) return all;
     if (data.empty()) {
-      if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
+      if (all.empty()) throw Failure(exit_usage, "--text or --data is required: the texts to classify");
       return all;
     }
     for (LabelledText& text : source.is_table() || source.holds_objects()
@@ -355,7 +355,7 @@ void add_classify(CLI::App& application) {
   command
       .add_option("--data", self->files,
                   "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of "
-                  "words, or else a line each.")
+                  "words, or any other files, with one text a line.")
       ->check(not_empty())
       ->expected(1, -1)
       ->type_name("FILE...");

@@ -1,4 +1,4 @@
-// `stowage eval`: the loss of a model on a file: on the part that a run holds out, or on all of it.
+// `stowage eval`: the loss of a model on all of a file, or on the part that a run holds out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -48,8 +48,8 @@ std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags 
   ModelFlags model;
   const auto source = setting_of_run(run, "model");
   if (!source)
-    throw Failure(exit_usage, fmt::format("--preference {}: is against the model that training began with, "
-                                          "which no settings.json in {} names; use --reference-model",
+    throw Failure(exit_usage, fmt::format("--preference {}: compares with the model that training began "
+                                          "with, but no settings.json in {} names it; use --reference-model",
                                           plan.preference, run));
   model.source = *source;
   model.weights = setting_of_run(run, "weights").value_or("");
@@ -149,7 +149,7 @@ struct EvalCommand {
     const uint64_t there = dataset.evaluation_samples, batch = query(opened.plan).global_batch;
     EvaluationReport report;
     report.model = model.source, report.data = data.path;
-    report.kind = kind_of(about), report.is_of_all = part.is_all;
+    report.kind = kind_of(about), report.is_all = part.is_all;
     report.batches = batches_wanted(part.is_all, (there + batch - 1) / batch, about);
     report.samples = there ? std::min(there, report.batches * batch) : report.batches * batch;
     report.is_complete = report.samples == there;
@@ -186,8 +186,8 @@ struct EvalCommand {
                                  : progress.evaluation_tokens;
     if (report.targets == 0)
       throw Failure(exit_failed, fmt::format("{}: nothing to evaluate: nothing is learned of {}{}", data.path,
-                                             report.is_of_all ? "it" : "the held-out part",
-                                             report.is_of_all ? "" : "; evaluate on --all of it"));
+                                             report.is_all ? "it" : "the held-out part",
+                                             report.is_all ? "" : "; evaluate on --all of it"));
   }
 
   std::optional<Rewards> rewards_over(const EvaluatedPart& part, const Trainer& trainer,
@@ -273,7 +273,7 @@ struct EvalCommand {
     const Inference opened = open_beginning(before, plan_before);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
                                                     run_of(model), query(opened.model).vocabulary);
-    // With the template and the end of text of the run.
+    // The chat template and the end of text are those of the run.
     const OpenData pairs = open_data(
         data, data.source,
         {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
@@ -300,8 +300,8 @@ struct EvalCommand {
 void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
   CLI::App& command = *application.add_subcommand("eval",
-                                                  "Say the loss of a model on a file, and of a classifier, a "
-                                                  "masked language model or a preference its accuracy.");
+                                                  "Report the loss of a model on a file, and the accuracy of "
+                                                  "a classifier, a masked language model or a preference.");
   command.footer(
       "Evaluates the held-out part of the file on which the model's run was trained. Any other file, such as "
       "the run's\nevaluation file, is evaluated as a whole: every example once; text or tokens in windows of "

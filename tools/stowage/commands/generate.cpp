@@ -114,7 +114,7 @@ struct GenerateCommand {
     options.top_k = top_k;
     options.top_p = top_p;
     options.set_mask = STW_SET_GENERATE_SEED;
-    options.seed = seed + done;  // each window draws other random numbers
+    options.seed = seed + done;  // each window draws its own random numbers
     options.stop = stop.data();
     options.stop_count = stop.size();
     uint64_t received = 0;
@@ -165,14 +165,14 @@ void add_generate(CLI::App& application) {
       ->type_name("K");
   command
       .add_option("--top-p", self->top_p,
-                  "Draw from the fewest most probable tokens, of those of --top-k, that have at least\nthe "
-                  "probability P together at this temperature. Default: 1 (all).")
+                  "Draw from the smallest set of most probable tokens, among those of --top-k, "
+                  "whose\nprobabilities at this temperature add up to at least P. Default: 1 (all).")
       ->check(above_zero(1))
       ->type_name("P");
   command.add_flag("--ignore-end", self->goes_on,
                    "Continue after a token that ends a text (the one that ended documents in training, or "
                    "eos_token_id of generation_config.json or config.json).");
-  add_seed(command, self->seed, "Of the draws. Default: 1337.");
+  add_seed(command, self->seed, "The seed of the random draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command
       .add_option("--seq", self->plan.sequence,

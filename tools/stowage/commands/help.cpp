@@ -24,7 +24,7 @@ void show_topics() {
   fmt::print("\n`stowage COMMAND --help` lists the flags of a command.\n");
 }
 
-// Words that people ask for, and the page that answers.
+// Words that users look for, and the page about each.
 struct Word {
   std::string_view word, topic;
 };
@@ -215,7 +215,7 @@ constexpr Word words[] = {
     {"fsdp", "coming-from"},
 };
 
-// The topic in small letters, with hyphens between words, without leading hyphens and the ending .md.
+// The topic in lower case, with hyphens between words, without leading hyphens and without the ending .md.
 std::string plain(const std::string& topic) {
   std::string word = topic;
   std::transform(word.begin(), word.end(), word.begin(), [](char c) {
@@ -246,8 +246,8 @@ void show_mentions(const std::string& topic, const std::string& word) {
   }
   if (found.empty())
     throw Failure(exit_usage, fmt::format("there is no topic {}: `stowage help` lists them", topic));
-  fmt::print("No page is about {} alone. It stands in:\n\n{}\n`stowage help TOPIC` shows one.\n", topic,
-             found);
+  fmt::print("No page is about {} alone. These pages mention it:\n\n{}\n`stowage help TOPIC` shows one.\n",
+             topic, found);
 }
 
 void show(const std::string& topic) {

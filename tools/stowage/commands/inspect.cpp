@@ -248,7 +248,7 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
   if (path.ends_with(".jsonl")) {
     const MetricHistory history = read_metrics(text);
     if (history.losses.empty() && history.evaluations.empty())
-      throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found no such line", path));
+      throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found none", path));
     return show_history(history);
   }
   show_model(path, path);

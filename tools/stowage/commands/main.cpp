@@ -66,8 +66,8 @@ int main(int count, char** words) {
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); }, "Print the version and the build options.");
   application.footer(
-      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 and the signal's number where one ended "
-      "it: 130 Ctrl-C, 143 SIGTERM.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit, 128 plus the signal's number after a signal: "
+      "130 Ctrl-C, 143 SIGTERM.\n"
       "`stowage COMMAND --help` explains a command, and `stowage help` shows the guide.");
   command::add_plan(application);
   command::add_train(application, count > 0 ? words[0] : "stowage");

@@ -69,8 +69,8 @@ struct PlanCommand {
     const stw_plan_options options = plan_options(model, query(opened), plan, device);
     if (device.total_bytes && options.memory_bytes > device.total_bytes)
       complain(
-          "stowage: warning: --vram is {}, but the device {} has only {}: this plan can be made, but not "
-          "trained here",
+          "stowage: warning: --vram is {}, but the device {} has only {}: this plan can be made, but a "
+          "run of it does not fit here",
           human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
     if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options);

@@ -1,5 +1,5 @@
-// `stowage train`: everything that can be wrong is found before the first step, then the run, then what it
-// leaves.
+// `stowage train`: checks everything that can be wrong before the first step, makes the steps, and writes
+// the results.
 #include "run/train.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ Trainer make_trainer(const TrainRun& run, stw_device* device, const Plan& plan) 
   return Trainer(trainer);
 }
 
-// A run in a new folder must not replace or remove what it reads.
+// A run in a new folder must not replace or remove the files that it reads.
 void refuse_to_replace_files(const TrainRun& run, const RunFolder& out) {
   if (is_same(run.model.source, out.path()))
     throw Failure(exit_failed,
@@ -86,10 +86,11 @@ void refuse_to_replace_files(const TrainRun& run, const RunFolder& out) {
 std::unique_ptr<FolderLock> take_folder(const TrainRun& run, const RunFolder& out) {
   const bool same = run.resumes() && is_same(run.resume, out.path());
   if (same && run.overwrite)
-    throw Failure(exit_usage,
-                  fmt::format("--overwrite: --resume {} continues the run in that folder; leave it out, or "
-                              "give another --out",
-                              run.resume));
+    throw Failure(
+        exit_usage,
+        fmt::format(
+            "--overwrite: --resume {} continues the run in that folder; leave it out, or give another --out",
+            run.resume));
   if (!same) refuse_to_replace_files(run, out);
   out.make_writable();
   out.undo_set_aside();
@@ -102,7 +103,7 @@ std::unique_ptr<FolderLock> take_folder(const TrainRun& run, const RunFolder& ou
 void make_room(const RunFolder& out) {
   out.set_aside();
   if (const std::string aside = out.replaced().path(); is_folder(aside))
-    tell("replacing   what is kept in {} until this run has saved\n", aside);
+    tell("replacing   an earlier run, which is kept in {} until this run has saved\n", aside);
 }
 
 // Restores the trainer from the run's checkpoint. Returns the lines of metrics up to it.
@@ -120,11 +121,11 @@ std::string restore(const TrainRun& run, uint64_t steps, const Trainer& trainer,
   return Metrics::kept(metrics, now.step, now.batches, now.batches < steps);
 }
 
-// Warns if the evaluations come too late for what they decide.
+// Warns if the run has too few evaluations for --keep-best or --patience to have an effect.
 void warn_of_few_evaluations(const RunSettings& run) {
   if (!run.keeps_best && !run.patience) return;
   const uint64_t before_last = run.evaluate_every ? (run.steps - 1) / run.evaluate_every
-                                                  : 0;  // the one after the last step comes in any case
+                                                  : 0;  // the evaluation after the last step is always made
   const std::string how_often =
       run.evaluate_every ? fmt::format("--eval-every {}", run.evaluate_every) : "--eval-every 0";
   if (run.keeps_best && before_last == 0)
@@ -140,7 +141,7 @@ void warn_of_few_evaluations(const RunSettings& run) {
         grouped(*run.patience + 1));
 }
 
-// Warns if a batch holds so many of the examples that an epoch has few steps.
+// Warns if an epoch has few steps because a batch holds a large part of the examples.
 void warn_of_short_epochs(const TrainRun& run, const OpenData& data, const stw_plan_info& plan) {
   constexpr double few_steps = 10;
   constexpr uint64_t many_examples = 20;
@@ -176,8 +177,8 @@ void warn_of_other_data(const TrainRun& run, const OpenData& data) {
                  [](const std::string& a, const std::string& b) { return a == b || is_same(a, b); });
   if (of_run && *of_run != content_of(data) && are_the_same)
     complain(
-        "stowage: warning: {}: gives other tokens than those that the run in {} was trained on, so its bits "
-        "are not those of one that never stopped",
+        "stowage: warning: {}: gives other tokens than the run in {} was trained on, so the result is not "
+        "that of an uninterrupted run",
         run.data.path, run.resume);
 }
 
@@ -204,10 +205,10 @@ ChatTemplateFile read_chat_template(const TrainRun& run) {
 
 void write_chat_template(const ChatTemplateFile& chat_template, const RunFolder& out) {
   if (!chat_template.text.empty()) write_text(out.chat_template(), chat_template.text);
-  else if (chat_template.is_taken_back) std::remove(out.chat_template().c_str());  // the model's own holds
+  else if (chat_template.is_taken_back) std::remove(out.chat_template().c_str());  // the model's own counts
 }
 
-// A run that is resumed in another folder takes the weights of its best evaluation there.
+// A run that is resumed in another folder copies the checkpoint of its best evaluation to it.
 void take_best_along(const RunFolder& from, const RunFolder& out) {
   if (is_same(from.path(), out.path()) || !is_there(from.best_checkpoint())) return;
   std::error_code problem;
@@ -230,7 +231,8 @@ std::string begin_run(const TrainRun& run, uint64_t steps, const RunData& data, 
   return metrics;
 }
 
-// The files of the folder that --resume reads, but for the plan, and those that say how the model is used.
+// Writes the files that --resume reads, except for the plan, and the files that describe how the model is
+// used: labels, chat template and tokenizer.
 void write_settings(const TrainRun& run, const RunData& data, const ChatTemplateFile& chat_template,
                     const Tokenization& tokenization, const RunFolder& out) {
   const std::string labels = run.labels.empty() ? "" : labels_json(run.labels, run.about.task);
@@ -293,13 +295,13 @@ void write_card(const TrainRun& run, const PlannedRun& planned, const RunData& d
   write_text(out.card(), model_card(card));
 }
 
-// Throws a Failure if the run was of no use.
+// Reports the end of the run. Throws a Failure if no step was applied or if the run has diverged.
 void finish(const TrainRun& run, const RunSettings& settings, const PlannedRun& planned, const RunFolder& out,
             const TrainingRun& training, const stw_progress& begin, const stw_progress& end) {
   if (end.batches < settings.steps)
     tell(
         "ended early after {} of {} batches: {} evaluations in a row were no better; --resume with a larger "
-        "--patience goes on\n",
+        "--patience continues the run\n",
         grouped(end.batches), grouped(settings.steps), grouped(training.best().after));
   tell_end(out, end, run.learned);
   const bool is_fp16 = planned.info.precision == STW_PRECISION_FP16;
@@ -339,7 +341,7 @@ void train(const TrainFlags& flags, const CLI::App& line) {
   check_run(settings, trainer.get(), data.training.dataset.get());
   const std::string metrics = begin_run(run, settings.steps, data, trainer, out);
   const ScheduleChange change{run.schedule_change, run.resumes() ? last_rate(metrics) : std::nullopt};
-  write_text(out.plan(), planned.json);  // the first file: it marks a run that never saved
+  write_text(out.plan(), planned.json);  // the first file: it identifies a run that has not saved yet
   if (!metrics.empty() || run.resumes()) write_text(out.metrics(), metrics);
   references.keep();
   write_settings(run, data, chat_template, tokenization, out);

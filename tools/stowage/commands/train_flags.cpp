@@ -81,8 +81,8 @@ void add_evaluation_flags(CLI::App& command, TrainFlags& flags) {
   command.get_option("--eval-tail")->excludes(command.get_option("--eval-data"));
   command
       .add_option("--eval-batches", flags.run.evaluation_batches,
-                  "Batches of an evaluation; 0: none, and all of --data is trained on. Default: 20, and of a "
-                  "classifier at the end all that there are.")
+                  "Batches of an evaluation; 0: none, and all of --data is trained on. Default: 20; of a "
+                  "classifier, at the end, all.")
       ->check(whole_number(0))
       ->type_name("N");
   command.add_flag("--keep-best", flags.run.keeps_best,
@@ -106,8 +106,8 @@ void add_evaluation_flags(CLI::App& command, TrainFlags& flags) {
 void add_record_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--keep", flags.run.keep,
-                  "Keep the last N checkpoints in checkpoints, too, each by its batches. Default: the last "
-                  "one alone is kept.")
+                  "Also keep the last N checkpoints in the folder checkpoints, each named by its batches. "
+                  "Default: only the last one is kept.")
       ->check(positive())
       ->type_name("N");
   command
@@ -256,7 +256,7 @@ void add_train(CLI::App& application, const std::string& program) {
   command.footer(
       "Ctrl-C, SIGTERM and SIGHUP stop the step and save the last complete one (exit codes 130, 143, 129); "
       "Ctrl-C or SIGTERM once more ends at once.\n"
-      "A run goes on where its output is read no more; its exit code is then 1.\n\n" +
+      "A run continues if its output can no longer be written; its exit code is then 1.\n\n" +
       presets_text());
   flags->program = program;
   command.callback([flags, &command] {

@@ -174,7 +174,7 @@ size_t bytes_of_type(const std::string& name, uint64_t vocabulary) {
 
 constexpr std::string_view array_magic = "\x93NUMPY";
 
-// A NumPy array, as far as it is needed to join arrays. The library checks the joined array.
+// The parts of a NumPy array that are needed to join arrays. The library checks the joined array.
 struct Array {
   std::string type;  // as its header writes it: "<u2"
   size_t width = 0;  // bytes of a number
@@ -201,14 +201,15 @@ Array array_of(std::string_view content, const std::string& path) {
   Array array{header.substr(at + key.size(), end - at - key.size()), 0, content.substr(front + length)};
   const char digit = array.type.back();
   if (digit < '1' || digit > '8')
-    throw Failure(exit_failed, fmt::format("{}: a NumPy array of type \"{}\", which are no token ids", path,
-                                           shortened(array.type)));
+    throw Failure(exit_failed,
+                  fmt::format("{}: a NumPy array of type \"{}\", whose numbers are not token ids", path,
+                              shortened(array.type)));
   array.width = static_cast<size_t>(digit - '0');
   if (array.data.size() % array.width != 0 ||
       header.find(fmt::format("'shape':({},)", array.data.size() / array.width)) == std::string::npos)
     throw Failure(
         exit_failed,
-        fmt::format("{}: expected a NumPy array of one dimension, of as many numbers as follow its header",
+        fmt::format("{}: expected a NumPy array of one dimension, with as many numbers as its header says",
                     path));
   return array;
 }
@@ -274,10 +275,10 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const stw_model_info about = query(request.model);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)
-      throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a "
-                                             ".conll file, or a .jsonl file of words and tags, "
-                                             "{{\"tokens\": […], \"tags\": […]}}",
-                                             path, grouped(about.labels)));
+      throw Failure(exit_failed,
+                    fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or "
+                                "a .jsonl file of words and tags, {{\"tokens\": […], \"tags\": […]}}",
+                                path, grouped(about.labels)));
     return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model),
                            request.tokenization, about, request.sequence, order);
   }
@@ -433,12 +434,11 @@ static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
                            : data.source.holds_examples() ? "examples without labels"
                            : data.source.has_tokens()     ? "token ids"
                                                           : "text without labels";
-  throw Failure(
-      exit_failed,
-      fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it texts with "
-                  "labels (\"text\" and \"label\"; --label-field names another), words with tags, "
-                  "or texts to learn hidden tokens of (--task masked)",
-                  data.path, what, model.source));
+  throw Failure(exit_failed,
+                fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it "
+                            "texts with labels (\"text\" and \"label\"; --label-field names another), words "
+                            "with tags, or texts to learn hidden tokens of (--task masked)",
+                            data.path, what, model.source));
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
@@ -535,7 +535,7 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   }
   if (has_labels) {
     if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
-      throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
+      throw Failure(exit_usage, "--label-names: the model already has other labels");
     return;
   }
   if (tagger.labels.empty()) find_labels();
@@ -713,11 +713,10 @@ void require_held_out(const OpenData& opened, const DatasetFiles& files, const D
                                            files.file, grouped(opened.counts.examples),
                                            left_out_suffix(opened.counts, flags.has_pairs), request.advice));
   if (!files.marks && !files.options.in_order && held_out <= request.sequence)
-    throw Failure(exit_failed,
-                  fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
-                              "more), found {}; use a shorter --seq, or {}",
-                              files.file, grouped(request.sequence + 1), grouped(request.sequence),
-                              grouped(held_out), request.advice));
+    throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} "
+                                           "and one target more), found {}; use a shorter --seq, or {}",
+                                           files.file, grouped(request.sequence + 1),
+                                           grouped(request.sequence), grouped(held_out), request.advice));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ struct DataRequest {
   std::optional<uint32_t> document_end;
   std::optional<double> held_out = {};  // share of the tokens; unset: the library's default
   bool evaluates = true;                // a Failure is thrown if the held-out part is too short
-  // The end of that message: it says what the user can do.
+  // The end of that message: advice to the user.
   const char* advice =
       "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";
   bool in_order = false;  // of text and token ids: an evaluation covers each held-out token exactly once

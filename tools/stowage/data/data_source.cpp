@@ -233,7 +233,8 @@ bool makes_examples(const std::vector<std::string>& columns, const DataReading& 
          std::any_of(columns.begin(), columns.end(), is_example_column);
 }
 
-// Whether there are records, and each of the first most_sampled has as many fields as there are columns.
+// Whether the text has records, and each of the first most_sampled ones has as many fields as there are
+// columns.
 bool has_equal_records(std::string_view text, char separator, size_t columns, bool is_whole) {
   CsvReader reader(text, "", separator);
   reader.record();
@@ -357,7 +358,7 @@ std::vector<std::string> files_of_pattern(const std::string& pattern) {
   if (pattern.find("**") != std::string::npos)
     throw Failure(
         exit_usage,
-        fmt::format("--data {}: ** is not known here; name each folder, as in a/*.jsonl b/*.jsonl", pattern));
+        fmt::format("--data {}: ** is not supported; name each folder, as in a/*.jsonl b/*.jsonl", pattern));
   glob_t matches{};
   const int problem = ::glob(pattern.c_str(), 0, nullptr, &matches);
   std::vector<std::string> found;
@@ -365,7 +366,7 @@ std::vector<std::string> files_of_pattern(const std::string& pattern) {
     if (!is_folder(matches.gl_pathv[i])) found.emplace_back(matches.gl_pathv[i]);
   ::globfree(&matches);
   std::sort(found.begin(), found.end());
-  if (found.empty()) throw Failure(exit_failed, fmt::format("{}: there is no file of this pattern", pattern));
+  if (found.empty()) throw Failure(exit_failed, fmt::format("{}: no file matches this pattern", pattern));
   return found;
 }
 
@@ -403,7 +404,7 @@ bool for_elements(std::string_view content, const std::string& path,
     while (reader.take(','));
     reader.expect(']');
   }
-  if (!reader.at_end()) reader.fail("expected its end");
+  if (!reader.at_end()) reader.fail("expected the end of the text");
   return true;
 }
 

@@ -100,7 +100,7 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   return messages;
 }
 
-// How many of a text's tokens are before a place in it. `before` is the tokens of the text up to that place.
+// The number of a text's tokens before a place in it. `before` is the tokens of the text up to that place.
 // A token that spans the place is after it, as it will be when the model is asked to continue the text.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
   return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
@@ -137,7 +137,7 @@ Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) cons
     learned_from = example.tokens.size();
     if (part->is_null()) continue;
     for (const JsonView& id : part->elements())
-      example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization_.vocabulary() - 1)));
+      example.tokens.push_back(static_cast<int32_t>(id.integer(tokenization_.vocabulary() - 1)));
   }
   example.learned = {{learned_from, example.tokens.size()}};
   return example;
@@ -260,7 +260,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     throw Failure(exit_failed, fmt::format("{}: expected an object", place));
   const JsonView object(value, place + ": ");
   const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};
-  const std::string expected = "\"chosen\" and \"rejected\", and what they answer as \"prompt\"";
+  const std::string expected = "\"chosen\" and \"rejected\", and the question that they answer as \"prompt\"";
   if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, expected);
   Pair pair{{}, !prompt.is_null()};
   if (!has_ids() && answers[0].is_array()) {

@@ -1,7 +1,6 @@
 // Examples to learn from, one JSON object each: {"prompt": …, "completion": …}, where the completion is
-// learned;
-// {"messages": […]} or ShareGPT's {"conversations": […]}, where the assistant's messages are learned; or
-// {"text": …}, where all is learned.
+// learned; {"messages": […]} or ShareGPT's {"conversations": […]}, where the assistant's messages are
+// learned; or {"text": …}, where all is learned.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -38,7 +37,7 @@ uint64_t add(Examples& all, const Example& example, uint64_t reach);
 uint64_t left_out(const ExampleCounts& counts);  // for all reasons
 // "3 empty, 2 whose prompts fill a sample", or empty.
 std::string reasons_left_out(const ExampleCounts& counts, bool of_pairs);
-// The same for the end of a line, "; 5 more left out: …", or empty.
+// The end of a line about examples: "; 5 more left out: …", or empty.
 std::string left_out_suffix(const ExampleCounts& counts, bool of_pairs);
 // The counts as members of a JSON object, "examples":15,"left_out":{"empty":3,…}.
 std::string left_out_members(const ExampleCounts& counts);

@@ -34,7 +34,7 @@ std::optional<uint64_t> number_of(std::string_view label) {
                                                                            : std::nullopt;
 }
 
-// The finite number that a word of a JSON or .csv file is; nothing if it is not one.
+// The value of a word of a JSON or .csv file as a finite number. Nothing if it is not a finite number.
 std::optional<double> real_number_of(std::string_view word) {
   double number = 0;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -74,7 +74,7 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   return text;
 }
 
-// The word in small letters.
+// The word in lower case.
 std::string without_case(std::string_view word) {
   std::string small;
   while (!word.empty()) {
@@ -170,8 +170,9 @@ class Labels {
   // For a text with one label.
   uint32_t operator()(const LabelledText& text) const {
     if (text.is_list)
-      throw Failure(exit_failed,
-                    fmt::format("{}: has a list of labels, and the model gives a text one", text.place));
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: has a list of labels, but the model gives each text one label", text.place));
     return (*this)(text.labels[0], text.place);
   }
 
@@ -320,7 +321,7 @@ void check_names(std::span<const std::string> names, const std::string& path) {
     if (const auto number = real_number_of(name); number && are_numbers) {
       const auto [other, is_new] = numbers.emplace(*number, name);
       const bool are_digits =
-          number_of(name) && number_of(other->second);  // such as "01" and "1", which may be names
+          number_of(name) && number_of(other->second);  // such as "01" and "1", which are allowed as names
       if (!is_new && !are_digits)
         throw Failure(exit_failed, fmt::format("{}: the labels \"{}\" and \"{}\" are the same number, and "
                                                "would be two labels: write them alike",

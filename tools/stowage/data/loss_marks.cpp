@@ -62,12 +62,12 @@ std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
     const std::optional<bool> truth = truth_of(mark.raw());
     if (!truth) {
       const bool has_text = mark.raw().kind == JsonValue::Kind::number || mark.is_text();
-      mark.fail(fmt::format("0 or 1 (or false or true), which is whether it is learned{}",
+      mark.fail(fmt::format("0 or 1 (or false or true), which says whether it is learned{}",
                             has_text ? fmt::format(", found {}", shortened(mark.raw().text)) : ""));
     }
-    const bool says = *truth == known.learned;
-    if (learned && *learned != says) mark.fail("the same answer as in the other marks");
-    learned = says;
+    const bool is_learned = *truth == known.learned;
+    if (learned && *learned != is_learned) mark.fail("a mark that agrees with the other marks");
+    learned = is_learned;
   }
   return learned;
 }

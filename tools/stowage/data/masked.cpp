@@ -18,7 +18,7 @@
 namespace command {
 namespace {
 
-// Each text of a pair counts as a text of its own.
+// The two texts of a pair count as two texts.
 std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields& fields) {
   std::vector<LabelledText> texts;
   if (!data.is_table() && !data.holds_objects()) {
@@ -42,7 +42,7 @@ Masks masks_of(const MaskingVocabulary& tokens, const MaskFlags& flags, const To
                               tokenization.file()));
   if (flags.whole_words && !tokens.continuing)
     throw Failure(exit_failed,
-                  fmt::format("--mask-whole-words: {} does not tell which tokens go on with a word",
+                  fmt::format("--mask-whole-words: {} does not show which tokens continue a word",
                               tokenization.file()));
   if (static_cast<uint64_t>(*tokens.mask) >= vocabulary)
     throw Failure(exit_failed, fmt::format("{}: its mask token {} is outside of the model's vocabulary of {}",
@@ -75,7 +75,7 @@ std::optional<double> rate_of_run(const std::string& run) {
 void add_mask_flags(CLI::App& command, MaskFlags& flags) {
   command
       .add_option("--mask-rate", flags.rate,
-                  "masked: the share of tokens that are hidden, each drawn by itself. Default: 0.15.")
+                  "masked: the share of tokens that are hidden, each drawn independently. Default: 0.15.")
       ->check(above_zero(1))
       ->type_name("SHARE");
   command.add_flag("--mask-whole-words", flags.whole_words, "masked: hide whole words, all tokens of them.");
@@ -90,14 +90,15 @@ void check_masks_of_run(const MaskFlags& flags, const std::string& run) {
   const double of_run = rate_of_run(run).value_or(default_mask_rate),
                given = flags.rate.value_or(default_mask_rate);
   if (given != of_run)
-    throw Failure(exit_failed,
-                  fmt::format("--mask-rate: the run in {} has {}, found {}; another would change its bits",
-                              run, of_run, given));
-  if (flags.whole_words != hides_words(run))
     throw Failure(
         exit_failed,
-        fmt::format("--mask-whole-words: the run in {} was trained without it; another would change its bits",
-                    run));
+        fmt::format(
+            "--mask-rate: the run in {} has {}, found {}; another value would change the trained bits", run,
+            of_run, given));
+  if (flags.whole_words != hides_words(run))
+    throw Failure(exit_failed, fmt::format("--mask-whole-words: the run in {} was trained without it; with "
+                                           "it, the trained bits would change",
+                                           run));
 }
 
 Examples read_masked(const DataSource& data, const LabelFields& fields, const MaskFlags& flags,
@@ -106,7 +107,7 @@ Examples read_masked(const DataSource& data, const LabelFields& fields, const Ma
   const std::string& path = data.name();
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_failed, fmt::format("{}: expected texts for a masked language model, found token ids, "
-                                           "of which it is not known which are special",
+                                           "and it is not known which of them are special",
                                            path));
   if (tokenization.kind() == Tokenization::Kind::bytes)
     throw Failure(exit_failed, fmt::format("{}: a tokenizer of bytes has no mask token, which a masked "

@@ -58,12 +58,11 @@ bool holds_pairs(const DataSource& data) {
 }
 
 std::string pairs_suffix(const ExampleCounts& counts) {
-  return (!counts.unprompted ? ""
-                             : fmt::format("; {} without a prompt, which is what both answers begin with",
-                                           grouped(counts.unprompted))) +
-         (!counts.longer
+  return (!counts.unprompted
               ? ""
-              : fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer))) +
+              : fmt::format("; {} without a prompt: the common beginning of both answers is the prompt",
+                            grouped(counts.unprompted))) +
+         (!counts.longer ? "" : fmt::format("; {} cut to the length of a sample", grouped(counts.longer))) +
          left_out_suffix(counts, true);
 }
 

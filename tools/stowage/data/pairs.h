@@ -14,7 +14,8 @@ bool holds_pairs(const DataSource& data);
 // or cut away. Throws a Failure that names the file and the line.
 Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
-// How many pairs lack a prompt, are cut or are left out, for the end of a line; empty if none is.
+// The end of a line about pairs: the numbers of pairs that lack a prompt, are cut or are left out. Empty if
+// there are none.
 std::string pairs_suffix(const ExampleCounts& counts);
 
 }  // namespace command

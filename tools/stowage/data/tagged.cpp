@@ -56,7 +56,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
     if (text.tags.empty()) text.has_numbers = is_number;
     if (text.has_numbers != is_number || (!is_number && !tag.is_text()))
       tag.fail(text.has_numbers ? "a number, as the first tag is" : "a string");
-    text.tags.push_back(is_number ? fmt::format("{}", tag.whole(UINT32_MAX)) : tag.text());
+    text.tags.push_back(is_number ? fmt::format("{}", tag.integer(UINT32_MAX)) : tag.text());
   }
   return text;
 }
@@ -137,7 +137,7 @@ std::vector<std::string> tags_of(std::span<const TaggedText> texts) {
   std::set<std::string> names;
   for (const TaggedText& text : texts) {
     if (text.has_numbers)
-      throw Failure(exit_failed, fmt::format("{}: its tags are numbers; say what they are called with "
+      throw Failure(exit_failed, fmt::format("{}: its tags are numbers; give their names with "
                                              "--label-names NAME,…, in the order of their numbers",
                                              text.place));
     names.insert(text.tags.begin(), text.tags.end());

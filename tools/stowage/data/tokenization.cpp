@@ -65,7 +65,7 @@ std::string file_in(const std::string& folder) {
     if (const std::string file = folder + "/" + name; is_there(file))
       throw Failure(
           exit_failed,
-          fmt::format("{}: this kind of tokenizer is not known here; write a {} with transformers: {}", file,
+          fmt::format("{}: this kind of tokenizer is not supported; write a {} with transformers: {}", file,
                       file_name, python_that_converts(folder)));
   return {};
 }
@@ -116,17 +116,18 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
   if (has_ids) return {Kind::ids, vocabulary};
   if (const std::string file = file_of_model(model); !file.empty()) return {Kind::text, vocabulary, file};
   if (vocabulary != byte_vocabulary && is_preset(model))
-    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape "
-                                           "without weights and tokenizer; give --model a folder that "
-                                           "has them, or --tokenizer the path of a tokenizer.json",
-                                           data, model));
-  if (vocabulary != byte_vocabulary)
     throw Failure(
         exit_failed,
         fmt::format(
-            "{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and "
-            "no {} or {} in the model's folder; --tokenizer byte takes its bytes for tokens",
-            data, grouped(vocabulary), file_name, vocabulary_file_name));
+            "{}: expected a .bin file of token ids: {} is a preset, a shape without weights and tokenizer; "
+            "give --model a folder that has them, or --tokenizer the path of a tokenizer.json",
+            data, model));
+  if (vocabulary != byte_vocabulary)
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another "
+                    "name, and no {} or {} in the model's folder; --tokenizer byte takes its bytes as tokens",
+                    data, grouped(vocabulary), file_name, vocabulary_file_name));
   return {Kind::bytes, vocabulary};
 }
 
@@ -272,7 +273,8 @@ std::vector<int32_t> end_tokens(const std::string& model) {
     const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");  // one or several
     const size_t before = tokens.size();
     for (const JsonView& one : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
-      if (!one.is_null() && !one.is_negative()) tokens.push_back(static_cast<int32_t>(one.whole(0x7fffffff)));
+      if (!one.is_null() && !one.is_negative())
+        tokens.push_back(static_cast<int32_t>(one.integer(0x7fffffff)));
     if (tokens.size() > before) break;
   }
   return tokens;
@@ -286,8 +288,7 @@ void require_whole_tokens(const chat::ChatTemplate& how, const Tokenization& tok
     if (const size_t count = tokenization.encode(token, how.path(), true).size(); count != 1)
       throw Failure(exit_failed,
                     fmt::format("{}: writes {}, which {} cuts into {} tokens; add it to the tokenizer, or "
-                                "give a template that writes the model's own tokens "
-                                "with --chat-template",
+                                "give a template that writes the model's own tokens with --chat-template",
                                 how.path(), token, tokenization.file(), count));
 }
 

@@ -1,4 +1,4 @@
-// Shows the progress of a long evaluation from a thread of its own: a line that is redrawn on a terminal, or
+// Shows the progress of a long evaluation from a separate thread: a line that is redrawn on a terminal, or
 // occasional plain lines elsewhere.
 #pragma once
 #include <condition_variable>

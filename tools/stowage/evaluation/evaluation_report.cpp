@@ -59,13 +59,13 @@ void print_answers(const EvaluationReport& report) {
   const char* const what = report.kind == Kind::pairs         ? "pairs"
                            : report.kind == Kind::word_labels ? "texts of words"
                                                               : "texts";
-  const char* const part = report.is_of_all ? "" : " held out";
+  const char* const part = report.is_all ? "" : " held out";
   const std::string over = report.is_complete
                                ? fmt::format("the {} {}{}", grouped(report.examples), what, part)
                                : fmt::format("the {} in {} samples{}", what, grouped(report.samples), part);
   std::string rest = report.kind == Kind::pairs ? pairs_suffix(report.counts) : "";
   if (report.kind == Kind::word_labels && report.counts.unlearned)
-    rest = fmt::format("; {} words are left out, as samples have no token of theirs",
+    rest = fmt::format("; {} words are left out, because samples contain none of their tokens",
                        grouped(report.counts.unlearned));
   const MainMetric metric = main_metric(report);
   fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", report.loss, metric.name, metric.value,
@@ -78,10 +78,10 @@ void print_answers(const EvaluationReport& report) {
 
 void print_hidden_tokens(const EvaluationReport& report) {
   fmt::print(
-      "evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} "
-      "samples {}of {}\n",
+      "evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} samples "
+      "{}of {}\n",
       report.loss, main_metric(report).value, report.accuracy, grouped(report.targets),
-      grouped(report.samples), report.is_of_all ? "" : "held out ", report.data);
+      grouped(report.samples), report.is_all ? "" : "held out ", report.data);
 }
 
 void print_tokens(const EvaluationReport& report) {
@@ -90,7 +90,7 @@ void print_tokens(const EvaluationReport& report) {
                                                       grouped(report.targets), grouped(report.samples))
                                         : grouped(report.targets) + " tokens";
   const std::string part =
-      !report.is_of_all     ? ", in the part that training on it holds out"
+      !report.is_all        ? ", in the part that training on it holds out"
       : !report.is_complete ? fmt::format(", in {} batches of it", grouped(report.batches))
       : has_examples        ? ", every example once"
                      : fmt::format(", each once, in windows of {} end to end", grouped(report.sequence));
@@ -118,7 +118,7 @@ void print_json(const EvaluationReport& report) {
                         report.targets);
   if (report.has_examples && (report.kind == Kind::tokens || report.kind == Kind::pairs))
     text += "," + left_out_members(report.counts);  // other kinds leave no examples out
-  fmt::print("{},\"part\":\"{}\"}}\n", text, report.is_of_all ? "all" : "held_out");
+  fmt::print("{},\"part\":\"{}\"}}\n", text, report.is_all ? "all" : "held_out");
 }
 
 void print_text(const EvaluationReport& report) {

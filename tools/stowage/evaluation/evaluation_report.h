@@ -17,7 +17,7 @@ enum class EvaluationKind { tokens, hidden_tokens, labels, word_labels, numbers,
 struct EvaluationReport {
   std::string model, data;  // as the user names them
   EvaluationKind kind = EvaluationKind::tokens;
-  bool is_of_all = false;    // all of the data was evaluated, not the held-out part alone
+  bool is_all = false;       // all of the data was evaluated, not the held-out part alone
   bool is_complete = false;  // every sample of that part was evaluated, once
   uint64_t batches = 0, samples = 0;
   uint64_t sequence = 0;  // tokens of a sample
@@ -25,7 +25,7 @@ struct EvaluationReport {
   double accuracy = 0;   // of tokens and numbers: unused
   double mask_rate = 0;  // of hidden tokens
   uint64_t targets = 0;  // predictions that the loss counts: tokens, texts, words or pairs
-  uint64_t tokens = 0;   // those that were evaluated, without padding
+  uint64_t tokens = 0;   // tokens that were evaluated, without padding
   bool has_examples = false;
   ExampleCounts counts;              // over all of the data
   uint64_t examples = 0;             // in the evaluated part

@@ -36,7 +36,7 @@ void write(const Trainer& trainer, stw_dataset* data, const std::string& path, b
                 STW_CANCELLED);
   interrupt.cancels(nullptr);
   if (status == STW_CANCELLED)
-    throw Failure(interrupt.exit_code(), "stopped while the reference was computed; nothing of it is kept");
+    throw Failure(interrupt.exit_code(), "stopped while the reference was computed; nothing of it was saved");
 }
 
 // Opens the data with that reference. Null if the reference has other pairs.

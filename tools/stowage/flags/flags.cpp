@@ -36,10 +36,9 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 [[noreturn]] void wrong_group(const std::string& text, const std::string& what) {
-  throw CLI::ValidationError("--group " + text,
-                             what +
-                                 "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32|8, "
-                                 "frozen or trained");
+  throw CLI::ValidationError(
+      "--group " + text,
+      what + "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32|8, frozen or trained");
 }
 
 void add_group(PlanFlags& flags, const std::string& pattern, stw_parameter_group group) {
@@ -230,7 +229,7 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
 void add_labels_flag(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--labels", flags.label_count,
-                  "A classifier of so many labels, in place of a language model. Default: as the model's "
+                  "A classifier with this many labels, in place of a language model. Default: as the model's "
                   "config says.")
       ->check(whole_number(1, 1048576))
       ->type_name("N");
@@ -330,7 +329,7 @@ void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
       ->type_name("B");
   command
       .add_option("--margin", flags.margin,
-                  "simpo: by how much the chosen answer is to be ahead. Default: half of --beta.")
+                  "simpo: the margin by which the chosen answer should win. Default: half of --beta.")
       ->check(not_negative(largest_rate))
       ->type_name("M");
   command
@@ -362,21 +361,18 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::IsMember(optimizer_names()))
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
   command
-      .add_option(
-          "--kernels", flags.kernels,
-          "The kernels on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an "
-          "order of\n"
-          "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 "
-          "or H200;\n"
-          "cublaslt-wgmma: as cublaslt, with wgmma where the library has no kernel. Default: auto.")
+      .add_option("--kernels", flags.kernels,
+                  "The kernels on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, "
+                  "in an order of\n"
+                  "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of "
+                  "an H100 or H200;\n"
+                  "cublaslt-wgmma: as cublaslt, with wgmma where the library has no kernel. Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"}))
       ->type_name("auto|portable|tensor|cublaslt|wgmma|cublaslt-wgmma");
   command
-      .add_option(
-          "--attention", flags.attention,
-          "The kernels of attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch "
-          "memory for "
-          "scores. Default: own.")
+      .add_option("--attention", flags.attention,
+                  "The kernels of attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes "
+                  "scratch memory for scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
   add_quantize_flags(command, flags);
@@ -404,8 +400,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
   command
-      .add_option("--micro-batch", flags.micro_batch,
-                  "Samples that pass at once. Default: chosen. Changes no bit.")
+      .add_option(
+          "--micro-batch", flags.micro_batch,
+          "Samples of a micro-batch, which pass at once. Default: chosen by the planner. Changes no bit.")
       ->check(whole_number(1, any_uint32))
       ->type_name("N");
   command

@@ -103,7 +103,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"test-split-size", "--eval-data", "a file; else a tenth of --data is held out"},
     {"dataset-config", "--data", "a file; nothing is downloaded"},
     {"dataset-config-name", "--data", "a file; nothing is downloaded"},
-    {"dataset-kwargs", "", "--data reads files as they are, and --data-format says what they are"},
+    {"dataset-kwargs", "", "--data reads files as they are, and --data-format names their format"},
     {"data-files", "--data", ""},
     {"path", "--data", "a file"},
     {"name", "--data", "a file; nothing is downloaded"},
@@ -155,7 +155,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"adapter-path", "--out", "the folder of the run, where its adapters lie"},
     {"overwrite-output-dir", "--overwrite", ""},
     {"resume-from-checkpoint", "--resume", "the folder of a run"},
-    {"resume-adapter-file", "--adapter", "a folder of adapters; --resume goes on with a run"},
+    {"resume-adapter-file", "--adapter", "a folder of adapters; --resume continues a run"},
     {"chat-template-path", "--chat-template", ""},
     // Saving, evaluating, reporting.
     {"save-steps", "--save-every", "in batches"},
@@ -204,14 +204,15 @@ constexpr ForeignFlag foreign_flags[] = {
     {"eval-use-gather-object", "", "there is one device"},
     {"greater-is-better", "", "--metric knows which way its values are better"},
     {"save-only-model", "",
-     "the weights and the checkpoint are files of their own; remove the checkpoint where no one goes on with "
+     "the weights and the checkpoint are separate files; remove the checkpoint if you will not continue "
      "the run"},
     {"save-safetensors", "", "weights are written as safetensors"},
     {"save-on-each-node", "", "there is one device"},
     {"save-adapter", "", "the run's folder holds its adapters"},
-    {"ignore-data-skip", "", "a run that goes on takes its data up where it stopped, at once"},
+    {"ignore-data-skip", "",
+     "a resumed run continues in its data where it stopped, without reading what came before"},
     {"restore-callback-states-from-checkpoint", "",
-     "there are no callbacks; a run that goes on keeps its settings"},
+     "there are no callbacks; a resumed run keeps its settings"},
     {"enable-jit-checkpoint", "", "Ctrl-C and SIGTERM save the last complete step"},
     {"logging-first-step", "", "metrics.jsonl has a line for every step"},
     {"logging-nan-inf-filter", "", "a step that is not finite changes nothing, and metrics.jsonl says so"},
@@ -221,7 +222,7 @@ constexpr ForeignFlag foreign_flags[] = {
      "messages go to stderr, progress to standard output, and metrics.jsonl has all figures"},
     {"log-level-replica", "", "there is one device"},
     {"log-on-each-node", "", "there is one device"},
-    {"disable-tqdm", "", "there are no moving lines where the output is no terminal"},
+    {"disable-tqdm", "", "lines are redrawn only on a terminal"},
     {"project", "--out", "the folder of the run; for dashboards there is --tensorboard"},
     {"wandb-project", "--tensorboard",
      "a folder; metrics.jsonl in the run's folder has a line for every step in any case"},
@@ -298,7 +299,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"arrow-config", "absent", "routing between adapters is not supported; there is --lora"},
     {"auto-mapping", "", "adapter_config.json names the model"},
     {"peft-version", "", "adapter_config.json has it"},
-    {"runtime-config", "", "--precision says what adapters are computed in"},
+    {"runtime-config", "", "adapters are computed in the --precision of the run"},
     {"bnb-4bit-compute-dtype", "--precision", ""},
     {"bnb-4bit-use-double-quant", "", "--quantize nf4 takes 4.5 bits an element in any case"},
     {"use-bnb-nested-quant", "", "--quantize nf4 takes 4.5 bits an element in any case"},
@@ -395,7 +396,7 @@ constexpr ForeignFlag foreign_flags[] = {
     {"use-ipex", "", "the kernels are chosen by the instructions of the CPU"},
     {"train", "", "`stowage train` trains, `stowage eval` evaluates"},
     {"do-train", "", "`stowage train` trains, `stowage eval` evaluates"},
-    {"do-eval", "", "`stowage train` evaluates as it goes, and `stowage eval` by itself"},
+    {"do-eval", "", "`stowage train` evaluates during the run, and `stowage eval` without one"},
     {"do-predict", "", "`stowage classify` or `stowage generate` answers"},
     // Flags of generate.
     {"max-new-tokens", "--tokens", ""},
@@ -443,8 +444,8 @@ constexpr ForeignValue foreign_values[] = {
     {"--schedule", "polynomial", "absent", "linear is the polynomial of the first power"},
     {"--schedule", "reduce-lr-on-plateau", "absent", "--patience ends a run that gets no better"},
     {"--metric", "eval-loss", "loss", ""},
-    {"--metric", "perplexity", "loss", "whose exponential it is"},
-    {"--metric", "eval-perplexity", "loss", "whose exponential it is"},
+    {"--metric", "perplexity", "loss", "perplexity is its exponential"},
+    {"--metric", "eval-perplexity", "loss", "perplexity is its exponential"},
     {"--metric", "eval-accuracy", "accuracy", ""},
     {"--metric", "acc", "accuracy", ""},
     {"--metric", "eval-f1", "f1", "or f1_macro where there are more than two labels"},
@@ -478,7 +479,8 @@ constexpr ForeignValue foreign_values[] = {
     {"--precision", "fp8", "absent",
      "bf16 and fp16 are the narrowest; weights below adapters may take 4 or 8 bits (--quantize)"},
     {"--preference", "sigmoid", "dpo", ""},
-    {"--preference", "kto*", "absent", "examples that are judged alone are not learned"},
+    {"--preference", "kto*", "absent",
+     "examples with a judgement instead of a second answer are not supported"},
     {"--attention", "flash-attention-*", "own", "which keeps no scores; cudnn is NVIDIA's library"},
     {"--attention", "flash*", "own", "which keeps no scores; cudnn is NVIDIA's library"},
     {"--attention", "sdpa", "own", ""},
@@ -536,7 +538,7 @@ std::optional<std::string> foreign_flag(std::string_view word, const std::vector
       if (is_whole ? foreign != name
                    : !foreign.ends_with('*') || !name.starts_with(foreign.substr(0, foreign.size() - 1)))
         continue;
-      if (here.empty()) return fmt::format("; there is no need of it: {}", why);
+      if (here.empty()) return fmt::format("; it is not needed: {}", why);
       if (here == absent) return fmt::format("; {}", why);
       if (is_here(here.substr(0, here.find(' '))))
         return fmt::format("; it is {} here{}{}", here, why.empty() ? "" : ", ", why);

@@ -89,8 +89,8 @@ const CLI::Option* option_named(const CLI::App& command, const std::string& flag
   return nullptr;
 }
 
-// The message about a wrong value. If the value comes from another trainer, the message says what it is
-// called here.
+// The message about a wrong value. If the value comes from another trainer, the message gives its
+// name here.
 std::string wrong_value(const CLI::Option& option, const std::string& message) {
   const auto meant = option.results().empty() || option.get_lnames().empty()
                          ? std::nullopt
@@ -110,8 +110,8 @@ std::vector<std::string> wrong_values(CLI::App& command, const CLI::ParseError& 
     } catch (const std::exception&) {  // an error of the command itself, which does not run here
     }
   }
-  const auto is_told = [&](const std::string& line) { return line.starts_with(error.what()); };
-  if (std::none_of(lines.begin(), lines.end(), is_told)) lines.insert(lines.begin(), error.what());
+  const auto is_reported = [&](const std::string& line) { return line.starts_with(error.what()); };
+  if (std::none_of(lines.begin(), lines.end(), is_reported)) lines.insert(lines.begin(), error.what());
   return lines;
 }
 

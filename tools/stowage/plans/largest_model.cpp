@@ -14,7 +14,7 @@
 namespace command {
 namespace {
 
-// A lower bound in half bytes for what a parameter takes in device and host memory together. Its weight takes
+// A lower bound, in half bytes, for the device and host memory of a parameter. Its weight takes
 // two bytes in any number format, or the bytes of its quantized codes. Its gradient counts too, if gradients
 // stay on the device.
 uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {

@@ -36,12 +36,12 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
     uint64_t first = 1, last = 0, rows = 0;
     reader.object([&](const std::string& key) {
       if (key == "rows") {
-        rows = reader.whole();
+        rows = reader.integer();
       } else if (key == "blocks") {
         reader.expect('[');
-        first = reader.whole();
+        first = reader.integer();
         reader.expect(',');
-        last = reader.whole();
+        last = reader.integer();
         reader.expect(']');
       } else {
         reader.fail(fmt::format("\"{}\" is not a field of tiles", key));

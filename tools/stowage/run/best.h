@@ -8,7 +8,7 @@
 
 namespace command {
 
-// A metric of evaluations. Lines of metrics.jsonl have it as "eval_NAME".
+// A metric of evaluations. Lines of metrics.jsonl call it "eval_NAME".
 struct MetricRow {
   const char* name;
   bool is_more_better;

@@ -22,7 +22,7 @@ constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlie
 
 constexpr size_t longest_line = 512;
 
-// Builds one JSON object on one line, in a buffer of its own.
+// Builds one JSON object on one line, in its own buffer.
 class Line {
  public:
   Line& add(std::string_view name, uint64_t value) {

@@ -43,8 +43,8 @@ struct Evaluation {
 };
 
 // accuracy, loss_scale: whether lines of steps have the field. batch_tokens: tokens in all samples of a
-// batch. unit: the learned unit; null: tokens. tokens_before: tokens up to the beginning of the run or its
-// resumption.
+// batch. unit: the learned unit; null: tokens. tokens_before: learned tokens before the run began or was
+// resumed.
 struct MetricFields {
   bool accuracy, loss_scale;
   uint64_t batch_tokens;

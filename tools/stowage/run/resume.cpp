@@ -36,13 +36,16 @@ struct Resumption {
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& what, uint64_t of_run,
                          uint64_t given) {
-  throw Failure(exit_failed, fmt::format("{}: the run in {} has {}, found {}; another would change its bits",
-                                         what, folder, of_run, given));
+  throw Failure(exit_failed,
+                fmt::format("{}: the run in {} has {}, found {}; another value would change the trained bits",
+                            what, folder, of_run, given));
 }
 
 [[noreturn]] void refuse_flag(const std::string& folder, const char* flag, bool run_has_it) {
-  throw Failure(exit_failed, fmt::format("{}: the run in {} was trained {} it; another would change its bits",
-                                         flag, folder, run_has_it ? "with" : "without"));
+  throw Failure(
+      exit_failed,
+      fmt::format("{}: the run in {} was trained {} it; a change of that would change the trained bits", flag,
+                  folder, run_has_it ? "with" : "without"));
 }
 
 std::optional<uint64_t> number_of_run(const std::string& folder, const char* field) {
@@ -50,7 +53,7 @@ std::optional<uint64_t> number_of_run(const std::string& folder, const char* fie
   return plan ? json_integer(*plan, "request", field) : std::nullopt;
 }
 
-// By now, settings of the run have replaced those that were not given.
+// At this point, flags that were not given already have the run's values.
 void check_weights(const Resumption& run) {
   const std::string& given = run.flags.model.weights;
   const std::string of_run = setting_of_run(run.folder(), "weights").value_or("");
@@ -58,7 +61,7 @@ void check_weights(const Resumption& run) {
     throw Failure(
         exit_usage,
         fmt::format(
-            "--weights: --resume {} goes on with the weights of its checkpoint; leave one of them out",
+            "--weights: --resume {} continues with the weights of its checkpoint; leave one of them out",
             run.folder()));
 }
 
@@ -77,12 +80,13 @@ void check_held_out(const Resumption& run) {
   const auto batches = setting_of_run(run.folder(), "eval-batches");
   const bool run_held_out = !batches || batches->find_first_not_of('0') != std::string::npos;
   if (run_held_out != (run.flags.run.evaluation_batches > 0))
-    throw Failure(exit_failed,
-                  fmt::format("--eval-batches {}: the run in {} {}; another would change its bits",
-                              run.flags.run.evaluation_batches, run.folder(),
-                              run_held_out ? "holds a tenth of its data out, which 0 would train on; "
-                                             "--eval-every 0 evaluates after the last batch alone"
-                                           : "was trained on all of its data"));
+    throw Failure(
+        exit_failed,
+        fmt::format("--eval-batches {}: the run in {} {}; a change of that would change the trained bits",
+                    run.flags.run.evaluation_batches, run.folder(),
+                    run_held_out ? "holds a tenth of its data out, which 0 would train on; "
+                                   "--eval-every 0 evaluates after the last batch alone"
+                                 : "was trained on all of its data"));
 }
 
 void check_tail(const Resumption& run) {
@@ -96,9 +100,10 @@ void check_dropout(const Resumption& run) {
   const auto of_run = setting_of_run(run.folder(), "dropout");
   const std::optional<float>& given = run.flags.model.dropout;
   if (of_run && given && std::stof(*of_run) != *given)
-    throw Failure(exit_failed,
-                  fmt::format("--dropout: the run in {} has {}, found {}; another would change its bits",
-                              run.folder(), *of_run, *given));
+    throw Failure(
+        exit_failed,
+        fmt::format("--dropout: the run in {} has {}, found {}; another value would change the trained bits",
+                    run.folder(), *of_run, *given));
 }
 
 // The checkpoint identifies the model and its task, but not which tokens are hidden.
@@ -120,8 +125,9 @@ void check_batch_of_examples(const Resumption& run) {
   if (given && fmt::format("{}", *given) != of_run.value_or(""))
     throw Failure(
         exit_failed,
-        fmt::format("--batch-examples: the run in {} has {}, found {}; another would change its bits",
-                    run.folder(), of_run.value_or("none"), *given));
+        fmt::format(
+            "--batch-examples: the run in {} has {}, found {}; another value would change the trained bits",
+            run.folder(), of_run.value_or("none"), *given));
 }
 
 void check_number(const Resumption& run, const char* flag, const char* field,
@@ -152,8 +158,9 @@ void check_documents(const std::string& folder, const std::string& data, const P
     if (const std::string found = fmt::format("{}", *given.document_end); found != *end)
       throw Failure(
           exit_failed,
-          fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", folder,
-                      *end, found));
+          fmt::format(
+              "--document-end: the run in {} has {}, found {}; another value would change the trained bits",
+              folder, *end, found));
 }
 
 void check_document_end(const Resumption& run) {
@@ -175,7 +182,7 @@ void check_preference_of_run(const Resumption& run) {
   const std::string of_run = run.text("preference").value_or("none"), &given = run.found.plan.preference;
   if (of_run == (given == "auto" ? "none" : given)) return;
   const std::string goes_on =
-      fmt::format("the run in {} learns {}; another would change its bits", run.folder(),
+      fmt::format("the run in {} learns {}; a change of that would change the trained bits", run.folder(),
                   of_run == "none" ? "no preference" : "the preference " + of_run);
   const DataFlags& data = run.found.data;
   if (!data.has_pairs)
@@ -208,15 +215,16 @@ void take_mode(const std::string& header, PlanFlags& plan) {
 enum class OnResume {
   not_kept,  // belongs to one command line; the run does not keep it
   fixed,     // the bits depend on it: the run's value holds, and --no-NAME is refused
-  checked,   // another value may be refused; --no-NAME is not
+  checked,   // `check` may refuse another value; --no-NAME is allowed
   schedule,  // may change; if the learning rate changes with it, the run says so
 };
 
-// How a setting of the plan that was not given is taken from the header of the checkpoint.
+// How a setting of the plan that was not given is read from the header of the checkpoint: `setting` becomes
+// the text of the row's field, or `missing` if the header has no such field.
 struct Taken {
-  std::string PlanFlags::*setting = nullptr;  // becomes the text of the row's field,
-  const char* missing = "";                   // or this if the header has no such field
-  // for settings of other types, instead of `setting`
+  std::string PlanFlags::*setting = nullptr;  // null: `take` reads the setting
+  const char* missing = "";
+  // For settings of other types, instead of `setting`.
   void (*take)(const std::string& header, PlanFlags& plan) = nullptr;
 };
 
@@ -224,8 +232,8 @@ struct ResumeRow {
   const char* option;
   OnResume rule;
   void (*check)(const Resumption& run) = nullptr;  // refuses another value; null: nothing is checked here
-  // of an option that affects the bits through the plan: in the "numerics" of a plan, and in the "identity"
-  // of a checkpoint, which check_numerics_of_run() compares
+  // For an option that affects the bits through the plan: its field in the "numerics" of a plan and in the
+  // "identity" of a checkpoint. check_numerics_of_run() compares the two.
   const char* field = nullptr;
   Taken taken = {};
 };
@@ -234,7 +242,7 @@ constexpr ResumeRow numerics(const char* option, const char* field, Taken taken 
   return {option, OnResume::fixed, nullptr, field, taken};
 }
 
-// What becomes of an option of `train` when its run is resumed. An option without a row keeps the run's value
+// The rules for the options of `train` when a run is resumed. An option without a row keeps the run's value
 // until the command line gives another one. The checks are made in this order.
 constexpr ResumeRow resume_rows[] = {
     {"out", OnResume::not_kept},

@@ -12,10 +12,10 @@ namespace command {
 
 struct TrainRun;
 
-// The options of `train` in the table of resume.cpp, which says what becomes of them when a run is resumed.
-// All others keep the run's value until the command line gives another one.
+// The options of `train` that have a rule for resumed runs in the table of resume.cpp. All others keep the
+// run's value until the command line gives another one.
 std::vector<std::string> options_with_resume_rule();
-// Whether a run keeps the option at all. It does not keep those of one command line, such as --out.
+// Whether a run keeps the option. It does not keep options that belong to one command line, such as --out.
 bool is_kept_by_run(std::string_view option);
 // Whether the trained bits depend on the option. A resumed run keeps the value of such an option.
 bool is_of_the_bits(std::string_view option);
@@ -35,8 +35,8 @@ KeptNumbers numbers_of_run(const TrainFlags& flags, const FoundData& found);
 // The same check for a plan that comes from a file.
 void check_plan_of_run(const TrainRun& run, const stw_plan_info& plan);
 
-// Checks that the plan computes as the resumed run does. It finds what restoring would refuse, before
-// anything is allocated or written.
+// Checks that the plan computes as the resumed run does. It refuses the same runs as restoring does, but
+// before anything is allocated or written.
 void check_numerics_of_run(const TrainRun& run, const std::string& plan_json);
 
 // The options that affect the learning rate and differ from those of the run in this folder, such as

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// prefix, before six random letters, of the empty file that tests whether a folder is writable
+// Prefix of the empty file that tests whether a folder is writable. Six random letters follow.
 constexpr std::string_view probe = ".writable-";
 
 // The process that writes NAME.tmp.PROCESS.N. Empty if the name does not have this form.
@@ -183,17 +183,14 @@ bool RunFolder::writes(const std::string& path) const {
 
 void RunFolder::refuse_to_replace() const {
   if (is_there(checkpoint()))
-    throw Failure(exit_failed,
-                  fmt::format("{} exists already: continue that run with --resume {}, replace it with "
-                              "--overwrite, or give another --out",
-                              checkpoint(), path_));
+    throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace "
+                                           "it with --overwrite, or give another --out",
+                                           checkpoint(), path_));
   if (replaced().has_result())
-    throw Failure(
-        exit_failed,
-        fmt::format(
-            "{} holds what a run here was to replace, which never saved: move it away, give it up with "
-            "--overwrite, or give another --out",
-            replaced().path()));
+    throw Failure(exit_failed,
+                  fmt::format("{} holds an earlier run, because the run here that was to replace it never "
+                              "saved: move it away, give it up with --overwrite, or give another --out",
+                              replaced().path()));
   // Files from before the first checkpoint may be replaced if a plan shows that a run wrote them. The plan is
   // written first.
   const std::vector<std::string> leftovers = is_plan(plan()) ? early_files() : std::vector<std::string>();
@@ -251,7 +248,7 @@ bool RunFolder::has_result() const {
 
 void RunFolder::set_aside() const {
   const RunFolder aside = replaced(), part = moving();
-  // the run in `aside` is the one to keep
+  // If the run here never saved, the run in `aside` is the one to keep.
   const bool never_saved = !is_there(checkpoint()) && aside.has_result();
   if (has_result() && !never_saved) {
     const FolderLock lock(aside.path());
@@ -291,8 +288,9 @@ void RunFolder::put_back() const {
   from.push_back(part.card()), to.push_back(card());
   for (size_t i = 0; i < from.size(); ++i)  // no run writes here before the files are back
     if (is_there(from[i]) && is_there(to[i]))
-      throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away",
-                                             from[i], path_, to[i]));
+      throw Failure(exit_failed,
+                    fmt::format("{} belongs to the run in {}, and so does {}: move one of them away", from[i],
+                                path_, to[i]));
   move_those_there(from, to);
   move_those_there(part.tokenizer_files(), tokenizer_files());
   move_entries(part.path(), replaced().path());

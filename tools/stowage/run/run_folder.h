@@ -59,9 +59,9 @@ class RunFolder {
   bool has_stale(const std::string& file) const;
   // The folder in which --overwrite keeps an earlier run until the new one has saved.
   RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
-  // Moves an earlier run to replaced(), so that none of its files can be taken for the new run's. If the run
-  // here never saved, the complete run that is already in replaced() stays there, and the files here are
-  // removed.
+  // Moves an earlier run to replaced(), so that none of its files can be mistaken for a file of the new run.
+  // If the run here never saved, the complete run that is already in replaced() stays there, and the files
+  // here are removed.
   void set_aside() const;
   // Moves the files back if a process was killed in set_aside(). Call it before anything else reads the
   // folder of a new or resumed run, and before the caller locks the folder.

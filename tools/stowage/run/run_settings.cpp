@@ -86,8 +86,7 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
   });
   for (const CLI::Option* option : options)
     if (is_given(*option, words))
-      throw Failure(exit_usage,
-                    fmt::format("--no-{0}: takes --{0} back, which is given too", name_of(*option)));
+      throw Failure(exit_usage, fmt::format("--no-{0}: resets --{0}, which is given too", name_of(*option)));
   return options;
 }
 
@@ -165,7 +164,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   std::vector<std::string> more;
   for_settings(run.path(), [&](JsonReader& reader, const std::string& name) {
     const CLI::Option* const option = train.get_option_no_throw("--" + name);
-    if (!option || !is_kept_by_run(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
+    if (!option || !is_kept_by_run(name)) reader.fail(fmt::format("\"{}\" is not an option of a run", name));
     const auto excluding = option->get_excludes();
     const bool overruled = is_given(*option, words) ||
                            std::find(without.begin(), without.end(), option) != without.end() ||

@@ -12,8 +12,8 @@ class App;
 namespace command {
 
 // The given options of `train` as a JSON object, without those that say where the run is read and written.
-// Files have absolute paths. Bytes that are not UTF-8 are kept (json_bytes). `document_end` counts as given:
-// it is what ends an example, so the run's folder keeps it.
+// Files have absolute paths. Bytes that are not UTF-8 are kept (json_bytes). `document_end` counts as given,
+// because the run's folder must keep the token that ends an example.
 std::string options_json(const CLI::App& train, std::optional<uint32_t> document_end);
 // A file of the run that --resume reads, with its text.
 struct KeptFile {

@@ -89,8 +89,9 @@ void check_preference(const TrainRun& run, const std::string& json) {
   if (run.trainer.preference.margin && preference != "simpo")
     throw Failure(exit_usage, fmt::format("--margin: is for --preference simpo, not for {}", preference));
   if (preference != "none" && run.trainer.z_loss != 0)
-    throw Failure(exit_usage,
-                  "--z-loss: is of tokens by themselves, and a preference of pairs; leave it out");
+    throw Failure(
+        exit_usage,
+        "--z-loss: is for the losses of single tokens, but a preference compares pairs; leave it out");
   if (run.trainer.label_smoothing != 0 && (preference == "ipo" || preference == "orpo"))
     throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}",
                                           preference));
@@ -151,10 +152,11 @@ void check_settings(const TrainRun& run, const stw_plan_info& plan, const std::s
       throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, and {} has none", flag,
                                             task == STW_TASK_LABELS ? "the task labels" : "the task number"));
   if (run.plan.examples && !has_documents(json))
-    throw Failure(exit_usage,
-                  fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it "
-                              "with plan --document-end TOKEN, of the model's end of text",
-                              run.data.path, run.plan_file));
+    throw Failure(
+        exit_usage,
+        fmt::format("--data {}: examples are documents, but --plan {} was made without documents; make it "
+                    "with `stowage plan --document-end TOKEN`, where TOKEN is the model's end of text",
+                    run.data.path, run.plan_file));
 }
 
 void check_metric(const TrainRun& run) {
@@ -172,9 +174,10 @@ void check_labels_of_run(const std::string& resume, const std::string& data, con
   const uint32_t task = query(model).task;
   const auto [names, task_of_run] = labels_in(*of_run, path);
   if (task_of_run != labels_in(labels_json(names, task), path).task)
-    throw Failure(exit_failed,
-                  fmt::format("--data {}: the run in {} learns the task {}; another would change its bits",
-                              data, resume, task_of_run.empty() ? "label" : task_of_run));
+    throw Failure(
+        exit_failed,
+        fmt::format("--data {}: the run in {} learns the task {}; another task would change the trained bits",
+                    data, resume, task_of_run.empty() ? "label" : task_of_run));
   if (names != labels_of(model))
     throw Failure(exit_failed,
                   fmt::format("--data {}: its labels are not those of the run, which {} has", data, path));
@@ -196,8 +199,8 @@ void require_finite(const TrainingRun& run, bool is_fp16) {
                   "a smaller --lr, or a longer --warmup");
   if (constexpr uint64_t many = 10; !is_fp16 && run.lost_batches() >= many)
     throw Failure(exit_failed,
-                  fmt::format("the last {} batches were skipped, for their loss or gradients are not finite: "
-                              "the run has diverged; give a smaller --lr, or a longer --warmup",
+                  fmt::format("the last {} batches were skipped, because their loss or gradients are not "
+                              "finite: the run has diverged; give a smaller --lr, or a longer --warmup",
                               grouped(run.lost_batches())));
 }
 

@@ -32,7 +32,7 @@ struct TrainFlags {
   std::vector<std::string> evaluation_files;
   std::string profile;  // file for the timeline of a step; empty: none
   uint64_t shown = 0;   // number of examples to show instead of training
-  // an alternative to plan.batch, in examples; a sample holds several
+  // An alternative to plan.batch, in examples. A sample may hold several.
   std::optional<uint64_t> batch_examples;
   bool overwrite = false;
   bool seed_given = false;  // the seed was given and is not the default

@@ -55,13 +55,14 @@ std::string held_out_part(const DataFlags& flags, const OpenData& data, const st
 void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::string& preference) {
   const stw_model_info& about = run.about;
   const std::string longer =
-      counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
+      counts.longer ? fmt::format("; {} cut to the length of a sample", grouped(counts.longer)) : "";
   if (about.task == STW_TASK_TOKEN_LABEL)
     tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples),
          grouped(counts.learned), grouped(about.labels), longer,
-         counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs",
-                                        grouped(counts.unlearned))
-                          : "");
+         counts.unlearned
+             ? fmt::format("; {} words without a label, because samples contain none of their tokens",
+                           grouped(counts.unlearned))
+             : "");
   else if (about.task == STW_TASK_NUMBER)
     tell("examples    {}, each with {}{}\n", grouped(counts.examples),
          about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);

@@ -21,7 +21,7 @@ std::string left_out_line(const ExampleCounts& counts);
 // The rows about the run for the table of the model card.
 std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& run, const PlannedRun& planned,
                                                               const RunData& data, const stw_progress& end);
-// Reports the bytes that the process took from `before` to `after` in addition to those of the plan. Reports
+// Compares the bytes that the process took between `before` and `after` with those of the plan. Reports
 // nothing if they are unknown (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
 // `steps` is the number of the whole run.

@@ -24,7 +24,7 @@ FoundData find_data(const TrainFlags& flags) {
   return found;
 }
 
-// What can be said before any file of a run is read.
+// Checks the flags that can be checked before any file of a run is read.
 void check_flags(const TrainFlags& flags, const std::string& out) {
   if (!flags.steps && !flags.epochs)
     throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
@@ -71,8 +71,8 @@ RunData open_files(const DataFlags& data, const std::vector<std::string>& evalua
   return opened;
 }
 
-// The batch in samples. Of --batch-examples, the samples that hold so many examples, as nearly as whole
-// samples do on average. A resumed run has its batch.
+// The batch in samples. For --batch-examples, this is the number of samples that hold that many examples on
+// average, rounded. A resumed run keeps its own batch.
 std::optional<uint64_t> batch_of(const TrainFlags& flags, const DataFlags& data, const PlanFlags& plan,
                                  const ModelFlags& model, const Model& opened) {
   if (!flags.batch_examples || plan.batch) return plan.batch;
@@ -121,7 +121,7 @@ Plan read_plan(const TrainRun& run) {
   return plan;
 }
 
-// Scratch memory is planned for a number of threads.
+// The number of threads for which the plan has scratch memory.
 uint32_t threads_of(const TrainRun& run, const std::string& plan_json) {
   if (run.plan.threads) return run.plan.threads;
   if (run.plan_file.empty()) return run.device.threads;

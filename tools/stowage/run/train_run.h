@@ -1,5 +1,6 @@
-// A run of `stowage train`: all that is decided before its plan, and then what its plan decides. Neither
-// struct changes after it was made. What trains, evaluates, saves and reports reads these structs alone.
+// A run of `stowage train`: TrainRun holds everything that is decided before the plan is made, PlannedRun
+// the plan. Neither changes after it was made. The code that trains, evaluates, saves and reports reads only
+// these structs.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,7 @@ namespace command {
 
 struct TrainRun {
   // Folders and files.
-  std::string resume;     // --resume, the folder of the run that goes on; empty: a new run
+  std::string resume;     // --resume, the folder of the run that continues; empty: a new run
   std::string out;        // the folder to write into: --out, else `resume`
   bool overwrite;         // --overwrite: replaces the run in `out`
   std::string plan_file;  // --plan; empty: a plan is made from `plan`
@@ -34,13 +35,13 @@ struct TrainRun {
   stw_model_info about;             // of `opened`
   std::vector<std::string> labels;  // of `opened`; empty: it has none
   // The data.
-  DataFlags data;                             // --data with the kind of what its files hold
+  DataFlags data;                             // --data, with the kind of its content
   std::vector<std::string> evaluation_files;  // --eval-data; empty: a part of `data` is held out
   std::string evaluation;                     // the name of these files, for messages
   Learned learned;                            // what steps learn, by the model's task and the data's kind
   // The request for a plan. `batch` is in samples, from --batch, else from --batch-examples. A resumed run
-  // has its own batch, sequence and numerics. The kind of the data decides `examples`, and where they are not
-  // given `preference` and `document_end`.
+  // has its own batch, sequence and numerics. The kind of the data decides `examples`. It also decides
+  // `preference` and `document_end` if they are not given.
   PlanFlags plan;
   std::optional<uint64_t> batch_examples;  // --batch-examples, in examples; unset: not given
   DeviceChoice device;                     // --device, or the default of this machine
@@ -71,28 +72,28 @@ struct ShownExamples {
 };
 ShownExamples resolve_shown(const TrainFlags& flags);
 
-// What a run's plan decides.
+// The plan of a run.
 struct PlannedRun {
   Plan plan;
   stw_plan_info info;  // of `plan`: batch, micro-batch, sequence, precision, bytes
   std::string json;    // the text of plan.json
-  uint32_t threads;    // for which scratch memory was planned; 0: a device without threads
+  uint32_t threads;    // number of threads for which scratch memory was planned; 0: a device without threads
 };
 // Makes the plan, or reads that of --plan. Throws a Failure if it does not fit, is not one of the resumed
 // run's plans, or lacks a setting that was given.
 PlannedRun plan_run(const TrainRun& run);
 
-// What a run trains on, and evaluates on.
+// The data that a run trains on and evaluates on.
 struct RunData {
   OpenData training;
-  OpenData apart;  // to evaluate on; empty: what `training` holds out
+  OpenData apart;  // --eval-data; empty: evaluations use the part that `training` holds out
   const OpenData& held_out() const { return apart.dataset ? apart : training; }
 };
 Tokenization tokenization_of(const DataFlags& data, const ModelFlags& model, const Model& opened);
 RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, uint64_t sequence);
 
-// The settings of the loop, with the number of steps that the data and the plan make of --epochs. Throws a
-// Failure if the schedule does not fit into them.
+// The settings of the loop. Converts --epochs into a number of steps by the data and the plan. Throws a
+// Failure if the schedule does not fit into the steps.
 RunSettings loop_settings(const TrainRun& run, const PlannedRun& planned, const OpenData& training);
 
 }  // namespace command

@@ -18,7 +18,7 @@ namespace command {
 namespace {
 
 constexpr std::chrono::minutes save_interval{10};
-// A step that is not finite does not change the parameters. After so many in a row, the following ones will
+// A step that is not finite does not change the parameters. After this many in a row, the following ones will
 // not be finite either. The loss scale of fp16 reaches its minimum earlier.
 constexpr uint64_t diverged_batches = 100;
 
@@ -151,9 +151,9 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
 
 void TrainingRun::tell_rate(const stw_progress& now) {
   if (change_.options.empty() || !change_.rate_before || *change_.rate_before == now.learning_rate) return;
-  line_.say(
-      fmt::format("step {}: the learning rate goes from {:.4g} to {:.4g}, as the schedule is another one: {}",
-                  grouped(now.step), *change_.rate_before, now.learning_rate, change_.options));
+  line_.say(fmt::format(
+      "step {}: the learning rate goes from {:.4g} to {:.4g}, because the schedule has changed: {}",
+      grouped(now.step), *change_.rate_before, now.learning_rate, change_.options));
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {
@@ -187,7 +187,7 @@ void TrainingRun::rescue(const Failure& failure) {
     save();
   } catch (const Failure&) { throw failure; }
   const char* const lost = metrics_.write_rest() ? "" : ", and its last line is missing";
-  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there{}",
+  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} continues from there{}",
                                                failure.what(), grouped(batches), folder_.path(), lost));
 }
 
@@ -209,9 +209,8 @@ bool TrainingRun::train_until(uint64_t batches, bool reports) {
       throw Failure(exit_failed, fmt::format("{}: cannot write: {}", events_->path(), std::strerror(errno)));
     if (lost_batches_ == diverged_batches)
       throw Failure(exit_failed,
-                    fmt::format("the last {} batches changed nothing, for their loss or gradients are not "
-                                "finite: the run has diverged; a smaller --lr, or a "
-                                "longer --warmup, may keep it from that",
+                    fmt::format("the last {} batches changed nothing, because their loss or gradients are "
+                                "not finite: the run has diverged; give a smaller --lr, or a longer --warmup",
                                 lost_batches_));
   } catch (const Failure& failure) {
     interrupt_.cancels(nullptr);

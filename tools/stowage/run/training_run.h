@@ -1,4 +1,4 @@
-// A training run: trains until something is to be evaluated or saved, does that, and goes on.
+// A training run: trains until an evaluation or a save is due, does it, and goes on.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -85,8 +85,8 @@ class TrainingRun {
               stw_trainer* trainer, stw_dataset* data, const HeldOut& held_out, Learned learned,
               const stw_plan_info& plan);
   // Trains to the end or to the first signal, saves, and evaluates after the last step. Returns whether the
-  // end was reached. After a failure, it saves a checkpoint of the last complete step if the trainer is at
-  // one, and the message says so.
+  // end was reached. After a failure, saves a checkpoint if the trainer is at the end of a complete step,
+  // and the message says so.
   bool run();
   // The exit code for the signal that stopped the run; 0 if none did.
   int exit_code() const { return interrupt_.exit_code(); }

@@ -35,9 +35,9 @@ StoredTensor read_tensor(JsonReader& head, const std::string& name) {
   std::vector<uint64_t> offsets;
   head.object([&](const std::string& key) {
     if (key == "dtype") tensor.format = head.string();
-    else if (key == "shape") head.list('[', ']', [&] { tensor.shape.push_back(head.whole()); });
-    else if (key == "data_offsets") head.list('[', ']', [&] { offsets.push_back(head.whole()); });
-    else head.fail(fmt::format("{}: \"{}\" is no field of a tensor", name, key));
+    else if (key == "shape") head.list('[', ']', [&] { tensor.shape.push_back(head.integer()); });
+    else if (key == "data_offsets") head.list('[', ']', [&] { offsets.push_back(head.integer()); });
+    else head.fail(fmt::format("{}: unknown field \"{}\" of a tensor", name, key));
   });
   if (tensor.format.empty() || offsets.size() != 2 || offsets[0] > offsets[1])
     head.fail(fmt::format("{}: expected a dtype, a shape and two data_offsets", name));
@@ -82,7 +82,7 @@ std::vector<StoredTensor> read_weights_head(const std::string& path) {
     if (name == "__metadata__") head.object([&](const std::string&) { head.string(); });
     else tensors.push_back(read_tensor(head, name));
   });
-  if (!head.at_end()) head.fail("expected its end");
+  if (!head.at_end()) head.fail("expected the end of the text");
 
   const auto by_name = [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; };
   std::sort(tensors.begin(), tensors.end(), by_name);

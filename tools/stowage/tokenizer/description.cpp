@@ -55,9 +55,8 @@ bool read_truncates_left(const JsonView& truncation) {
 }  // namespace
 
 void refuse(const JsonView& part, const std::string& type) {
-  throw Failure(exit_failed, fmt::format("{}: \"{}\" is not known to stowage; convert the text to token ids "
-                                         "with the library that made this file "
-                                         "(--tokenizer ids)",
+  throw Failure(exit_failed, fmt::format("{}: \"{}\" is not supported; convert the text to token ids with "
+                                         "the library that made this file (--tokenizer ids)",
                                          part.place(), type));
 }
 
@@ -91,7 +90,7 @@ void number_added_tokens(TokenizerDescription& out) {
 
 std::string type_of(const JsonView& part) { return part.at("type").text(); }
 
-int32_t id_of(const JsonView& id) { return static_cast<int32_t>(id.whole(largest_id)); }
+int32_t id_of(const JsonView& id) { return static_cast<int32_t>(id.integer(largest_id)); }
 
 TokenizerDescription read_tokenizer_description(std::string_view json, const std::string& path) {
   const JsonValue value = read_json(json, path);

@@ -79,7 +79,7 @@ BytePairsDescription read_byte_pairs(const JsonView& model) {
 
 WordPiecesDescription read_word_pieces(const JsonView& model) {
   return {model.at("unk_token").text(), model.at("continuing_subword_prefix").text(),
-          model.at("max_input_chars_per_word").whole(UINT64_MAX)};
+          model.at("max_input_chars_per_word").integer(UINT64_MAX)};
 }
 
 // The library ignores "fuse_unk" here and always joins unknown characters.
@@ -95,7 +95,7 @@ UnigramDescription read_unigram(const JsonView& model, TokenizerDescription& out
   unigram.byte_fallback = model.at("byte_fallback").flag_or(false);
   if (const JsonView unknown = model.at("unk_id"); !unknown.is_null()) {
     if (out.vocabulary.empty()) vocabulary.fail("at least one token");
-    unigram.unknown = static_cast<int32_t>(unknown.whole(out.vocabulary.size() - 1));
+    unigram.unknown = static_cast<int32_t>(unknown.integer(out.vocabulary.size() - 1));
   }
   return unigram;
 }

@@ -162,9 +162,9 @@ void read_text_step(const JsonView& step, std::vector<TextStep>& out) {
   } else if (type == "ByteFallback") {
     out.push_back({Kind::bytes});
   } else if (type == "Strip") {
-    if (step.at("stop").whole(largest_id) != 0) refuse(step.at("stop"), "stop");
+    if (step.at("stop").integer(largest_id) != 0) refuse(step.at("stop"), "stop");
     if (step.at("content").text().empty()) step.at("content").fail("a character");
-    out.push_back({Kind::strip, step.at("content").text(), {}, step.at("start").whole(largest_id)});
+    out.push_back({Kind::strip, step.at("content").text(), {}, step.at("start").integer(largest_id)});
   } else if (type == "Metaspace") {
     out.push_back({Kind::words, step.at("replacement").text_or(word_mark), " ", 0,
                    read_prefix(step) != CutStep::Prefix::never});

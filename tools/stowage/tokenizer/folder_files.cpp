@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/json_value.h"
 #include "tokenizer/description_parts.h"
+#include "tokenizer/folder_json.h"
 #include "tokenizer/unicode.h"
 
 namespace command {
@@ -29,27 +30,6 @@ const NamedTokens gpt2_tokens{{"bos_token", gpt2_end}, {"eos_token", gpt2_end}, 
 const NamedTokens roberta_tokens{{"bos_token", "<s>"},    {"eos_token", "</s>"},  {"unk_token", "<unk>"},
                                  {"sep_token", "</s>"},   {"pad_token", "<pad>"}, {"cls_token", "<s>"},
                                  {"mask_token", "<mask>"}};
-
-std::string folder_path_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
-}
-
-// A JSON file in the folder. Null if it does not exist.
-class JsonBeside {
- public:
-  JsonBeside(const std::string& path, const char* name) : path_(folder_path_of(path) + name) {
-    if (const auto text = read_text_if_there(path_)) {
-      require_utf8(*text, path_);
-      value_ = read_json(*text, path_);
-    }
-  }
-  JsonView view() const { return JsonView(value_, path_ + ": "); }
-
- private:
-  const std::string path_;
-  JsonValue value_;
-};
 
 AddedToken token_of(const JsonView& object, bool is_special) {
   return {-1,
@@ -93,7 +73,7 @@ struct TokenFiles {
     return name;
   }
 
-  JsonBeside config_file, map_file, added_file;
+  FolderJson config_file, map_file, added_file;
   JsonView config, map, added;
 };
 
@@ -183,10 +163,9 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
 }
 
 [[noreturn]] void refuse_setting(const JsonView& setting, const std::string& why) {
-  throw Failure(exit_failed,
-                fmt::format("{}{}; write the same setting into both files, or convert the text to "
-                            "token ids with transformers (--tokenizer ids)",
-                            setting.place(), why));
+  throw Failure(exit_failed, fmt::format("{}{}; write the same setting into both files, or convert the text "
+                                         "to token ids with transformers (--tokenizer ids)",
+                                         setting.place(), why));
 }
 
 std::optional<int32_t> id_in(const TokenizerDescription& d, const std::string& content) {
@@ -293,7 +272,7 @@ std::string python_that_converts(const std::string& folder) {
       folder);
 }
 
-void read_files_beside(const std::string& path, TokenizerDescription& out) {
+void read_folder_files(const std::string& path, TokenizerDescription& out) {
   const TokenFiles files(path);
   add_named_tokens(files, files.class_name() == "GPT2Tokenizer" ? gpt2_tokens : NamedTokens(), out);
   check_settings(files, out);
@@ -305,7 +284,7 @@ bool is_byte_pairs_file(const std::string& path) {
 
 TokenizerDescription read_byte_pairs_files(const std::string& path) {
   const TokenFiles files(path);
-  const JsonBeside model(path, "config.json");
+  const FolderJson model(path, "config.json");
   const std::string type = model.view().at("model_type").text_or("");
   const std::string class_name = !files.class_name().empty() ? files.class_name()
                                  : type == "gpt2"            ? "GPT2Tokenizer"
@@ -314,10 +293,10 @@ TokenizerDescription read_byte_pairs_files(const std::string& path) {
   const bool is_roberta = class_name == "RobertaTokenizer";
   if (!is_roberta && class_name != "GPT2Tokenizer") {
     const std::string folder = folder_path_of(path);
-    throw Failure(
-        exit_failed,
-        fmt::format("{}: how \"{}\" reads it is not known here; write a tokenizer.json with transformers: {}",
-                    path, class_name, python_that_converts(folder.empty() ? "." : folder)));
+    throw Failure(exit_failed,
+                  fmt::format("{}: \"{}\" reads it in a way that is not supported; write a tokenizer.json "
+                              "with transformers: {}",
+                              path, class_name, python_that_converts(folder.empty() ? "." : folder)));
   }
   const std::string text = read_text(path);
   require_utf8(text, path);

@@ -10,7 +10,7 @@ namespace command {
 // Adds the tokens that only tokenizer_config.json, special_tokens_map.json or added_tokens.json has. Applies
 // the settings of tokenizer_config.json that change tokens, or refuses them by name. Throws a Failure that
 // names the file.
-void read_files_beside(const std::string& path, TokenizerDescription& out);
+void read_folder_files(const std::string& path, TokenizerDescription& out);
 
 constexpr const char *byte_pairs_vocabulary_name = "vocab.json", *byte_pairs_merges_name = "merges.txt";
 bool is_byte_pairs_file(const std::string& path);  // by name: vocab.json

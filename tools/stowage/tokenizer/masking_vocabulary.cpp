@@ -39,7 +39,7 @@ std::optional<int32_t> find_mask(const TokenizerDescription& tokenizer, const st
     if (content.empty()) continue;
     const auto id = token_named(tokenizer, content);
     if (!id)
-      throw Failure(exit_failed, fmt::format("{}{}: its mask_token \"{}\" is no token of {}", folder, name,
+      throw Failure(exit_failed, fmt::format("{}{}: its mask_token \"{}\" is not a token of {}", folder, name,
                                              content, path));
     return id;
   }

@@ -215,7 +215,7 @@ class Translation {
     throw Failure(exit_failed, fmt::format("{}: the pattern {}: {}", path_, pattern_, what));
   }
   [[noreturn]] void refuse_unknown(std::string_view what) const {
-    refuse(fmt::format("{} is not known to stowage", what));
+    refuse(fmt::format("{} is not supported", what));
   }
   std::string_view rest() const { return pattern_.substr(std::min(at_, pattern_.size())); }
   bool ends() const { return at_ >= pattern_.size(); }
@@ -386,7 +386,7 @@ class Translation {
       if (i == begin) return std::nullopt;
       if (value > 65535)
         refuse(value > 100000 ? "a number of repetitions that is too big"
-                              : "more than 65,535 repetitions are not known to stowage");
+                              : "more than 65,535 repetitions are not supported");
       return value;
     };
     const std::optional<uint64_t> low = number();
@@ -517,7 +517,7 @@ class Translation {
     const int32_t code = code_in(8, base);
     if (!take("}")) refuse_unknown("an escape with several numbers, or with no end,");
     if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      refuse("a number that is no character's");
+      refuse("a number that stands for no character");
     return code;
   }
 
@@ -538,7 +538,7 @@ class Translation {
       const size_t begin = at_;
       const int32_t code = code_in(4, 16);
       if (at_ != begin + 4 || (code >= 0xD800 && code < 0xE000))
-        refuse("an escape \\u that is no character's");
+        refuse("an escape \\u that stands for no character");
       return code;
     }
     if (c == 'o' && take("{")) return in_braces(8);
@@ -556,8 +556,7 @@ class Translation {
     return -1;
   }
 
-  // Sets with an escape of their own.
-  // the second value: negated
+  // The set of an escape such as \d. The second value is true if the set is negated.
   static std::optional<std::pair<std::string, bool>> set_of(char c, bool outside) {
     switch (c) {
       case 's':

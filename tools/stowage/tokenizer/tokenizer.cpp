@@ -64,7 +64,7 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
   try {
     return make();
   } catch (const TooMuchText&) {
-    throw Failure(exit_failed, fmt::format("{}: the steps of {} make far too much of it", what, path));
+    throw Failure(exit_failed, fmt::format("{}: the steps of {} make the text far too long", what, path));
   }
 }
 
@@ -131,7 +131,7 @@ TokenizerDescription read_description(const std::string& path) {
   const std::string text = read_model_file(path);
   require_utf8(text, path);
   TokenizerDescription description = read_tokenizer_description(without_mark(text), path);
-  read_files_beside(path, description);
+  read_folder_files(path, description);
   return description;
 }
 
@@ -192,7 +192,7 @@ struct Tokenizer::Parts {
     return text;
   }
 
-  std::string text_behind_bytes(std::string text, Decoding& state, size_t most) const {
+  std::string text_after_bytes(std::string text, Decoding& state, size_t most) const {
     const bool is_first = !std::exchange(state.has_text, true);
     return carry_out(std::span(text_steps).subspan(byte_step), std::move(text), is_first, most);
   }
@@ -206,7 +206,7 @@ struct Tokenizer::Parts {
       for (size_t i = 0; i < run.size(); ++i) text += replacement_character;
     }
     const size_t most = longest_of(text);
-    return text_behind_bytes(std::move(text), state, most);
+    return text_after_bytes(std::move(text), state, most);
   }
   std::string text_of(const std::string& token, Decoding& state) const {
     if (of_bytes) {
@@ -222,7 +222,7 @@ struct Tokenizer::Parts {
       return {};
     }
     const std::string before = text_of_byte_run(state);
-    return before + text_behind_bytes(std::move(text), state, most);
+    return before + text_after_bytes(std::move(text), state, most);
   }
 
   // `begins`: the text is a beginning, not a continuation. `places`: receives the positions after added

@@ -66,10 +66,9 @@ std::vector<Unigram::Best> Unigram::best_paths(std::string_view piece) const {
     if (!has_token) {
       offer(character, unknown_score_ + score_here, unknown_);
       if (best[begin + character].token < 0)
-        throw Failure(
-            exit_failed,
-            fmt::format("{}: model.unk_id: there is none, but the text has \"{}\", which no token has", path_,
-                        piece.substr(begin, character)));
+        throw Failure(exit_failed,
+                      fmt::format("{}: model.unk_id: is missing, but no token matches \"{}\" of the text",
+                                  path_, piece.substr(begin, character)));
     }
     begin += character;
   }

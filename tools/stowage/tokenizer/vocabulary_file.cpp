@@ -11,10 +11,10 @@
 
 #include "base/downloads.h"
 #include "base/failure.h"
-#include "base/files.h"
 #include "base/json_value.h"
 #include "base/lines.h"
 #include "tokenizer/description_parts.h"
+#include "tokenizer/folder_json.h"
 #include "tokenizer/unicode.h"
 
 namespace command {
@@ -24,10 +24,6 @@ using Ids = std::map<std::string, int32_t, std::less<>>;  // token to id
 
 constexpr std::string_view continuing_prefix = "##";
 constexpr uint64_t most_characters = 100;  // of a word
-
-std::string folder_of(const std::string& path) {
-  return path.substr(0, path.size() - std::string_view(vocabulary_file_name).size());
-}
 
 // The id of a token is its line number. The last of equal lines counts.
 Ids read_lines_of(const std::string& path) {
@@ -44,19 +40,6 @@ Ids read_lines_of(const std::string& path) {
   }
   return ids;
 }
-
-// A JSON file in the vocabulary's folder. Null if it does not exist.
-class FileBeside {
- public:
-  FileBeside(const std::string& vocabulary, const char* name) : path_(folder_of(vocabulary) + name) {
-    if (const auto text = read_text_if_there(path_)) value_ = read_json(*text, path_);
-  }
-  JsonView view() const { return JsonView(value_, path_ + ": "); }
-
- private:
-  const std::string path_;
-  JsonValue value_;
-};
 
 void refuse_unless_empty(const JsonView& part, const char* what) {
   if (!part.is_null() && !(part.is_array() ? part.raw_elements().empty() : part.members().empty()))
@@ -144,7 +127,7 @@ bool is_vocabulary_file(const std::string& path) {
 
 TokenizerDescription read_vocabulary_file(const std::string& path) {
   const Ids ids = read_lines_of(path);
-  const FileBeside config_file(path, "tokenizer_config.json"), specials_file(path, "special_tokens_map.json"),
+  const FolderJson config_file(path, "tokenizer_config.json"), specials_file(path, "special_tokens_map.json"),
       added_file(path, "added_tokens.json");
   const JsonView config = config_file.view(), specials = specials_file.view();
   require_known_class(config);

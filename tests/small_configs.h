@@ -36,54 +36,67 @@ inline std::string with_positions(std::string config, int positions) {
 
 inline std::string small_gpt2(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 3, "n_head": 4,
+  return R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 3, )"
+         R"("n_head": 4,
              "embd_pdrop": )" +
          p + R"(, "attn_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
 }
 inline std::string small_llama() {
   return R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
-             "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
+             "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, )"
+         R"("num_key_value_heads": 2,
              "tie_word_embeddings": false})";
 }
 inline std::string small_qwen2() {
   return R"({"model_type": "qwen2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40,
-             "intermediate_size": 104, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "intermediate_size": 104, "num_hidden_layers": 3, "num_attention_heads": 4, )"
+         R"("num_key_value_heads": 2,
              "tie_word_embeddings": true})";
 }
 
 // Heads that do not fill the width, and norms of queries and keys.
 inline std::string small_qwen3() {
-  return R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "head_dim": 18,
-             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+  return R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, )"
+         R"("head_dim": 18,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, )"
+         R"("num_key_value_heads": 2,
              "tie_word_embeddings": false})";
 }
 
 // Joined matrices, half of each head rotated, a window shorter than samples.
 inline std::string small_phi3(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, "original_max_position_embeddings": 20,
-             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
-             "rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2, 3, 4.5]}, "sliding_window": 7,
+  return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, )"
+         R"("original_max_position_embeddings": 20,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, )"
+         R"("num_key_value_heads": 2, "partial_rotary_factor": 0.5,
+             "rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2, 3, 4.5]}, )"
+         R"("sliding_window": 7,
              "tie_word_embeddings": false, "attention_dropout": )" +
          p + R"(, "resid_pdrop": )" + p + "}";
 }
 // Layers of three kinds: with positions, without them, and those with a window too.
 inline std::string small_smollm3() {
   return R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40,
-             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0, 0],
-             "use_sliding_window": true, "sliding_window": 11, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, )"
+         R"("num_key_value_heads": 2, "no_rope_layers": [1, 0, 0],
+             "use_sliding_window": true, "sliding_window": 11, "layer_types": ["full_attention", )"
+         R"("sliding_attention", "full_attention"],
              "tie_word_embeddings": true})";
 }
 // Norms before and behind, windows in two layers of three, heads that do not fill the width.
 inline std::string small_gemma3() {
-  return R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "head_dim": 16,
-             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 12,
+  return R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, )"
+         R"("hidden_size": 40, "head_dim": 16,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, )"
+         R"("num_key_value_heads": 2, "query_pre_attn_scalar": 12,
              "sliding_window": 9, "sliding_window_pattern": 2})";
 }
 // Six heads, whose biases have slopes of two kinds; queries, keys and values head by head in files.
 inline std::string small_bloom(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "bloom", "vocab_size": 61, "seq_length": 40, "hidden_size": 48, "n_layer": 3, "n_head": 6,
+  return R"({"model_type": "bloom", "vocab_size": 61, "seq_length": 40, "hidden_size": 48, "n_layer": 3, )"
+         R"("n_head": 6,
              "attention_dropout": )" +
          p + R"(, "hidden_dropout": )" + p + "}";
 }
@@ -151,34 +164,39 @@ inline std::string of_numbers(const std::string& config) {
 // Encoders, without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+  return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, )"
+         R"("num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 72, "hidden_dropout_prob": )" +
          p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 // Its table of positions has two rows more, which no token takes.
 inline std::string small_roberta(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "roberta", "vocab_size": 61, "max_position_embeddings": 42, "type_vocab_size": 1, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+  return R"({"model_type": "roberta", "vocab_size": 61, "max_position_embeddings": 42, )"
+         R"("type_vocab_size": 1, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
              "intermediate_size": 72, "layer_norm_eps": 1e-5, "hidden_dropout_prob": )" +
          p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 inline std::string small_distilbert(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "distilbert", "vocab_size": 61, "max_position_embeddings": 40, "dim": 40, "n_layers": 3, "n_heads": 4, "hidden_dim": 72,
+  return R"({"model_type": "distilbert", "vocab_size": 61, "max_position_embeddings": 40, "dim": 40, )"
+         R"("n_layers": 3, "n_heads": 4, "hidden_dim": 72,
              "dropout": )" +
          p + R"(, "attention_dropout": )" + p + R"(, "seq_classif_dropout": )" + p + "}";
 }
 // Its embeddings are narrower than its blocks.
 inline std::string small_electra(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+  return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, )"
+         R"("embedding_size": 24, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
              "intermediate_size": 72, "hidden_dropout_prob": )" +
          p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
 // Its blocks share their parameters, and its embeddings are narrower than they.
 inline std::string small_albert(const char* dropout = "0", int layers = 3) {
   const std::string p = dropout;
-  return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": )" +
+  return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, )"
+         R"("hidden_size": 40, "num_hidden_layers": )" +
          std::to_string(layers) +
          R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p +
          R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
@@ -186,8 +204,10 @@ inline std::string small_albert(const char* dropout = "0", int layers = 3) {
 // Global and local attention in turn, and the mean of a text's tokens for its head.
 inline std::string small_modernbert(const char* dropout = "0") {
   const std::string p = dropout;
-  return R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
-             "intermediate_size": 72, "local_attention": 9, "global_attn_every_n_layers": 2, "classifier_pooling": "mean", "pad_token_id": 0,
+  return R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, )"
+         R"("hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+             "intermediate_size": 72, "local_attention": 9, "global_attn_every_n_layers": 2, )"
+         R"("classifier_pooling": "mean", "pad_token_id": 0,
              "embedding_dropout": )" +
          p + R"(, "attention_dropout": )" + p + R"(, "mlp_dropout": )" + p + R"(, "classifier_dropout": )" +
          p + "}";

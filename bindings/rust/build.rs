@@ -59,11 +59,14 @@ fn main() {
         match pkg_config(&["--static", "--libs"]) {
             Some(words) => {
                 if let Some(folder) = &folder {
-                    search(folder);   // first
+                    search(folder); // first
                 }
                 return link_static(&words);
             }
-            None => println!("cargo:warning=STOWAGE_STATIC=1: pkg-config finds no stowage.pc, which says what libstowage.a needs"),
+            None => println!(
+                "cargo:warning=STOWAGE_STATIC=1: pkg-config finds no stowage.pc, \
+                 which says what libstowage.a needs"
+            ),
         }
     }
     match (folder, pkg_config(&["--libs-only-L"])) {

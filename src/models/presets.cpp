@@ -94,20 +94,23 @@ constexpr Preset presets[] = {
 "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
 "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
 "rope_theta": 500000.0, "hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": true,
-"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, )"
+                 R"("original_max_position_embeddings": 8192},
 "head_dim": 64})"},
     {"llama-3b", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256,
 "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "num_attention_heads": 24,
 "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
 "rope_theta": 500000.0, "hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": true,
-"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, )"
+                 R"("original_max_position_embeddings": 8192},
 "head_dim": 128})"},
     {"llama-8b", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256,
 "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
 "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
 "rope_theta": 500000.0, "hidden_act": "silu", "initializer_range": 0.02,
 "tie_word_embeddings": false,
-"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})"},
+"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, )"
+                 R"("original_max_position_embeddings": 8192}})"},
     {"smollm3-3b", R"({"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "vocab_size": 128256,
 "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16,
 "num_key_value_heads": 4, "max_position_embeddings": 65536, "rms_norm_eps": 1e-06, "rope_theta": 5000000.0,
@@ -117,14 +120,16 @@ constexpr Preset presets[] = {
 "num_key_value_heads": 32, "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
 "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "hidden_act": "silu", "initializer_range": 0.02,
 "sliding_window": 2047, "tie_word_embeddings": false})"},
-    {"bloom-560m",
-     R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, "seq_length": 2048,
-"hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, "apply_residual_connection_post_layernorm": false,
+    {"bloom-560m", R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, )"
+                   R"("seq_length": 2048,
+"hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, )"
+                   R"("apply_residual_connection_post_layernorm": false,
 "hidden_dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.02,
 "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3})"},
-    {"bloom-1b7",
-     R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, "seq_length": 2048,
-"hidden_size": 2048, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, "apply_residual_connection_post_layernorm": false,
+    {"bloom-1b7", R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, )"
+                  R"("seq_length": 2048,
+"hidden_size": 2048, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, )"
+                  R"("apply_residual_connection_post_layernorm": false,
 "hidden_dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.02,
 "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3})"},
     {"gemma3-270m",
@@ -143,36 +148,49 @@ constexpr Preset presets[] = {
      R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": 262208,
 "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "num_attention_heads": 8,
 "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
-"sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "initializer_range": 0.02})"},
+"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, )"
+     R"("rope_type": "linear"}, "sliding_window": 1024,
+"sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", )"
+     R"("initializer_range": 0.02})"},
     {"gemma3-12b",
      R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": 262208,
 "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 48, "num_attention_heads": 16,
 "num_key_value_heads": 8, "head_dim": 256, "max_position_embeddings": 131072, "rms_norm_eps": 1e-06,
-"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
-"sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "initializer_range": 0.02})"},
+"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, )"
+     R"("rope_type": "linear"}, "sliding_window": 1024,
+"sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", )"
+     R"("initializer_range": 0.02})"},
     {"bert-base", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
 "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
-"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", )"
+                  R"("pad_token_id": 0,
 "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
     {"bert-large", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
 "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
-"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", )"
+                   R"("pad_token_id": 0,
 "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
     {"bert-1.3b", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
 "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24, "num_attention_heads": 32,
-"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", )"
+                  R"("pad_token_id": 0,
 "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
     {"modernbert-base",
      R"({"architectures": ["ModernBertModel"], "model_type": "modernbert", "vocab_size": 50368,
-"hidden_size": 768, "intermediate_size": 1152, "num_hidden_layers": 22, "num_attention_heads": 12, "max_position_embeddings": 8192,
-"global_attn_every_n_layers": 3, "local_attention": 128, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "norm_eps": 1e-05,
-"norm_bias": false, "attention_bias": false, "mlp_bias": false, "hidden_activation": "gelu", "classifier_activation": "gelu", "classifier_bias": false,
-"classifier_pooling": "mean", "attention_dropout": 0.0, "embedding_dropout": 0.0, "mlp_dropout": 0.0, "classifier_dropout": 0.0,
-"bos_token_id": 50281, "eos_token_id": 50282, "cls_token_id": 50281, "sep_token_id": 50282, "pad_token_id": 50283, "initializer_range": 0.02})"},
+"hidden_size": 768, "intermediate_size": 1152, "num_hidden_layers": 22, "num_attention_heads": 12, )"
+     R"("max_position_embeddings": 8192,
+"global_attn_every_n_layers": 3, "local_attention": 128, "global_rope_theta": 160000.0, )"
+     R"("local_rope_theta": 10000.0, "norm_eps": 1e-05,
+"norm_bias": false, "attention_bias": false, "mlp_bias": false, "hidden_activation": "gelu", )"
+     R"("classifier_activation": "gelu", "classifier_bias": false,
+"classifier_pooling": "mean", "attention_dropout": 0.0, "embedding_dropout": 0.0, "mlp_dropout": 0.0, )"
+     R"("classifier_dropout": 0.0,
+"bos_token_id": 50281, "eos_token_id": 50282, "cls_token_id": 50281, "sep_token_id": 50282, )"
+     R"("pad_token_id": 50283, "initializer_range": 0.02})"},
     {"roberta-base", R"({"architectures": ["RobertaModel"], "model_type": "roberta", "vocab_size": 50265,
 "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
-"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_act": "gelu", "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2,
+"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_act": "gelu", )"
+                     R"("bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2,
 "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
 };
 

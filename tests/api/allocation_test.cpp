@@ -297,7 +297,8 @@ TEST(Allocation, MayFailWhereTextsAreClassified) {
                                       "n_layer":1,"n_head":1})",
                                     R"({"architectures":["BertForSequenceClassification"],)" + labels +
                                         R"("model_type":"bert","vocab_size":128,"max_position_embeddings":8,
-                                      "hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":16})"}) {
+                                      "hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,)"
+                                        R"("intermediate_size":16})"}) {
     World w(config, plan_options(2, 8));
     stw_trainer* const t = w.trainer.get();
     const int32_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};

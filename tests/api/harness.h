@@ -55,13 +55,15 @@ inline const std::string tiny_gpt2 =
   "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2,"embd_pdrop":0.0,"attn_pdrop":0.0,"resid_pdrop":0.0})";
 inline const std::string tiny_llama =
     R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":256,
-  "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,
+  "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":3,"num_attention_heads":4,)"
+    R"("num_key_value_heads":2,
   "intermediate_size":64,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":false})";
 
 // A classifier with three labels and two token types.
 inline const std::string tiny_bert =
     R"({"architectures":["BertForSequenceClassification"],"model_type":"bert","vocab_size":256,
-  "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":64,
+  "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,)"
+    R"("intermediate_size":64,
   "hidden_dropout_prob":0.0,"attention_probs_dropout_prob":0.0,"id2label":{"0":"yes","1":"no","2":"maybe"}})";
 
 inline Handle<stw_model> make_model(const std::string& config, uint64_t seed = 0) {

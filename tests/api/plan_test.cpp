@@ -9,7 +9,8 @@ namespace {
 
 const std::string small_llama =
     R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":512,
-  "max_position_embeddings":64,"hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,
+  "max_position_embeddings":64,"hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,)"
+    R"("num_key_value_heads":2,
   "intermediate_size":192,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":true})";
 
 void check_sums(const stw_plan_info& i) {

@@ -13,7 +13,8 @@ namespace {
 using stowage::made;
 
 constexpr char gpt2[] =
-    R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2,
+    R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, )"
+    R"("n_embd": 32, "n_layer": 2,
   "n_head": 2, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0})";
 constexpr size_t length = 16;
 
@@ -42,8 +43,10 @@ stw_model_options of_config() {
 
 // A classifier with three labels and two token types.
 constexpr char bert[] =
-    R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
-  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}})";
+    R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, )"
+    R"("max_position_embeddings": 16, "hidden_size": 32,
+  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", )"
+    R"("1": "b", "2": "c"}})";
 
 stw_plan_options small() {
   auto options = made<stw_plan_options>();

@@ -9,11 +9,18 @@ use std::sync::{Arc, Mutex};
 
 use stowage::*;
 
-const GPT2: &str = r#"{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
-                      "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}"#;
-// / A classifier with three labels and two token types.
-const BERT: &str = r#"{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
-                      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}"#;
+const GPT2: &str = concat!(
+    r#"{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "#,
+    r#""n_embd": 32, "n_layer": 2, "n_head": 2,
+                      "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}"#
+);
+/// A classifier with three labels and two token types.
+const BERT: &str = concat!(
+    r#"{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "#,
+    r#""max_position_embeddings": 16, "hidden_size": 32,
+                      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "#,
+    r#""id2label": {"0": "a", "1": "b", "2": "c"}}"#
+);
 const LENGTH: usize = 16;
 
 fn tokens() -> Vec<i32> {

@@ -272,8 +272,9 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
 // bit against a separate op, also where the feed-forward part runs in tiles. It needs samples of whole tiles.
 TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   constexpr int64_t batch_size = 8, sequence = 64;
-  model_ = model_of(
-      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
+  model_ =
+      model_of(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, )"
+               R"("n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
   Request r = request_for(batch_size, sequence, 1);
   r.device = "rtx4090", r.reserve_bytes = 0, r.precision = Precision::bf16, r.micro_batch = batch_size;
   const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
@@ -618,11 +619,13 @@ TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
 #endif
   if (!has_wgmma()) GTEST_SKIP() << "no wgmma";
-  for (
-      const char* config :
-      {R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
-                                 "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})",
-       R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 128, "n_layer": 1, "n_head": 1})"}) {
+  for (const char* config :
+       {R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, )"
+        R"("intermediate_size": 88,
+                                 "num_hidden_layers": 1, "num_attention_heads": 2, )"
+        R"("num_key_value_heads": 1})",
+        R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 128, "n_layer": 1, )"
+        R"("n_head": 1})"}) {
     const auto model = model_of(config);
     Request r = request();
     r.device = "h100", r.kernels = Kernels::wgmma;
@@ -839,8 +842,10 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
   constexpr int64_t samples = 2;
   const std::string config =
-      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
-                                 "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})";
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, )"
+      R"("intermediate_size": 88,
+                                 "num_hidden_layers": 1, "num_attention_heads": 2, )"
+      R"("num_key_value_heads": 1})";
   const auto model = model_of(with_positions(config, least_library_sample));
   Request r = request();
   r.device = "h100";

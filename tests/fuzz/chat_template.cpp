@@ -11,11 +11,16 @@ using namespace command;
 namespace {
 
 constexpr const char* lines[] = {
-    R"({"messages": [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "1"}, {"role": "assistant", "content": "one"},
-        {"role": "user", "content": "2\n"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\ntwo"}]})",
-    R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", "content": "", "reasoning_content": "r",
-        "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": [1, 2.5, null, true]}}}]}, {"role": "tool", "content": "3"},
-        {"role": "assistant", "content": "\u00fc"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]})"};
+    R"({"messages": [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "1"}, )"
+    R"({"role": "assistant", "content": "one"},
+        {"role": "user", "content": "2\n"}, {"role": "assistant", )"
+    R"("content": "<think>\nhm\n</think>\n\ntwo"}]})",
+    R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", )"
+    R"("content": "", "reasoning_content": "r",
+        "tool_calls": [{"type": "function", "function": {"name": "f", )"
+    R"("arguments": {"x": [1, 2.5, null, true]}}}]}, {"role": "tool", "content": "3"},
+        {"role": "assistant", "content": "\u00fc"}], "tools": [{"type": "function", )"
+    R"("function": {"name": "f", "parameters": {"type": "object"}}}]})"};
 
 void carry_out(const chat::ChatTemplate& how, const std::string& line) {
   try {

@@ -212,7 +212,8 @@ add.s32 %r8, %r2, %r8;
 ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r8];
 ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r14,%r15,%r16,%r17}, [%r8+512];
 mov.f32 %f1, 0f3F800000;
-mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, {%r14,%r15}, {%f1,%f1,%f1,%f1};
+mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, {%r14,%r15}, )"
+                                     R"({%f1,%f1,%f1,%f1};
 mul.wide.u32 %rd5, %r1, 16;
 add.s64 %rd5, %rd2, %rd5;
 st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};

@@ -98,7 +98,8 @@ class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kerne
   // Bytes of a step by kernel.
   std::map<std::string, double> bytes_of(int layers, int64_t samples) {
     const auto model = model_of(
-        {R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 64, "n_embd": 128, "n_head": 2, "embd_pdrop": 0, "attn_pdrop": 0,
+        {R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 64, "n_embd": 128, "n_head": 2, )"
+         R"("embd_pdrop": 0, "attn_pdrop": 0,
                                      "resid_pdrop": 0, "n_layer": )" +
              std::to_string(layers) + "}",
          {}});
@@ -175,13 +176,18 @@ constexpr char gpt2[] =
     R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4,
                             "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
 constexpr char gpt2_dropout[] =
-    R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4})";
+    R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, )"
+    R"("n_head": 4})";
 constexpr char llama[] =
-    R"({"model_type": "llama", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, "intermediate_size": 512,
-                             "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": true})";
+    R"({"model_type": "llama", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, )"
+    R"("intermediate_size": 512,
+                             "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, )"
+    R"("tie_word_embeddings": true})";
 constexpr char qwen3[] =
-    R"({"model_type": "qwen3", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, "intermediate_size": 512,
-                             "num_hidden_layers": 1, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true})";
+    R"({"model_type": "qwen3", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, )"
+    R"("intermediate_size": 512,
+                             "num_hidden_layers": 1, "num_attention_heads": 16, "num_key_value_heads": 8, )"
+    R"("head_dim": 128, "tie_word_embeddings": true})";
 
 class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
 TEST_P(TrafficOfAStep, IsWhatItHasToBe) {

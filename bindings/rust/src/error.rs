@@ -15,7 +15,10 @@ pub struct Status(pub i32);
 
 macro_rules! statuses {
     ($($name:ident = $constant:ident,)*) => {
-        impl Status { $(#[doc = concat!("`", stringify!($constant), "` of stowage.h")] pub const $name: Status = Status(abi::$constant);)* }
+        impl Status {
+            $(#[doc = concat!("`", stringify!($constant), "` of stowage.h")]
+              pub const $name: Status = Status(abi::$constant);)*
+        }
     };
 }
 

@@ -76,7 +76,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
 }
 
 const std::string good =
-    R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", "reserve_bytes": 1234567,
+    R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", )"
+    R"("reserve_bytes": 1234567,
  "launch_nanoseconds": 5000, "product_permille": 700, "stream_permille": 800, "step_nanoseconds": 123456,
  "ops": {"linear": {"permille": 650, "launch_nanoseconds": 4000, "nanoseconds": 1000},
   "add": {"permille": 1900, "launch_nanoseconds": 1, "nanoseconds": 10}}})";

@@ -213,10 +213,11 @@ TEST(OptimizerRow, StatesTakeTheBytesTheyShould) {
 
 // In any rank and use but one.
 TEST(OptimizerRow, EightBitStatesAreForLargeTensorsThatAreNoEmbeddings) {
-  const Graph g = graph_of(
-      R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, "n_head": 4,
+  const Graph g =
+      graph_of(R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, )"
+               R"("n_head": 4,
                                "n_inner": 4096, "tie_word_embeddings": false})",
-      33, Precision::fp32, 8);
+               33, Precision::fp32, 8);
   std::set<std::string> in_8_bits;
   for (const Op& op : g.update_ops)
     if (op.kind == OpKind::adamw8) in_8_bits.insert(g.at(op.outputs[0]).name);

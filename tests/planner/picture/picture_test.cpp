@@ -34,7 +34,8 @@ std::shared_ptr<const Planned> plan_of(const std::string& preset_or_json, int64_
 }
 
 std::string many_blocks(int blocks) {
-  return R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 16, "hidden_size": 16, "intermediate_size": 32,
+  return R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 16, "hidden_size": 16, )"
+         R"("intermediate_size": 32,
              "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": )" +
          std::to_string(blocks) + "}";
 }

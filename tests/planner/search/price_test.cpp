@@ -157,8 +157,9 @@ TEST(Price, OfAttentionByWarpgroups) {
     return found;
   };
   const auto model = open("smollm-135m"), small = open(small_llama());
-  const auto dropped = open(
-      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 256, "n_layer": 2, "n_head": 2})");
+  const auto dropped =
+      open(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 256, "n_layer": 2, )"
+           R"("n_head": 2})");
   using Found = std::set<std::pair<OpKind, Peak>>;
   EXPECT_EQ(peaks(*model, Kernels::wgmma),
             (Found{{OpKind::attention, Peak::wgmma}, {OpKind::attention_gradient, Peak::wgmma}}));

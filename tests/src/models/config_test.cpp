@@ -152,7 +152,8 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   const auto open = [](const std::string& more) {
     ModelSource source;
     source.config_json =
-        R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, )"
+        R"("intermediate_size": 88,
         "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2)" +
         more + "}";
     return Model::open(source);
@@ -203,9 +204,9 @@ TEST(Config, LayersHaveWindows) {
         windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null, "max_window_layers": 0)"),
         Windows(5, 0));
     EXPECT_EQ(
-        windows_of(
-            type,
-            R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention",
+        windows_of(type,
+                   R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", )"
+                   R"("sliding_attention",
         "full_attention", "full_attention", "sliding_attention"])"),
         (Windows{0, 7, 0, 0, 7}));
     EXPECT_EQ(
@@ -213,25 +214,28 @@ TEST(Config, LayersHaveWindows) {
                    R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention"])"),
         Windows{-1});
     EXPECT_EQ(
-        windows_of(
-            type,
-            R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "linear_attention",
+        windows_of(type,
+                   R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", )"
+                   R"("linear_attention",
         "full_attention", "full_attention", "full_attention"])"),
         Windows{-1});
     const std::string full =
-        R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+        R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", )"
+        R"("full_attention"])";
     EXPECT_EQ(windows_of(type, R"(, "sliding_window": null)" + full), Windows(5, 0));
   }
   EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"),
             (Windows{0, 0, 0, 9, 0}));
   const std::string some =
-      R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+      R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", )"
+      R"("full_attention", "full_attention"])";
   EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
   // There is no window: transformers cannot make a mask.
   const std::string last =
-      R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
+      R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", )"
+      R"("sliding_attention"])";
   for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"})
     EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1})
         << type;
@@ -257,7 +261,8 @@ TEST(Config, LayersOfSmolLM3WithoutPositions) {
   const auto rotary_of = [](const std::string& more) {
     ModelSource source;
     source.config_json =
-        R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, )"
+        R"("intermediate_size": 88,
         "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" +
         more + "}";
     const auto model = Model::open(source);
@@ -282,8 +287,10 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   const std::string factors = R"("short_factor": [1, 1.5, 2], "long_factor": [4, 5.0, 6.5])";
   const auto open = [](const std::string& more) {
     return parse_model(
-        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
-        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 64)" +
+        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, )"
+        R"("intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75, )"
+        R"("original_max_position_embeddings": 64)" +
             more + "}",
         "test");
   };
@@ -304,7 +311,8 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   // parameters.
   const auto original_of = [&](const std::string& outer, const std::string& inner) {
     const auto found = parse_model(
-        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
+        R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, )"
+        R"("intermediate_size": 88,
         "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" +
             outer + R"(, "rope_scaling": {"type": "longrope", )" + factors + inner + "}}",
         "test");
@@ -319,12 +327,11 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
                 .error()
                 .code,
             Code::unsupported_field);
-  EXPECT_EQ(
-      open(
-          R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], "long_factor": [1e-300, 1, 1]})")
-          .error()
-          .code,
-      Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], )"
+                 R"("long_factor": [1e-300, 1, 1]})")
+                .error()
+                .code,
+            Code::unsupported_field);
   EXPECT_EQ(open(R"(, "rope_theta": 1e308)").error().code, Code::unsupported_field);
   EXPECT_EQ(
       open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})")
@@ -339,11 +346,11 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
 // Source: configuration_gemma3.py.
 TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   const auto open = [](const std::string& more) {
-    return parse_model(
-        R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+    return parse_model(R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, )"
+                       R"("hidden_size": 64, "intermediate_size": 88,
         "num_hidden_layers": 6, "num_attention_heads": 8)" +
-            more + "}",
-        "test");
+                           more + "}",
+                       "test");
   };
   const auto model = open("");
   ASSERT_TRUE(model) << model.error().message;
@@ -357,8 +364,9 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(own.rotary[0].theta, 1000000);
   EXPECT_EQ(own.rotary[1].theta, 10000);
   for (size_t layer = 0; layer < 6; ++layer) EXPECT_EQ(own.layers[layer].rotary, layer == 5 ? 0 : 1);
-  const auto scaled = open(
-      R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})");
+  const auto scaled =
+      open(R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", )"
+           R"("factor": 8.0})");
   ASSERT_TRUE(scaled);
   EXPECT_EQ(decoder_of(*scaled).rotary[0].theta, 7);
   EXPECT_EQ(decoder_of(*scaled).rotary[0].factor, 8);
@@ -366,7 +374,8 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(decoder_of(*scaled).rotary[1].scaling, RotaryScaling::none);
   // With both objects, rope_scaling replaces the keys of full layers and changes nothing else.
   const auto both = open(
-      R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
+      R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, )"
+      R"("sliding_attention": {"rope_theta": 3.0}},
       "rope_scaling": {"factor": 8.0})");
   ASSERT_TRUE(both);
   EXPECT_EQ(decoder_of(*both).rotary[0].theta, 5);
@@ -374,7 +383,8 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(decoder_of(*both).rotary[1].theta, 3);
   // The outer config's count of original positions is ignored with objects for several kinds of layers.
   const auto llama3 = open(
-      R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
+      R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, )"
+      R"("low_freq_factor": 1.0, "high_freq_factor": 4.0})");
   ASSERT_TRUE(llama3);
   EXPECT_EQ(decoder_of(*llama3).rotary[0].original_positions, 40);
   for (const char* refused : {R"(, "rope_scaling": {"type": "linear", "factor": 8.0})",
@@ -392,8 +402,8 @@ TEST(Config, MistralHasAWindowInEveryLayer) {
   const auto open = [](const char* window) {
     ModelSource source;
     source.config_json =
-        std::string(
-            R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, "hidden_size": 48,
+        std::string(R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, )"
+                    R"("hidden_size": 48,
         "intermediate_size": 88, "num_hidden_layers": 1, "num_attention_heads": 6)") +
         window + "}";
     return Model::open(source);
@@ -467,7 +477,8 @@ TEST(Config, OriginalPositionsAreNextToRopeParametersToo) {
 TEST(Config, Gpt2SizesHaveSecondNames) {
   ModelSource source;
   source.config_json =
-      R"({"model_type": "gpt2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 44, "num_hidden_layers": 3,
+      R"({"model_type": "gpt2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 44, )"
+      R"("num_hidden_layers": 3,
                            "num_attention_heads": 2, "n_head": 2})";
   const ModelConfig c = open_model(source)->config();
   EXPECT_EQ(c.positions, 40);
@@ -484,8 +495,9 @@ TEST(Config, Bloom) {
     source.config_json = R"({"model_type": "bloom")" + more + "}";
     return Model::open(source);
   };
-  const auto second = open(
-      R"(, "vocab_size": 61, "n_embed": 42, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_length": 40, "n_inner": null)");
+  const auto second =
+      open(R"(, "vocab_size": 61, "n_embed": 42, "num_hidden_layers": 3, "num_attention_heads": 3, )"
+           R"("seq_length": 40, "n_inner": null)");
   ASSERT_TRUE(second) << second.error().message;
   const ModelConfig& c = (*second)->config();
   EXPECT_EQ(c.width, 42);

@@ -398,15 +398,20 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
     EXPECT_EQ(own.layers[layer].window, layer % 3 == 0 ? 0 : 65) << layer;
     EXPECT_EQ(own.layers[layer].rotary, layer % 3 == 0 ? 0 : 1) << layer;
   }
-  const auto older = modernbert_with(
-      R"("global_rope_theta": 500.0, "local_rope_theta": 20, "norm_bias": true, "deterministic_flash_attn": true, "reference_compile": false)");
+  const auto older =
+      modernbert_with(R"("global_rope_theta": 500.0, "local_rope_theta": 20, "norm_bias": true, )"
+                      R"("deterministic_flash_attn": true, "reference_compile": false)");
   const auto newer = parse_model(
-      R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
-    "intermediate_size": 72, "local_attention": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "classifier_pooling": "mean", "norm_bias": true,
-    "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}})",
+      R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, )"
+      R"("num_hidden_layers": 3, "num_attention_heads": 5,
+    "intermediate_size": 72, "local_attention": 8, "layer_types": ["full_attention", "sliding_attention", )"
+      R"("full_attention"], "classifier_pooling": "mean", "norm_bias": true,
+    "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0}, )"
+      R"("sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}})",
       "config");
   const auto scaled = modernbert_with(
-      R"("rope_scaling": {"rope_type": "linear", "factor": 4.0}, "rope_parameters": {"full_attention": {"rope_theta": 7.0}, "sliding_attention": {"factor": 2.0}})");
+      R"("rope_scaling": {"rope_type": "linear", "factor": 4.0}, )"
+      R"("rope_parameters": {"full_attention": {"rope_theta": 7.0}, "sliding_attention": {"factor": 2.0}})");
   ASSERT_TRUE(older && newer && scaled);
   const auto graph_text = [](ModelConfig c) {
     c.task = Task::label, c.labels = {"a", "b"};
@@ -419,7 +424,8 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(rotaries[1].theta, 10000);
   for (const RotaryConfig& rotary : rotaries) EXPECT_EQ(rotary.factor, 4);
   const auto with_head = modernbert_with(
-      R"("classifier_bias": true, "classifier_activation": "relu", "hidden_activation": "silu", "attention_bias": true, "mlp_bias": true)");
+      R"("classifier_bias": true, "classifier_activation": "relu", "hidden_activation": "silu", )"
+      R"("attention_bias": true, "mlp_bias": true)");
   ASSERT_TRUE(with_head);
   const ModernBertConfig& head = modernbert_of(*with_head);
   EXPECT_TRUE(head.head_bias && head.attention_bias && head.mlp_bias && head.head_reads_mean);

@@ -497,12 +497,11 @@ TEST(MaskedAdapters, AHeadThatNoFileHasIsTrained) {
 
 // PEFT copies the word table into another matrix where modules_to_save names the decoder.
 TEST(MaskedAdapters, ASavedDecoderIsNoLongerTheTable) {
-  for (
-      const auto& [name, modules] :
-      {std::pair{
-           "adapter_encoder_bert_mlm",
-           R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm","cls.predictions.decoder"])"},
-       {"adapter_encoder_albert_mlm", R"(["predictions.decoder"])"}}) {
+  for (const auto& [name, modules] :
+       {std::pair{"adapter_encoder_bert_mlm",
+                  R"(["cls.predictions.transform.dense","cls.predictions.transform.LayerNorm",)"
+                  R"("cls.predictions.decoder"])"},
+        {"adapter_encoder_albert_mlm", R"(["predictions.decoder"])"}}) {
     TemporaryDirectory folder;
     const auto model = opened(folder_of(name));
     ASSERT_TRUE(model);

@@ -312,14 +312,14 @@ TEST(ValueConfig, SaysItsTaskAsTransformersDoes) {
             std::pair(Task::labels, size_t{1}));
   EXPECT_EQ(task_of(R"("id2label": {"0": "a", "1": "b"}, "problem_type": "multi_label_classification", )"),
             std::pair(Task::labels, size_t{2}));
-  EXPECT_FALSE(parse_model(
-      R"({"architectures": ["LlamaForSequenceClassification"], "num_labels": 1, "problem_type": "single_label_classification", )" +
-          small_llama().substr(1),
-      "config"));
-  EXPECT_FALSE(parse_model(
-      R"({"architectures": ["LlamaForSequenceClassification"], "num_labels": 0, "problem_type": "regression", )" +
-          small_llama().substr(1),
-      "config"));
+  EXPECT_FALSE(parse_model(R"({"architectures": ["LlamaForSequenceClassification"], "num_labels": 1, )"
+                           R"("problem_type": "single_label_classification", )" +
+                               small_llama().substr(1),
+                           "config"));
+  EXPECT_FALSE(parse_model(R"({"architectures": ["LlamaForSequenceClassification"], "num_labels": 0, )"
+                           R"("problem_type": "regression", )" +
+                               small_llama().substr(1),
+                           "config"));
 }
 
 TEST(ValueConfig, ATaskIsAskedForAndStaysInTheFolder) {

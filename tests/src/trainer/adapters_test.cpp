@@ -130,7 +130,8 @@ TEST(Merge, MatricesOfManyPieces) {
   TemporaryDirectory folder;
   ModelSource source;
   source.config_json =
-      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 5000, "n_layer": 1, "n_head": 4})";
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 5000, )"
+      R"("n_layer": 1, "n_head": 4})";
   const auto base = open_model(source);
   source.source = folder / "base";
   OpenTrainer of_base(base, plan_of(*base));

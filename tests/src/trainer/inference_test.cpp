@@ -66,7 +66,8 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
   // Longer than a prefill, so that both programs fill the cache.
   const std::string config =
       R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 100, "hidden_size": 32,
-      "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3})";
+      "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, )"
+      R"("initializer_range": 0.3})";
   const auto model = model_of(config);
   Request r = request_for(2, 100);
   OpenTrainer trainer(model, plan_for(*model, r));

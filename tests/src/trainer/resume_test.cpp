@@ -223,16 +223,16 @@ TEST(Restore, AnotherRunIsRefusedByName) {
   const struct {
     Case run;
     const char* field;
-  } cases[] = {
-      {{"", small_gpt2(), Precision::bf16, 32}, "precision"},
-      {{"", small_gpt2(), Precision::fp32, 8}, "state_bits"},
-      {{"", small_llama(), Precision::fp32, 32}, "architecture"},
-      {{"", small_gpt2("0.1"), Precision::fp32, 32}, "model"},
-      {{"",
-        R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4,
+  } cases[] = {{{"", small_gpt2(), Precision::bf16, 32}, "precision"},
+               {{"", small_gpt2(), Precision::fp32, 8}, "state_bits"},
+               {{"", small_llama(), Precision::fp32, 32}, "architecture"},
+               {{"", small_gpt2("0.1"), Precision::fp32, 32}, "model"},
+               {{"",
+                 R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, )"
+                 R"("n_head": 4,
                 "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})",
-        Precision::fp32, 32},
-       "model"}};
+                 Precision::fp32, 32},
+                "model"}};
   for (const auto& c : cases) {
     const auto model = model_of(c.run.config);
     OpenTrainer trainer(model, plan_for(*model, request_of(c.run, 2, Recompute::choose)));

@@ -167,10 +167,12 @@ TEST(Part, Adapters) {
 TEST(Part, Configs) {
   const auto parsed = [](const std::string& text) { return parse_model(text, "config"); };
   // As in published folders, which rely on transformers' defaults.
-  const auto hub = parsed(
-      R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "eos_token_id": [1, 106], "torch_dtype": "bfloat16",
-    "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
-                    "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, "vision_config": {"hidden_size": 1152}})");
+  const auto hub = parsed(R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", )"
+                          R"("eos_token_id": [1, 106], "torch_dtype": "bfloat16",
+    "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", )"
+                          R"("num_hidden_layers": 34,
+                    "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, )"
+                          R"("vision_config": {"hidden_size": 1152}})");
   ASSERT_TRUE(hub) << hub.error().message;
   EXPECT_TRUE(hub->is_part);
   EXPECT_EQ(hub->json.find("eos_token_id")->elements().size(), 2u);
@@ -178,8 +180,9 @@ TEST(Part, Configs) {
   ASSERT_TRUE(preset);
   EXPECT_EQ(describe(architecture_of(*hub).build(*hub, 64, Format::f32, {})),
             describe(architecture_of(*preset).build(*preset, 64, Format::f32, {})));
-  const auto classifier = parsed(
-      R"({"architectures": ["Gemma3ForSequenceClassification"], "model_type": "gemma3", "id2label": {"0": "a", "1": "b", "2": "c"},
+  const auto classifier =
+      parsed(R"({"architectures": ["Gemma3ForSequenceClassification"], "model_type": "gemma3", )"
+             R"("id2label": {"0": "a", "1": "b", "2": "c"},
     "text_config": {"num_hidden_layers": 2}})");
   ASSERT_TRUE(classifier) << classifier.error().message;
   EXPECT_EQ(classifier->labels.size(), 3u);

@@ -107,7 +107,8 @@ TEST(Filling, MatricesOfManyPiecesAreTheModels) {
 TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
   ModelSource source;
   source.config_json =
-      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, "n_layer": 1, "n_head": 4})";
+      R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, )"
+      R"("n_layer": 1, "n_head": 4})";
   source.adapters = adapters_of_all();
   const auto model = open_model(source);
   const std::string name = "transformer.h.0.mlp.c_fc.weight";
@@ -151,7 +152,8 @@ TEST(Filling, ParametersOfManyPiecesAreWritten) {
 TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
   constexpr int64_t positions = 2500;
   const auto model = model_of(
-      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, "intermediate_size": 64,
+      R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, )"
+      R"("intermediate_size": 64,
                                   "num_hidden_layers": 1, "num_attention_heads": 1})");
   const auto planned = plan_for(*model, request_for(1, positions, 2));
   const OpenTrainer trainer(model, planned);

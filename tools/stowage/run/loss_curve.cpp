@@ -167,9 +167,9 @@ std::string loss_curve_svg(const MetricHistory& history, const std::string& titl
   const bool with_accuracy = !history.accuracies.empty();
   constexpr const char* colour_of_accuracy = "#3a8a4d";
   Picture picture(steps, round_axis(low, high, 0), with_accuracy);
-  picture.add(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="13">)",
-      width, height);
+  picture.add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" )"
+              R"(font-size="13">)",
+              width, height);
   picture.add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width, height);
   picture.add(R"(<text x="{}" y="28" font-size="16" fill="#111">{}</text>)", left, escaped(title));
   picture.add(R"(<g fill="#444">)");

@@ -6,6 +6,9 @@ nothing is left out silently.
 
 import re
 import sys
+import textwrap
+
+COLUMNS = 110  # of a line of the files that are made
 
 DECLARATION = re.compile(
     r"\s*(?:"
@@ -97,3 +100,28 @@ def members(line):
     for other in others:
         stars, other_name, other_count = re.fullmatch(r"\s*(\**)(\w+)(?:\[(\w+)\])?\s*", other).groups()
         yield other_name, kind.rstrip("* ") + stars, other_count
+
+
+def broken(line):
+    """The lines of a declaration. A long one is broken after commas and goes on indented."""
+    lines = [""]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    for part in re.split(r"(?<=, )", line):
+        if lines[-1].strip() and len(lines[-1] + part.rstrip()) > COLUMNS:
+            lines.append(indent)
+        lines[-1] += part
+    return [one.rstrip() for one in lines]
+
+
+def comment(text, mark):
+    """The lines of a comment. No line but the first begins with a sign that would make it a list."""
+    glued = re.sub(r" (?=(?:[-+*>#]|\d+[.)]) )", "\0", text)
+    lines = textwrap.wrap(
+        glued,
+        COLUMNS,
+        initial_indent=mark,
+        subsequent_indent=mark,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\0", " ") for line in lines]

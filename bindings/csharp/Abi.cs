@@ -244,11 +244,16 @@ internal static unsafe class Abi
         /// <summary>STW_UNIT_*</summary>
         public uint unit;
         public uint reserved;
-        /// <summary>finished work, counted in `unit`. When no call is in progress: that of the last call</summary>
+        /// <summary>
+        /// finished work, counted in `unit`. When no call is in progress: that of the last call
+        /// </summary>
         public ulong done;
         /// <summary>all work of the call, counted in `unit`; 0: unknown</summary>
         public ulong total;
-        /// <summary>share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the total is unknown</summary>
+        /// <summary>
+        /// share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the
+        /// total is unknown
+        /// </summary>
         public double share;
 
         /// <summary>Zero, but for its size.</summary>
@@ -268,7 +273,10 @@ internal static unsafe class Abi
         public IntPtr notify;
         /// <summary>passed to `notify`</summary>
         public void* user;
-        /// <summary>shortest time between two calls of `notify`. A long call that takes less time is not reported. Unset: 100. 0: `notify` is called after every piece of work</summary>
+        /// <summary>
+        /// shortest time between two calls of `notify`. A long call that takes less time is not reported.
+        /// Unset: 100. 0: `notify` is called after every piece of work
+        /// </summary>
         public uint interval_milliseconds;
         public uint reserved;
 
@@ -287,13 +295,18 @@ internal static unsafe class Abi
         public uint backend;
         /// <summary>number of the CUDA device, from 0</summary>
         public int ordinal;
-        /// <summary>CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated</summary>
+        /// <summary>
+        /// CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA:
+        /// threads that draw random weights or quantize while a trainer is created or calibrated
+        /// </summary>
         public uint threads;
         /// <summary>CPU: STW_ISA_*; auto: the widest that runs here. No trained bit depends on it.</summary>
         public uint isa;
         /// <summary>STW_LOG_*; 0: STW_LOG_WARNING</summary>
         public int log_level;
-        /// <summary>CUDA: the host's stream, of the device's primary context; NULL: the library makes one</summary>
+        /// <summary>
+        /// CUDA: the host's stream, of the device's primary context; NULL: the library makes one
+        /// </summary>
         public void* stream;
         /// <summary>NULL: messages are kept for stw_device_next_log only</summary>
         public IntPtr log;
@@ -305,9 +318,15 @@ internal static unsafe class Abi
         /// <summary>NULL: the library uses its own pool of threads, which sleeps when it is idle</summary>
         public IntPtr run;
         public void* run_user;
-        /// <summary>CUDA: path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: the one that the system finds. The text is copied.</summary>
+        /// <summary>
+        /// CUDA: path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: the one that the system finds.
+        /// The text is copied.
+        /// </summary>
         public byte* cublaslt;
-        /// <summary>CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW_ATTENTION_CUDNN; NULL: the one that the system finds. The text is copied.</summary>
+        /// <summary>
+        /// CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW_ATTENTION_CUDNN; NULL: the one that the
+        /// system finds. The text is copied.
+        /// </summary>
         public byte* cudnn;
 
         /// <summary>Zero, but for its size.</summary>
@@ -338,7 +357,11 @@ internal static unsafe class Abi
         public fixed byte name[64];
         /// <summary>name of the embedded profile to plan with: stw_plan_options.device</summary>
         public fixed byte profile[24];
-        /// <summary>CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so add them to memory_free (stw_plan_options.device_memory). At most three quarters of the profile's reserve. 0 if the driver does not report them, and in stw_device_at</summary>
+        /// <summary>
+        /// CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so
+        /// add them to memory_free (stw_plan_options.device_memory). At most three quarters of the profile's
+        /// reserve. 0 if the driver does not report them, and in stw_device_at
+        /// </summary>
         public ulong memory_reserved;
 
         /// <summary>Zero, but for its size.</summary>
@@ -393,12 +416,21 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_DROPOUT, STW_SET_MODEL_SEED</summary>
         public uint set_mask;
-        /// <summary>a folder with config.json, a config.json, or the name of a preset such as "nano"</summary>
+        /// <summary>
+        /// a folder with config.json, a config.json, or the name of a preset such as "nano"
+        /// </summary>
         public byte* source;
-        /// <summary>instead of source: the text of a config.json, config_json_size bytes long; it needs no zero byte at its end</summary>
+        /// <summary>
+        /// instead of source: the text of a config.json, config_json_size bytes long; it needs no zero byte
+        /// at its end
+        /// </summary>
         public byte* config_json;
         public UIntPtr config_json_size;
-        /// <summary>a .safetensors file, or a folder that has one or has an index. If a folder has several files and no index, the file named model.safetensors is read. NULL: the weights of the source folder; if it has none, random values drawn from `seed`</summary>
+        /// <summary>
+        /// a .safetensors file, or a folder that has one or has an index. If a folder has several files and
+        /// no index, the file named model.safetensors is read. NULL: the weights of the source folder; if it
+        /// has none, random values drawn from `seed`
+        /// </summary>
         public byte* weights;
         /// <summary>unset: 1337</summary>
         public ulong seed;
@@ -407,9 +439,14 @@ internal static unsafe class Abi
         public uint reserved;
         /// <summary>a folder of adapters to continue, for the model in `source`; NULL: none</summary>
         public byte* adapter;
-        /// <summary>new adapters: the matrices that get one, by the last parts of their modules' names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear</summary>
+        /// <summary>
+        /// new adapters: the matrices that get one, by the last parts of their modules' names, such as
+        /// "q_proj,v_proj", or "all-linear"; NULL: all-linear
+        /// </summary>
         public byte* adapter_targets;
-        /// <summary>new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from `seed`, B is 0</summary>
+        /// <summary>
+        /// new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from `seed`, B is 0
+        /// </summary>
         public uint adapter_rank;
         /// <summary>STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank)</summary>
         public uint adapter_flags;
@@ -417,11 +454,22 @@ internal static unsafe class Abi
         public float adapter_alpha;
         /// <summary>dropout rate of the input of A during training</summary>
         public float adapter_dropout;
-        /// <summary>label_count different UTF-8 names; NULL: the names of the model, else "LABEL_0", "LABEL_1", ...</summary>
+        /// <summary>
+        /// label_count different UTF-8 names; NULL: the names of the model, else "LABEL_0", "LABEL_1", ...
+        /// </summary>
         public byte** label_names;
-        /// <summary>0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the model already has</summary>
+        /// <summary>
+        /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that
+        /// the model already has
+        /// </summary>
         public UIntPtr label_count;
-        /// <summary>STW_TASK_*. A task with labels needs label_count if the config has no labels. If the config states its task (problem_type), no other task is possible. MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that the weights lack are drawn from `seed`, and a head for next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE_MODEL means its body without a head</summary>
+        /// <summary>
+        /// STW_TASK_*. A task with labels needs label_count if the config has no labels. If the config states
+        /// its task (problem_type), no other task is possible. MASKED_LANGUAGE_MODEL is for encoders
+        /// (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head
+        /// that the weights lack are drawn from `seed`, and a head for next sentences (BertForPreTraining) is
+        /// left out. For an encoder, LANGUAGE_MODEL means its body without a head
+        /// </summary>
         public uint task;
         public uint reserved_end;
 
@@ -454,19 +502,36 @@ internal static unsafe class Abi
         public fixed byte architecture[32];
         /// <summary>0: there are no adapters</summary>
         public uint adapter_rank;
-        /// <summary>1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with double quantization)</summary>
+        /// <summary>
+        /// 1: the files hold matrices in 4 bits, as bitsandbytes writes them (nf4, also with double
+        /// quantization)
+        /// </summary>
         public uint has_codes;
         /// <summary>number of a classifier's labels; 0: the model is not a classifier</summary>
         public ulong labels;
-        /// <summary>from the config; -1: none. transformers takes tokens of this id at the end of a text for padding, and classifies the text by the last token before them</summary>
+        /// <summary>
+        /// from the config; -1: none. transformers takes tokens of this id at the end of a text for padding,
+        /// and classifies the text by the last token before them
+        /// </summary>
         public long padding_token;
-        /// <summary>1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a text as a whole</summary>
+        /// <summary>
+        /// 1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a
+        /// text as a whole
+        /// </summary>
         public uint generates;
-        /// <summary>number of token types that the model distinguishes, such as those of a first and of a second text; 0: none</summary>
+        /// <summary>
+        /// number of token types that the model distinguishes, such as those of a first and of a second text;
+        /// 0: none
+        /// </summary>
         public uint token_types;
-        /// <summary>STW_TASK_*. An encoder with STW_TASK_LANGUAGE_MODEL has no head; to train it, choose a task that gives it one</summary>
+        /// <summary>
+        /// STW_TASK_*. An encoder with STW_TASK_LANGUAGE_MODEL has no head; to train it, choose a task that
+        /// gives it one
+        /// </summary>
         public uint task;
-        /// <summary>1: weights were read from files, but at least a part of the head was drawn from the seed</summary>
+        /// <summary>
+        /// 1: weights were read from files, but at least a part of the head was drawn from the seed
+        /// </summary>
         public uint head_is_new;
 
         /// <summary>Zero, but for its size.</summary>
@@ -504,7 +569,10 @@ internal static unsafe class Abi
         public byte* pattern;
         /// <summary>1: frozen; 0: trained, even if an earlier group says otherwise</summary>
         public uint frozen;
-        /// <summary>32 or 8, even if the plan's state_bits differ. Embeddings and tensors of less than 4096 elements keep 32</summary>
+        /// <summary>
+        /// 32 or 8, even if the plan's state_bits differ. Embeddings and tensors of less than 4096 elements
+        /// keep 32
+        /// </summary>
         public uint state_bits;
         /// <summary>factor by which the run's learning rate is multiplied</summary>
         public double learning_rate;
@@ -524,7 +592,10 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_RESERVE</summary>
         public uint set_mask;
-        /// <summary>largest peak that the plan may reach. 0: all memory of the device. This is device_memory if it is set, else the profile's memory, else (CPU) the memory that is available on this machine now</summary>
+        /// <summary>
+        /// largest peak that the plan may reach. 0: all memory of the device. This is device_memory if it is
+        /// set, else the profile's memory, else (CPU) the memory that is available on this machine now
+        /// </summary>
         public ulong memory_bytes;
         /// <summary>samples of one optimizer step; required</summary>
         public ulong global_batch;
@@ -532,33 +603,57 @@ internal static unsafe class Abi
         public ulong sequence;
         /// <summary>"cpu", or the name of a profile such as "rtx4090"; NULL: "cpu"</summary>
         public byte* device;
-        /// <summary>bytes that are free on the device now. For an open device that is memory_free + memory_reserved of stw_device_info. 0: unknown, see memory_bytes</summary>
+        /// <summary>
+        /// bytes that are free on the device now. For an open device that is memory_free + memory_reserved of
+        /// stw_device_info. 0: unknown, see memory_bytes
+        /// </summary>
         public ulong device_memory;
-        /// <summary>part of the budget that is left for memory outside the arena; unset: the profile's reserve (CPU: none)</summary>
+        /// <summary>
+        /// part of the budget that is left for memory outside the arena; unset: the profile's reserve (CPU:
+        /// none)
+        /// </summary>
         public ulong reserve_bytes;
-        /// <summary>CPU: threads that will compute, on which the size of scratch memory depends; 0: one for each processor</summary>
+        /// <summary>
+        /// CPU: threads that will compute, on which the size of scratch memory depends; 0: one for each
+        /// processor
+        /// </summary>
         public uint threads;
         /// <summary>STW_PRECISION_*; default: fp32 on the CPU, bf16 elsewhere</summary>
         public uint precision;
         /// <summary>STW_OPTIMIZER_*</summary>
         public uint optimizer;
-        /// <summary>STW_STATES_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion support 8, for tensors of at least 4096 elements that are not embeddings</summary>
+        /// <summary>
+        /// STW_STATES_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion
+        /// support 8, for tensors of at least 4096 elements that are not embeddings
+        /// </summary>
         public uint state_bits;
         /// <summary>samples of one micro-step; 0: the planner chooses</summary>
         public uint micro_batch;
         /// <summary>STW_RECOMPUTE_*</summary>
         public uint recompute;
-        /// <summary>STW_MODE_*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee up where kernels have a faster way: on CUDA devices with STW_KERNELS_CUBLASLT, which is then the default there, or STW_KERNELS_CUBLASLT_WGMMA. Other plans stay exact</summary>
+        /// <summary>
+        /// STW_MODE_*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee
+        /// up where kernels have a faster way: on CUDA devices with STW_KERNELS_CUBLASLT, which is then the
+        /// default there, or STW_KERNELS_CUBLASLT_WGMMA. Other plans stay exact
+        /// </summary>
         public uint mode;
-        /// <summary>STW_INPUT_*: inputs that batches may have in addition to tokens, targets and lengths</summary>
+        /// <summary>
+        /// STW_INPUT_*: inputs that batches may have in addition to tokens, targets and lengths
+        /// </summary>
         public uint inputs;
         /// <summary>host memory that offloaded tensors may take; 0: nothing is offloaded</summary>
         public ulong host_bytes;
-        /// <summary>the profile that stw_trainer_calibrate wrote; NULL: the device's embedded profile. If `device` is NULL, the profile's device is planned for. Another device is refused.</summary>
+        /// <summary>
+        /// the profile that stw_trainer_calibrate wrote; NULL: the device's embedded profile. If `device` is
+        /// NULL, the profile's device is planned for. Another device is refused.
+        /// </summary>
         public byte* profile;
         /// <summary>bytes of `profile`, without a zero byte at the end</summary>
         public UIntPtr profile_size;
-        /// <summary>an array. If several groups name a parameter, the later ones win. All elements have the struct_size of the first one.</summary>
+        /// <summary>
+        /// an array. If several groups name a parameter, the later ones win. All elements have the
+        /// struct_size of the first one.
+        /// </summary>
         public stw_parameter_group* groups;
         public UIntPtr group_count;
         /// <summary>STW_MASTER_*</summary>
@@ -567,13 +662,23 @@ internal static unsafe class Abi
         public uint kernels;
         /// <summary>STW_GRADIENTS_*</summary>
         public uint gradients;
-        /// <summary>1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch, clip_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no gradient hook. A gradient that is not finite ends the run (STW_NON_FINITE) with some parameters updated: restore a checkpoint</summary>
+        /// <summary>
+        /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept.
+        /// The trained bits are those of a run without clipping. Conditions: the micro-batch is the global
+        /// batch, clip_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and
+        /// no gradient hook. A gradient that is not finite ends the run (STW_NON_FINITE) with some parameters
+        /// updated: restore a checkpoint
+        /// </summary>
         public uint fused_update;
         /// <summary>STW_ATTENTION_*. A checkpoint can only be restored with the same one</summary>
         public uint attention;
         /// <summary>STW_QUANTIZE_*. A checkpoint can only be restored with the same one</summary>
         public uint quantize;
-        /// <summary>for models with adapters. STW_QUANTIZE_INT8: the table that tokens look up and the head are int8, whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can only be restored with the same one</summary>
+        /// <summary>
+        /// for models with adapters. STW_QUANTIZE_INT8: the table that tokens look up and the head are int8,
+        /// whatever format the model's files have; the table of positions is not. auto: none. A checkpoint
+        /// can only be restored with the same one
+        /// </summary>
         public uint quantize_embeddings;
         /// <summary>STW_PREFERENCE_*. A checkpoint can only be restored with the same one</summary>
         public uint preference;
@@ -644,7 +749,9 @@ internal static unsafe class Abi
         public double unlimited_seconds;
         /// <summary>step time with one GiB more and the same state format</summary>
         public double next_gib_seconds;
-        /// <summary>bytes that a step copies between host memory and the device, both directions together</summary>
+        /// <summary>
+        /// bytes that a step copies between host memory and the device, both directions together
+        /// </summary>
         public ulong copied_bytes;
         /// <summary>number of blocks whose feed-forward part runs in tiles of rows</summary>
         public ulong tiled_blocks;
@@ -672,9 +779,13 @@ internal static unsafe class Abi
         public ulong offset;
         /// <summary>place in the arena, in bytes from its beginning</summary>
         public ulong bytes;
-        /// <summary>first and last instruction of the micro-step's program that need it, both included</summary>
+        /// <summary>
+        /// first and last instruction of the micro-step's program that need it, both included
+        /// </summary>
         public uint first;
-        /// <summary>first and last instruction of the micro-step's program that need it, both included</summary>
+        /// <summary>
+        /// first and last instruction of the micro-step's program that need it, both included
+        /// </summary>
         public uint last;
 
         /// <summary>Zero, but for its size.</summary>
@@ -690,11 +801,19 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>1: the trained bits would be different</summary>
         public uint changes_numerics;
-        /// <summary>bytes by which the smallest peak falls. For host_memory: bytes by which the peak with this host memory is below the smallest peak without it</summary>
+        /// <summary>
+        /// bytes by which the smallest peak falls. For host_memory: bytes by which the peak with this host
+        /// memory is below the smallest peak without it
+        /// </summary>
         public ulong saves_bytes;
-        /// <summary>change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan</summary>
+        /// <summary>
+        /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The
+        /// new step time is that of the plan within the budget if it fits, else that of the smallest plan
+        /// </summary>
         public double costs_fraction;
-        /// <summary>the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them</summary>
+        /// <summary>
+        /// the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them
+        /// </summary>
         public fixed byte change[64];
         /// <summary>1: this change alone is enough</summary>
         public uint fits;
@@ -718,7 +837,9 @@ internal static unsafe class Abi
         public uint reserved;
         /// <summary>in host memory</summary>
         public ulong bytes;
-        /// <summary>"optimizer", "masters", "gradients", "weights" or "inputs" (of blocks); lives for ever</summary>
+        /// <summary>
+        /// "optimizer", "masters", "gradients", "weights" or "inputs" (of blocks); lives for ever
+        /// </summary>
         public byte* tensors;
 
         /// <summary>Zero, but for its size.</summary>
@@ -802,7 +923,9 @@ internal static unsafe class Abi
     public struct stw_profile_op_info
     {
         public uint struct_size;
-        /// <summary>share of the peak that limits the op, arithmetic or bandwidth; above 1000 if data is in caches</summary>
+        /// <summary>
+        /// share of the peak that limits the op, arithmetic or bandwidth; above 1000 if data is in caches
+        /// </summary>
         public uint permille;
         /// <summary>fixed time of every op of this kind</summary>
         public ulong launch_nanoseconds;
@@ -821,9 +944,13 @@ internal static unsafe class Abi
     [StructLayout(LayoutKind.Sequential)]
     public struct stw_buffer_lifetime
     {
-        /// <summary>the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space</summary>
+        /// <summary>
+        /// the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space
+        /// </summary>
         public long lower;
-        /// <summary>the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space</summary>
+        /// <summary>
+        /// the buffer is alive in [lower, upper), in any unit of time; upper == lower: it takes no space
+        /// </summary>
         public long upper;
         /// <summary>bytes</summary>
         public ulong size;
@@ -864,7 +991,10 @@ internal static unsafe class Abi
         public ulong capacity;
         /// <summary>decisions that the search may take, some microseconds each; 0: 1,000,000</summary>
         public ulong node_limit;
-        /// <summary>one for each buffer, in the same order; NULL: none. With constraints the exact search is practical for a few dozen buffers</summary>
+        /// <summary>
+        /// one for each buffer, in the same order; NULL: none. With constraints the exact search is practical
+        /// for a few dozen buffers
+        /// </summary>
         public stw_buffer_constraint* constraints;
 
         /// <summary>Zero, but for its size.</summary>
@@ -880,7 +1010,9 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_PACK_*</summary>
         public uint answer;
-        /// <summary>largest offset + size of the lowest placement found, even if it exceeds the capacity</summary>
+        /// <summary>
+        /// largest offset + size of the lowest placement found, even if it exceeds the capacity
+        /// </summary>
         public ulong height;
         /// <summary>proven: no placement is lower</summary>
         public ulong bound;
@@ -900,7 +1032,9 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_TOKENIZER_*; auto: ids for .bin and .npy files, else bytes</summary>
         public uint tokenizer;
-        /// <summary>a file of text, or of ids of token_type: bare numbers, or a NumPy array of one dimension (.npy)</summary>
+        /// <summary>
+        /// a file of text, or of ids of token_type: bare numbers, or a NumPy array of one dimension (.npy)
+        /// </summary>
         public byte* path;
         /// <summary>size of the vocabulary; every id must be smaller</summary>
         public ulong vocabulary;
@@ -910,32 +1044,74 @@ internal static unsafe class Abi
         public ulong seed;
         /// <summary>STW_SET_DOCUMENT_END, STW_SET_HELD_OUT, STW_SET_DATASET_SEED</summary>
         public uint set_mask;
-        /// <summary>1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and rejected ones in turn. A sample holds whole pairs. No pair may have more than `sequence` + 1 tokens</summary>
+        /// <summary>
+        /// 1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and
+        /// rejected ones in turn. A sample holds whole pairs. No pair may have more than `sequence` + 1
+        /// tokens
+        /// </summary>
         public uint pairs;
-        /// <summary>the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW_INPUT_POSITIONS. Unset: the file is not divided into documents</summary>
+        /// <summary>
+        /// the token that ends a document. Attention then stays inside a document, and the token after an end
+        /// is not a target. Needs a plan with STW_INPUT_POSITIONS. Unset: the file is not divided into
+        /// documents
+        /// </summary>
         public ulong document_end;
-        /// <summary>a file with one byte for each token: STW_MARK_*. With marks, a model can learn answers without learning prompts. Documents are kept apart as with document_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes document_end. NULL: all tokens are targets, and a sample may begin at any token</summary>
+        /// <summary>
+        /// a file with one byte for each token: STW_MARK_*. With marks, a model can learn answers without
+        /// learning prompts. Documents are kept apart as with document_end, but they begin at the marked
+        /// tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer
+        /// documents are cut. All samples are trained on once before any is repeated, in a different order
+        /// each time. Needs plans with the same `sequence` (else STW_BAD_STATE). Excludes document_end. NULL:
+        /// all tokens are targets, and a sample may begin at any token
+        /// </summary>
         public byte* marks;
-        /// <summary>for classifiers: a file with one little-endian uint32 for each document that `marks` begin. It is the document's label, or UINT32_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW_MARK_TARGET is ignored. With STW_TASK_TOKEN_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens</summary>
+        /// <summary>
+        /// for classifiers: a file with one little-endian uint32 for each document that `marks` begin. It is
+        /// the document's label, or UINT32_MAX for no label. It becomes the target of the document's last
+        /// token inside the sample; for an encoder, of its first token. STW_MARK_TARGET is ignored. With
+        /// STW_TASK_TOKEN_LABEL: one uint32 for each token, the target of that token. NULL: targets are
+        /// tokens
+        /// </summary>
         public byte* labels;
         /// <summary>with labels: the number of labels of the model; every uint32 must be smaller</summary>
         public ulong label_count;
-        /// <summary>share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1. With marks, whole documents are held out; a document that is longer than a sample counts with the tokens that fit into a sample</summary>
+        /// <summary>
+        /// share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1.
+        /// With marks, whole documents are held out; a document that is longer than a sample counts with the
+        /// tokens that fit into a sample
+        /// </summary>
         public double held_out;
-        /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (a file for other ones: STW_BAD_STATE)</summary>
+        /// <summary>
+        /// with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for
+        /// these tokens and marks (a file for other ones: STW_BAD_STATE)
+        /// </summary>
         public byte* reference;
         /// <summary>above 0, at most 1; 0: no tokens are hidden</summary>
         public double mask_rate;
         public ulong mask_token;
         /// <summary>`vocabulary` bytes, each a combination of STW_TOKEN_*; NULL: all are 0</summary>
         public byte* token_kinds;
-        /// <summary>1: with token_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden together with the word</summary>
+        /// <summary>
+        /// 1: with token_kinds, whole words are drawn instead of tokens: a token that continues a word is
+        /// hidden together with the word
+        /// </summary>
         public uint mask_whole_words;
-        /// <summary>with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count little-endian float32 for each document instead. LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32: the document has no labels</summary>
+        /// <summary>
+        /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS
+        /// and NUMBER the file of labels has label_count little-endian float32 for each document instead.
+        /// LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the
+        /// first float32: the document has no labels
+        /// </summary>
         public uint task;
-        /// <summary>1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last window may be shorter. Each token except the first is a target once. Excludes marks and mask_rate</summary>
+        /// <summary>
+        /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the
+        /// last window may be shorter. Each token except the first is a target once. Excludes marks and
+        /// mask_rate
+        /// </summary>
         public uint in_order;
-        /// <summary>STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another type</summary>
+        /// <summary>
+        /// STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another type
+        /// </summary>
         public uint token_type;
         /// <summary>reports and cancels this call; NULL: none</summary>
         public stw_watch* watch;
@@ -953,15 +1129,28 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_TOKENIZER_BYTE or STW_TOKENIZER_IDS</summary>
         public uint tokenizer;
-        /// <summary>as held_out divides them; with marks, the held-out part begins with the nearest document</summary>
+        /// <summary>
+        /// as held_out divides them; with marks, the held-out part begins with the nearest document
+        /// </summary>
         public ulong training_tokens;
-        /// <summary>as held_out divides them; with marks, the held-out part begins with the nearest document</summary>
+        /// <summary>
+        /// as held_out divides them; with marks, the held-out part begins with the nearest document
+        /// </summary>
         public ulong evaluation_tokens;
-        /// <summary>with marks: how many samples hold every document of the part once. With in_order: evaluation_samples is the number of samples that hold every token once. Else 0</summary>
+        /// <summary>
+        /// with marks: how many samples hold every document of the part once. With in_order:
+        /// evaluation_samples is the number of samples that hold every token once. Else 0
+        /// </summary>
         public ulong training_samples;
-        /// <summary>with marks: how many samples hold every document of the part once. With in_order: evaluation_samples is the number of samples that hold every token once. Else 0</summary>
+        /// <summary>
+        /// with marks: how many samples hold every document of the part once. With in_order:
+        /// evaluation_samples is the number of samples that hold every token once. Else 0
+        /// </summary>
         public ulong evaluation_samples;
-        /// <summary>XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a checkpoint trains the bits of an uninterrupted run only if this is the same, too</summary>
+        /// <summary>
+        /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a
+        /// checkpoint trains the bits of an uninterrupted run only if this is the same, too
+        /// </summary>
         public ulong content_hash;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1002,19 +1191,35 @@ internal static unsafe class Abi
         /// <summary>STW_SKIP_* of the last step</summary>
         public uint skip_reason;
         public uint reserved;
-        /// <summary>of the last evaluation. Classifiers and masked language models: share of the targets whose logit was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as `accuracy`. NaN if there were no targets, and for NUMBER</summary>
+        /// <summary>
+        /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit
+        /// was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits
+        /// right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as `accuracy`. NaN
+        /// if there were no targets, and for NUMBER
+        /// </summary>
         public double evaluation_accuracy;
-        /// <summary>with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0</summary>
+        /// <summary>
+        /// with a preference, of the last step: share of the pairs whose chosen document was ahead, compared
+        /// by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0
+        /// </summary>
         public double accuracy;
-        /// <summary>all samples of the evaluation in progress, or of the last one. stw_trainer_log_probabilities and _write_reference count as evaluations</summary>
+        /// <summary>
+        /// all samples of the evaluation in progress, or of the last one. stw_trainer_log_probabilities and
+        /// _write_reference count as evaluations
+        /// </summary>
         public ulong evaluation_samples;
         /// <summary>samples of that evaluation that have been given to the device</summary>
         public ulong evaluated_samples;
-        /// <summary>targets that evaluation_loss is the mean over: tokens; for a classifier texts or words; with a preference pairs</summary>
+        /// <summary>
+        /// targets that evaluation_loss is the mean over: tokens; for a classifier texts or words; with a
+        /// preference pairs
+        /// </summary>
         public ulong evaluation_targets;
         /// <summary>all micro-steps of the step in progress, or of the last one</summary>
         public ulong micro_steps;
-        /// <summary>micro-steps of that step that have been given to the device; on the CPU these are computed</summary>
+        /// <summary>
+        /// micro-steps of that step that have been given to the device; on the CPU these are computed
+        /// </summary>
         public ulong micro_steps_done;
         /// <summary>tokens of the last step's samples, without padding; 0: the host gave the batch</summary>
         public ulong sample_tokens;
@@ -1033,7 +1238,10 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint reserved;
-        /// <summary>gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the gaps between parameters</summary>
+        /// <summary>
+        /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not
+        /// divided by their number. Ignore the gaps between parameters
+        /// </summary>
         public float* data;
         /// <summary>number of floats in `data`, including gaps</summary>
         public ulong count;
@@ -1041,7 +1249,10 @@ internal static unsafe class Abi
         public ulong* target_count;
         /// <summary>a cudaStream_t; NULL on the CPU</summary>
         public void* stream;
-        /// <summary>factor that `data` contains: 1 unless the precision is fp16. Trainers whose gradients are added up must have the same scale</summary>
+        /// <summary>
+        /// factor that `data` contains: 1 unless the precision is fp16. Trainers whose gradients are added up
+        /// must have the same scale
+        /// </summary>
         public double scale;
         /// <summary>with a preference: number of pairs whose chosen document was ahead</summary>
         public uint* in_order;
@@ -1067,13 +1278,18 @@ internal static unsafe class Abi
         public float beta2;
         /// <summary>adamw, muon: 0: 1e-8</summary>
         public float epsilon;
-        /// <summary>0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group sets theirs</summary>
+        /// <summary>
+        /// 0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group
+        /// sets theirs
+        /// </summary>
         public float weight_decay;
         /// <summary>largest gradient norm; 0: no clipping; unset: 1, with a fused update 0</summary>
         public float clip_norm;
         /// <summary>sgd: 1: Nesterov momentum</summary>
         public uint nesterov;
-        /// <summary>memory of the host, at least info.arena bytes at a multiple of 256; NULL: the trainer allocates it</summary>
+        /// <summary>
+        /// memory of the host, at least info.arena bytes at a multiple of 256; NULL: the trainer allocates it
+        /// </summary>
         public void* arena;
         /// <summary>size of `arena`</summary>
         public ulong arena_bytes;
@@ -1082,26 +1298,50 @@ internal static unsafe class Abi
         public void* gradient_user;
         /// <summary>sgd: unset 0.9; muon: unset 0.95</summary>
         public float momentum;
-        /// <summary>in [0, 1): share of the target's probability that all tokens share equally. With a preference, in [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and NUMBER</summary>
+        /// <summary>
+        /// in [0, 1): share of the target's probability that all tokens share equally. With a preference, in
+        /// [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
+        /// NUMBER
+        /// </summary>
         public float label_smoothing;
-        /// <summary>every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS and NUMBER</summary>
+        /// <summary>
+        /// every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
+        /// NUMBER
+        /// </summary>
         public float z_loss;
-        /// <summary>0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many standard deviations above its running mean. Mean and deviation are exponential averages over about 128 steps. No step is skipped before 64 steps were observed</summary>
+        /// <summary>
+        /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many
+        /// standard deviations above its running mean. Mean and deviation are exponential averages over about
+        /// 128 steps. No step is skipped before 64 steps were observed
+        /// </summary>
         public float outlier_limit;
         /// <summary>fp16: scale of the first step, a power of two; 0: 65536</summary>
         public double loss_scale;
-        /// <summary>fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is not finite halves the scale.</summary>
+        /// <summary>
+        /// fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is
+        /// not finite halves the scale.
+        /// </summary>
         public uint growth_interval;
-        /// <summary>STW_NON_FINITE_*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW_NON_FINITE. fp16 always skips, and fails with STW_NUMERIC if the scale would fall below 1.</summary>
+        /// <summary>
+        /// STW_NON_FINITE_*. skip: a step whose loss or gradient is not finite updates nothing, and is
+        /// counted and logged. stop: it fails with STW_NON_FINITE. fp16 always skips, and fails with
+        /// STW_NUMERIC if the scale would fall below 1.
+        /// </summary>
         public uint non_finite;
         /// <summary>0: 0.1, for simpo 2; at most 1e6</summary>
         public float beta;
         /// <summary>simpo: unset half of beta</summary>
         public float margin;
-        /// <summary>factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)</summary>
+        /// <summary>
+        /// factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al.,
+        /// arXiv:2404.19733)
+        /// </summary>
         public float answer_share;
         public uint reserved;
-        /// <summary>reports and cancels the creation and all later calls that name the trainer; it must outlive the trainer; NULL: none</summary>
+        /// <summary>
+        /// reports and cancels the creation and all later calls that name the trainer; it must outlive the
+        /// trainer; NULL: none
+        /// </summary>
         public stw_watch* watch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1119,7 +1359,9 @@ internal static unsafe class Abi
         public uint count;
         public byte** names;
         public DLManagedTensorVersioned** tensors;
-        /// <summary>0 to 1e6. There is no default: with 0 the optimizer's state changes and parameters do not</summary>
+        /// <summary>
+        /// 0 to 1e6. There is no default: with 0 the optimizer's state changes and parameters do not
+        /// </summary>
         public double learning_rate;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1133,7 +1375,10 @@ internal static unsafe class Abi
     public struct stw_step_result
     {
         public uint struct_size;
-        /// <summary>1: there was no update. Only three things have changed: the count of batches, the running statistics of outlier_limit, and in fp16 the loss scale</summary>
+        /// <summary>
+        /// 1: there was no update. Only three things have changed: the count of batches, the running
+        /// statistics of outlier_limit, and in fp16 the loss scale
+        /// </summary>
         public uint skipped;
         /// <summary>successful updates so far, this one included</summary>
         public ulong step;
@@ -1166,13 +1411,19 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>STW_SET_MIN_RATE</summary>
         public uint set_mask;
-        /// <summary>the run ends when the trainer has consumed this many batches in all; if it already has, the call returns at once</summary>
+        /// <summary>
+        /// the run ends when the trainer has consumed this many batches in all; if it already has, the call
+        /// returns at once
+        /// </summary>
         public ulong until;
         /// <summary>length of the schedule in steps; 0: `until`</summary>
         public ulong total;
         /// <summary>steps of linear warm-up</summary>
         public ulong warmup;
-        /// <summary>the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after base_batch has scaled it</summary>
+        /// <summary>
+        /// the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after
+        /// base_batch has scaled it
+        /// </summary>
         public double learning_rate;
         /// <summary>unset: a tenth of the full rate; inverse root: 0; constant: not used</summary>
         public double min_rate;
@@ -1185,7 +1436,10 @@ internal static unsafe class Abi
         public void* progress_user;
         /// <summary>warm-up-stable-decay: length of the decay; 0: a fifth of `total`</summary>
         public ulong decay_steps;
-        /// <summary>the number of samples in a step that the learning rates were chosen for. Rates are multiplied by the square root of global_batch / base_batch; 0: rates are used as they are</summary>
+        /// <summary>
+        /// the number of samples in a step that the learning rates were chosen for. Rates are multiplied by
+        /// the square root of global_batch / base_batch; 0: rates are used as they are
+        /// </summary>
         public ulong base_batch;
 
         /// <summary>Zero, but for its size.</summary>
@@ -1213,11 +1467,17 @@ internal static unsafe class Abi
         public double temperature;
         /// <summary>unset: 1337</summary>
         public ulong seed;
-        /// <summary>tokens that end the answer, such as the model's end of text. The one that ended it is the last token in `out`</summary>
+        /// <summary>
+        /// tokens that end the answer, such as the model's end of text. The one that ended it is the last
+        /// token in `out`
+        /// </summary>
         public int* stop;
         /// <summary>number of tokens in `stop`</summary>
         public ulong stop_count;
-        /// <summary>at most 1. Among the top_k tokens, after `temperature`, draw from the fewest most probable ones that together have at least this probability; 0: from all</summary>
+        /// <summary>
+        /// at most 1. Among the top_k tokens, after `temperature`, draw from the fewest most probable ones
+        /// that together have at least this probability; 0: from all
+        /// </summary>
         public double top_p;
         /// <summary>STW_SET_GENERATE_SEED</summary>
         public uint set_mask;
@@ -1255,7 +1515,8 @@ internal static unsafe class Abi
     public static extern int stw_device_at(UIntPtr index, stw_device_info* @out, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_device_open(stw_device** @out, stw_device_options* options, stw_error* error);
+    public static extern int stw_device_open(stw_device** @out, stw_device_options* options,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern void stw_device_close(stw_device* device);
@@ -1294,13 +1555,15 @@ internal static unsafe class Abi
     public static extern int stw_model_export(stw_model* model, byte* folder, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_model_export_watched(stw_model* model, byte* folder, stw_watch* watch, stw_error* error);
+    public static extern int stw_model_export_watched(stw_model* model, byte* folder, stw_watch* watch,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern byte* stw_model_preset_at(UIntPtr index);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_create(stw_plan** @out, stw_model* model, stw_plan_options* options, stw_error* error);
+    public static extern int stw_plan_create(stw_plan** @out, stw_model* model, stw_plan_options* options,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern void stw_plan_destroy(stw_plan* plan);
@@ -1315,7 +1578,8 @@ internal static unsafe class Abi
     public static extern byte* stw_plan_report(stw_plan* plan);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_load(stw_plan** @out, stw_model* model, byte* json, UIntPtr json_size, stw_error* error);
+    public static extern int stw_plan_load(stw_plan** @out, stw_model* model, byte* json, UIntPtr json_size,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_plan_verify(stw_plan* plan, stw_error* error);
@@ -1327,28 +1591,35 @@ internal static unsafe class Abi
     public static extern int stw_plan_offload_at(stw_plan* plan, UIntPtr index, stw_offload_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_frontier(stw_plan* plan, stw_frontier_point* @out, UIntPtr capacity, UIntPtr* count, stw_error* error);
+    public static extern int stw_plan_frontier(stw_plan* plan, stw_frontier_point* @out, UIntPtr capacity,
+        UIntPtr* count, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_frontier_watched(stw_plan* plan, stw_frontier_point* @out, UIntPtr capacity, UIntPtr* count, stw_watch* watch, stw_error* error);
+    public static extern int stw_plan_frontier_watched(stw_plan* plan, stw_frontier_point* @out,
+        UIntPtr capacity, UIntPtr* count, stw_watch* watch, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_longest_sequence(stw_model* model, stw_plan_options* options, ulong* sequence, stw_error* error);
+    public static extern int stw_plan_longest_sequence(stw_model* model, stw_plan_options* options,
+        ulong* sequence, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_profile_at(UIntPtr index, stw_profile_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_profile_read(byte* profile, UIntPtr profile_size, stw_profile_info* @out, stw_error* error);
+    public static extern int stw_profile_read(byte* profile, UIntPtr profile_size, stw_profile_info* @out,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_profile_op_at(byte* profile, UIntPtr profile_size, UIntPtr index, stw_profile_op_info* @out);
+    public static extern int stw_profile_op_at(byte* profile, UIntPtr profile_size, UIntPtr index,
+        stw_profile_op_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_picture(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity, UIntPtr* needed, stw_error* error);
+    public static extern int stw_plan_picture(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity,
+        UIntPtr* needed, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_plan_picture_watched(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity, UIntPtr* needed, stw_watch* watch, stw_error* error);
+    public static extern int stw_plan_picture_watched(stw_plan* plan, uint kind, byte* @out, UIntPtr capacity,
+        UIntPtr* needed, stw_watch* watch, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern UIntPtr stw_plan_buffer_count(stw_plan* plan);
@@ -1357,10 +1628,12 @@ internal static unsafe class Abi
     public static extern int stw_plan_buffer_at(stw_plan* plan, UIntPtr index, stw_buffer_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_pack(ulong* offsets, stw_buffer_lifetime* lifetimes, UIntPtr count, stw_pack_options* options, stw_pack_result* result, stw_error* error);
+    public static extern int stw_pack(ulong* offsets, stw_buffer_lifetime* lifetimes, UIntPtr count,
+        stw_pack_options* options, stw_pack_result* result, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_dataset_open(stw_dataset** @out, stw_dataset_options* options, stw_error* error);
+    public static extern int stw_dataset_open(stw_dataset** @out, stw_dataset_options* options,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern void stw_dataset_close(stw_dataset* dataset);
@@ -1369,7 +1642,8 @@ internal static unsafe class Abi
     public static extern int stw_dataset_query(stw_dataset* dataset, stw_dataset_info* @out);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_create(stw_trainer** @out, stw_device* device, stw_model* model, stw_plan* plan, stw_trainer_options* options, stw_error* error);
+    public static extern int stw_trainer_create(stw_trainer** @out, stw_device* device, stw_model* model,
+        stw_plan* plan, stw_trainer_options* options, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern void stw_trainer_destroy(stw_trainer* trainer);
@@ -1381,31 +1655,40 @@ internal static unsafe class Abi
     public static extern int stw_trainer_wait(stw_trainer* trainer, stw_step_result* @out, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, stw_run_options* options, stw_error* error);
+    public static extern int stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset,
+        stw_run_options* options, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, ulong batches, double* loss, stw_error* error);
+    public static extern int stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, ulong batches,
+        double* loss, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_generate(stw_trainer* trainer, stw_generate_options* options, ulong* count, stw_error* error);
+    public static extern int stw_trainer_generate(stw_trainer* trainer, stw_generate_options* options,
+        ulong* count, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_logits(stw_trainer* trainer, int* tokens, ulong count, float* @out, ulong capacity, stw_error* error);
+    public static extern int stw_trainer_logits(stw_trainer* trainer, int* tokens, ulong count, float* @out,
+        ulong capacity, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_classify(stw_trainer* trainer, int* tokens, int* token_types, ulong* lengths, ulong texts, float* @out, ulong capacity, stw_error* error);
+    public static extern int stw_trainer_classify(stw_trainer* trainer, int* tokens, int* token_types,
+        ulong* lengths, ulong texts, float* @out, ulong capacity, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_log_probabilities(stw_trainer* trainer, stw_batch* batch, float* @out, ulong capacity, stw_error* error);
+    public static extern int stw_trainer_log_probabilities(stw_trainer* trainer, stw_batch* batch,
+        float* @out, ulong capacity, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_write_reference(stw_trainer* trainer, stw_dataset* dataset, byte* path, stw_error* error);
+    public static extern int stw_trainer_write_reference(stw_trainer* trainer, stw_dataset* dataset,
+        byte* path, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_replan(stw_trainer* trainer, ulong memory_bytes, stw_plan** plan, stw_error* error);
+    public static extern int stw_trainer_replan(stw_trainer* trainer, ulong memory_bytes, stw_plan** plan,
+        stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_calibrate(stw_trainer* trainer, byte* @out, UIntPtr capacity, UIntPtr* size, stw_error* error);
+    public static extern int stw_trainer_calibrate(stw_trainer* trainer, byte* @out, UIntPtr capacity,
+        UIntPtr* size, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_trainer_timeline(stw_trainer* trainer, byte* path, stw_error* error);
@@ -1420,10 +1703,12 @@ internal static unsafe class Abi
     public static extern void* stw_trainer_stream(stw_trainer* trainer);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_export_tensor(stw_trainer* trainer, UIntPtr index, uint kind, DLManagedTensorVersioned** @out, stw_error* error);
+    public static extern int stw_trainer_export_tensor(stw_trainer* trainer, UIntPtr index, uint kind,
+        DLManagedTensorVersioned** @out, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-    public static extern int stw_trainer_import_tensor(stw_trainer* trainer, UIntPtr index, DLManagedTensorVersioned* @in, stw_error* error);
+    public static extern int stw_trainer_import_tensor(stw_trainer* trainer, UIntPtr index,
+        DLManagedTensorVersioned* @in, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_trainer_save(stw_trainer* trainer, byte* path, stw_error* error);

@@ -6,7 +6,7 @@ import sys
 from xml.sax.saxutils import escape
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from header import Header, split  # noqa: E402
+from header import COLUMNS, Header, broken, comment, split  # noqa: E402
 
 SCALARS = {
     "uint8_t": "byte",
@@ -59,11 +59,17 @@ class Writer:
             else f"{self.type(kind)} {name_of(field)}"
         )
 
+    def summary(self, text):
+        line = f"        /// <summary>{text}</summary>"
+        if len(line) <= COLUMNS:
+            return [line]
+        return ["        /// <summary>", *comment(text, "        /// "), "        /// </summary>"]
+
     def struct(self, name, fields):
         yield from ["", "    [StructLayout(LayoutKind.Sequential)]", f"    public struct {name}", "    {"]
         for field, kind, count in fields:
             said = self.header.docs[name].get(field)
-            yield from [f"        /// <summary>{escape(said)}</summary>"] if said else []
+            yield from self.summary(escape(said)) if said else []
             yield f"        public {self.field(field, kind, count)};"
         if fields[0][0] == "struct_size":
             yield from [
@@ -113,7 +119,7 @@ class Writer:
                 "    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]",
                 f"    public static extern {self.type(result)} {name}({', '.join(self.arguments(taken))});",
             ]
-        return "\n".join(lines + ["}", "}"]) + "\n"
+        return "\n".join(part for line in [*lines, "}", "}"] for part in broken(line)) + "\n"
 
 
 if __name__ == "__main__":

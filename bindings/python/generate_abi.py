@@ -5,7 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from header import Header, split  # noqa: E402
+from header import Header, broken, split  # noqa: E402
 
 SCALARS = {
     "uint8_t": "c_uint8",
@@ -49,8 +49,8 @@ class Writer:
     def write(self):
         lines = [
             '"""The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""',
-            "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64,",
-            "                    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)",
+            "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32,",
+            "                    c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)",
             "",
             "stw_status = c_int32",
             "",
@@ -93,6 +93,7 @@ class Writer:
             for name, (result, arguments) in self.header.functions.items()
         )
         lines.append("}")
+        lines = [part for line in lines for part in broken(line)]
         return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)) + "\n"
 
 

@@ -5,7 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from header import Header, split  # noqa: E402
+from header import Header, broken, comment, split  # noqa: E402
 
 SCALARS = {
     "uint8_t": "u8",
@@ -80,7 +80,8 @@ class Writer:
                 continue
             kind, name, _ = split(part)
             taken.append(
-                f"{name_of(name)}: {self.function(functions[name], 'void') if name in functions else self.type(kind)}"
+                f"{name_of(name)}: "
+                f"{self.function(functions[name], 'void') if name in functions else self.type(kind)}"
             )
         return taken
 
@@ -116,7 +117,8 @@ class Writer:
                     "#[repr(C)]",
                     f"pub struct {name} {{",
                     "    _private: [u8; 0],",
-                    "    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,",
+                    "    _shared_only_as_the_header_says:",
+                    "        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,",
                     "}",
                 ]
         for name, (returned, taken) in header.callbacks.items():
@@ -131,7 +133,7 @@ class Writer:
             for field, kind, count in fields:
                 said = header.docs[name].get(field)
                 lines += [
-                    *([f"    /// {documented(said)}"] if said else []),
+                    *(comment(documented(said), "    /// ") if said else []),
                     f"    pub {name_of(field)}: {self.field(kind, count)},",
                 ]
             size = (
@@ -166,7 +168,8 @@ class Writer:
             "        ($kind:ident $(, $field:ident)*) => {",
             '            found.push((stringify!($kind), "", std::mem::size_of::<$kind>()));',
             "            let _at = std::mem::MaybeUninit::<$kind>::uninit();",
-            "            $(found.push((stringify!($kind), stringify!($field), unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize - _at.as_ptr() as usize));)*",
+            "            $(let _of = unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize;",
+            "              found.push((stringify!($kind), stringify!($field), _of - _at.as_ptr() as usize));)*",
             "        };",
             "    }",
         ]
@@ -175,7 +178,7 @@ class Writer:
             for name, fields in header.structs.items()
         ]
         lines += ["    found", "}"]
-        return "\n".join(lines) + "\n"
+        return "\n".join(part for line in lines for part in broken(line)) + "\n"
 
 
 if __name__ == "__main__":

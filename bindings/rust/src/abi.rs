@@ -168,54 +168,65 @@ pub const STW_TENSOR_SECOND_MOMENT: u32 = 3;
 #[repr(C)]
 pub struct stw_device {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_model {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_plan {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_dataset {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_trainer {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_watch {
     _private: [u8; 0],
-    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
+    _shared_only_as_the_header_says:
+        std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 pub use crate::dlpack::DLManagedTensorVersioned;
 
 pub type stw_watch_fn = Option<unsafe extern "C" fn(user: *mut c_void, now: *const stw_watch_info) -> i32>;
 
-pub type stw_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, component: *const c_char, message: *const c_char)>;
+pub type stw_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, component: *const c_char,
+    message: *const c_char)>;
 
-pub type stw_allocate_fn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void>;
+pub type stw_allocate_fn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: usize, alignment: usize,
+    stream: *mut c_void) -> *mut c_void>;
 
-pub type stw_release_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: *mut c_void, bytes: usize, stream: *mut c_void)>;
+pub type stw_release_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: *mut c_void, bytes: usize,
+    stream: *mut c_void)>;
 
-pub type stw_run_fn = Option<unsafe extern "C" fn(user: *mut c_void, tasks: u32, task: Option<unsafe extern "C" fn(context: *mut c_void, index: u32)>, context: *mut c_void)>;
+pub type stw_run_fn = Option<unsafe extern "C" fn(user: *mut c_void, tasks: u32,
+    task: Option<unsafe extern "C" fn(context: *mut c_void, index: u32)>, context: *mut c_void)>;
 
 pub type stw_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, now: *const stw_progress) -> i32>;
 
-pub type stw_gradient_fn = Option<unsafe extern "C" fn(user: *mut c_void, gradients: *const stw_gradients) -> i32>;
+pub type stw_gradient_fn = Option<unsafe extern "C" fn(user: *mut c_void,
+    gradients: *const stw_gradients) -> i32>;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -255,7 +266,8 @@ pub struct stw_watch_info {
     pub done: u64,
     /// all work of the call, counted in \`unit\`; 0: unknown
     pub total: u64,
-    /// share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the total is unknown
+    /// share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if the total
+    /// is unknown
     pub share: f64,
 }
 
@@ -278,7 +290,8 @@ pub struct stw_watch_options {
     pub notify: stw_watch_fn,
     /// passed to \`notify\`
     pub user: *mut c_void,
-    /// shortest time between two calls of \`notify\`. A long call that takes less time is not reported. Unset: 100. 0: \`notify\` is called after every piece of work
+    /// shortest time between two calls of \`notify\`. A long call that takes less time is not reported.
+    /// Unset: 100. 0: \`notify\` is called after every piece of work
     pub interval_milliseconds: u32,
     pub reserved: u32,
 }
@@ -300,7 +313,8 @@ pub struct stw_device_options {
     pub backend: u32,
     /// number of the CUDA device, from 0
     pub ordinal: i32,
-    /// CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA: threads that draw random weights or quantize while a trainer is created or calibrated
+    /// CPU: threads that compute, including the caller's, at most 1024; 0: one for each processor. CUDA:
+    /// threads that draw random weights or quantize while a trainer is created or calibrated
     pub threads: u32,
     /// CPU: STW\_ISA\_\*; auto: the widest that runs here. No trained bit depends on it.
     pub isa: u32,
@@ -318,9 +332,11 @@ pub struct stw_device_options {
     /// NULL: the library uses its own pool of threads, which sleeps when it is idle
     pub run: stw_run_fn,
     pub run_user: *mut c_void,
-    /// CUDA: path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: the one that the system finds. The text is copied.
+    /// CUDA: path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: the one that the system finds.
+    /// The text is copied.
     pub cublaslt: *const c_char,
-    /// CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW\_ATTENTION\_CUDNN; NULL: the one that the system finds. The text is copied.
+    /// CUDA: path of a libcudnn.so.9 (9.15.1 or newer), for STW\_ATTENTION\_CUDNN; NULL: the one that the
+    /// system finds. The text is copied.
     pub cudnn: *const c_char,
 }
 
@@ -354,7 +370,9 @@ pub struct stw_device_info {
     pub name: Text<64>,
     /// name of the embedded profile to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
-    /// CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so add them to memory\_free (stw\_plan\_options.device\_memory). At most three quarters of the profile's reserve. 0 if the driver does not report them, and in stw\_device\_at
+    /// CUDA: bytes that the open device's context already holds. A plan counts them in its reserve, so add
+    /// them to memory\_free (stw\_plan\_options.device\_memory). At most three quarters of the profile's
+    /// reserve. 0 if the driver does not report them, and in stw\_device\_at
     pub memory_reserved: u64,
 }
 
@@ -420,10 +438,13 @@ pub struct stw_model_options {
     pub set_mask: u32,
     /// a folder with config.json, a config.json, or the name of a preset such as "nano"
     pub source: *const c_char,
-    /// instead of source: the text of a config.json, config\_json\_size bytes long; it needs no zero byte at its end
+    /// instead of source: the text of a config.json, config\_json\_size bytes long; it needs no zero byte at
+    /// its end
     pub config_json: *const c_char,
     pub config_json_size: usize,
-    /// a .safetensors file, or a folder that has one or has an index. If a folder has several files and no index, the file named model.safetensors is read. NULL: the weights of the source folder; if it has none, random values drawn from \`seed\`
+    /// a .safetensors file, or a folder that has one or has an index. If a folder has several files and no
+    /// index, the file named model.safetensors is read. NULL: the weights of the source folder; if it has
+    /// none, random values drawn from \`seed\`
     pub weights: *const c_char,
     /// unset: 1337
     pub seed: u64,
@@ -432,7 +453,8 @@ pub struct stw_model_options {
     pub reserved: u32,
     /// a folder of adapters to continue, for the model in \`source\`; NULL: none
     pub adapter: *const c_char,
-    /// new adapters: the matrices that get one, by the last parts of their modules' names, such as "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
+    /// new adapters: the matrices that get one, by the last parts of their modules' names, such as
+    /// "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
     pub adapter_targets: *const c_char,
     /// new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from \`seed\`, B is 0
     pub adapter_rank: u32,
@@ -444,9 +466,14 @@ pub struct stw_model_options {
     pub adapter_dropout: f32,
     /// label\_count different UTF-8 names; NULL: the names of the model, else "LABEL\_0", "LABEL\_1", ...
     pub label_names: *const *const c_char,
-    /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the model already has
+    /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the
+    /// model already has
     pub label_count: usize,
-    /// STW\_TASK\_\*. A task with labels needs label\_count if the config has no labels. If the config states its task (problem\_type), no other task is possible. MASKED\_LANGUAGE\_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE\_MODEL means its body without a head
+    /// STW\_TASK\_\*. A task with labels needs label\_count if the config has no labels. If the config states
+    /// its task (problem\_type), no other task is possible. MASKED\_LANGUAGE\_MODEL is for encoders
+    /// (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that
+    /// the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining) is left
+    /// out. For an encoder, LANGUAGE\_MODEL means its body without a head
     pub task: u32,
     pub reserved_end: u32,
 }
@@ -486,13 +513,17 @@ pub struct stw_model_info {
     pub has_codes: u32,
     /// number of a classifier's labels; 0: the model is not a classifier
     pub labels: u64,
-    /// from the config; -1: none. transformers takes tokens of this id at the end of a text for padding, and classifies the text by the last token before them
+    /// from the config; -1: none. transformers takes tokens of this id at the end of a text for padding, and
+    /// classifies the text by the last token before them
     pub padding_token: i64,
-    /// 1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a text as a whole
+    /// 1: the model continues texts, and no token attends to later ones; 0: an encoder, which reads a text as
+    /// a whole
     pub generates: u32,
-    /// number of token types that the model distinguishes, such as those of a first and of a second text; 0: none
+    /// number of token types that the model distinguishes, such as those of a first and of a second text; 0:
+    /// none
     pub token_types: u32,
-    /// STW\_TASK\_\*. An encoder with STW\_TASK\_LANGUAGE\_MODEL has no head; to train it, choose a task that gives it one
+    /// STW\_TASK\_\*. An encoder with STW\_TASK\_LANGUAGE\_MODEL has no head; to train it, choose a task that
+    /// gives it one
     pub task: u32,
     /// 1: weights were read from files, but at least a part of the head was drawn from the seed
     pub head_is_new: u32,
@@ -538,7 +569,8 @@ pub struct stw_parameter_group {
     pub pattern: *const c_char,
     /// 1: frozen; 0: trained, even if an earlier group says otherwise
     pub frozen: u32,
-    /// 32 or 8, even if the plan's state\_bits differ. Embeddings and tensors of less than 4096 elements keep 32
+    /// 32 or 8, even if the plan's state\_bits differ. Embeddings and tensors of less than 4096 elements keep
+    /// 32
     pub state_bits: u32,
     /// factor by which the run's learning rate is multiplied
     pub learning_rate: f64,
@@ -561,7 +593,8 @@ pub struct stw_plan_options {
     pub struct_size: u32,
     /// STW\_SET\_RESERVE
     pub set_mask: u32,
-    /// largest peak that the plan may reach. 0: all memory of the device. This is device\_memory if it is set, else the profile's memory, else (CPU) the memory that is available on this machine now
+    /// largest peak that the plan may reach. 0: all memory of the device. This is device\_memory if it is
+    /// set, else the profile's memory, else (CPU) the memory that is available on this machine now
     pub memory_bytes: u64,
     /// samples of one optimizer step; required
     pub global_batch: u64,
@@ -569,7 +602,8 @@ pub struct stw_plan_options {
     pub sequence: u64,
     /// "cpu", or the name of a profile such as "rtx4090"; NULL: "cpu"
     pub device: *const c_char,
-    /// bytes that are free on the device now. For an open device that is memory\_free + memory\_reserved of stw\_device\_info. 0: unknown, see memory\_bytes
+    /// bytes that are free on the device now. For an open device that is memory\_free + memory\_reserved of
+    /// stw\_device\_info. 0: unknown, see memory\_bytes
     pub device_memory: u64,
     /// part of the budget that is left for memory outside the arena; unset: the profile's reserve (CPU: none)
     pub reserve_bytes: u64,
@@ -579,23 +613,28 @@ pub struct stw_plan_options {
     pub precision: u32,
     /// STW\_OPTIMIZER\_\*
     pub optimizer: u32,
-    /// STW\_STATES\_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion support 8, for tensors of at least 4096 elements that are not embeddings
+    /// STW\_STATES\_AUTO: 32, unless that does not fit or costs more than 10 % of the speed. AdamW and Lion
+    /// support 8, for tensors of at least 4096 elements that are not embeddings
     pub state_bits: u32,
     /// samples of one micro-step; 0: the planner chooses
     pub micro_batch: u32,
     /// STW\_RECOMPUTE\_\*
     pub recompute: u32,
-    /// STW\_MODE\_\*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee up where kernels have a faster way: on CUDA devices with STW\_KERNELS\_CUBLASLT, which is then the default there, or STW\_KERNELS\_CUBLASLT\_WGMMA. Other plans stay exact
+    /// STW\_MODE\_\*. In exact mode the split into micro-batches changes no bit. fast gives this guarantee up
+    /// where kernels have a faster way: on CUDA devices with STW\_KERNELS\_CUBLASLT, which is then the
+    /// default there, or STW\_KERNELS\_CUBLASLT\_WGMMA. Other plans stay exact
     pub mode: u32,
     /// STW\_INPUT\_\*: inputs that batches may have in addition to tokens, targets and lengths
     pub inputs: u32,
     /// host memory that offloaded tensors may take; 0: nothing is offloaded
     pub host_bytes: u64,
-    /// the profile that stw\_trainer\_calibrate wrote; NULL: the device's embedded profile. If \`device\` is NULL, the profile's device is planned for. Another device is refused.
+    /// the profile that stw\_trainer\_calibrate wrote; NULL: the device's embedded profile. If \`device\` is
+    /// NULL, the profile's device is planned for. Another device is refused.
     pub profile: *const c_char,
     /// bytes of \`profile\`, without a zero byte at the end
     pub profile_size: usize,
-    /// an array. If several groups name a parameter, the later ones win. All elements have the struct\_size of the first one.
+    /// an array. If several groups name a parameter, the later ones win. All elements have the struct\_size
+    /// of the first one.
     pub groups: *const stw_parameter_group,
     pub group_count: usize,
     /// STW\_MASTER\_\*
@@ -604,13 +643,19 @@ pub struct stw_plan_options {
     pub kernels: u32,
     /// STW\_GRADIENTS\_\*
     pub gradients: u32,
-    /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch, clip\_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no gradient hook. A gradient that is not finite ends the run (STW\_NON\_FINITE) with some parameters updated: restore a checkpoint
+    /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The
+    /// trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch,
+    /// clip\_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no
+    /// gradient hook. A gradient that is not finite ends the run (STW\_NON\_FINITE) with some parameters
+    /// updated: restore a checkpoint
     pub fused_update: u32,
     /// STW\_ATTENTION\_\*. A checkpoint can only be restored with the same one
     pub attention: u32,
     /// STW\_QUANTIZE\_\*. A checkpoint can only be restored with the same one
     pub quantize: u32,
-    /// for models with adapters. STW\_QUANTIZE\_INT8: the table that tokens look up and the head are int8, whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can only be restored with the same one
+    /// for models with adapters. STW\_QUANTIZE\_INT8: the table that tokens look up and the head are int8,
+    /// whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can
+    /// only be restored with the same one
     pub quantize_embeddings: u32,
     /// STW\_PREFERENCE\_\*. A checkpoint can only be restored with the same one
     pub preference: u32,
@@ -736,9 +781,11 @@ pub struct stw_relaxation_info {
     pub struct_size: u32,
     /// 1: the trained bits would be different
     pub changes_numerics: u32,
-    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak with this host memory is below the smallest peak without it
+    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak with this host
+    /// memory is below the smallest peak without it
     pub saves_bytes: u64,
-    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new step time is that of the plan within the budget if it fits, else that of the smallest plan
+    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new
+    /// step time is that of the plan within the budget if it fits, else that of the smallest plan
     pub costs_fraction: f64,
     /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; stowage.h lists them
     pub change: Text<64>,
@@ -949,7 +996,8 @@ pub struct stw_pack_options {
     pub capacity: u64,
     /// decisions that the search may take, some microseconds each; 0: 1,000,000
     pub node_limit: u64,
-    /// one for each buffer, in the same order; NULL: none. With constraints the exact search is practical for a few dozen buffers
+    /// one for each buffer, in the same order; NULL: none. With constraints the exact search is practical for
+    /// a few dozen buffers
     pub constraints: *const stw_buffer_constraint,
 }
 
@@ -1001,30 +1049,48 @@ pub struct stw_dataset_options {
     pub seed: u64,
     /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT, STW\_SET\_DATASET\_SEED
     pub set_mask: u32,
-    /// 1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and rejected ones in turn. A sample holds whole pairs. No pair may have more than \`sequence\` + 1 tokens
+    /// 1: for plans with a preference; needs marks and excludes labels. Documents are pairs: chosen and
+    /// rejected ones in turn. A sample holds whole pairs. No pair may have more than \`sequence\` + 1 tokens
     pub pairs: u32,
-    /// the token that ends a document. Attention then stays inside a document, and the token after an end is not a target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: the file is not divided into documents
+    /// the token that ends a document. Attention then stays inside a document, and the token after an end is
+    /// not a target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: the file is not divided into documents
     pub document_end: u64,
-    /// a file with one byte for each token: STW\_MARK\_\*. With marks, a model can learn answers without learning prompts. Documents are kept apart as with document\_end, but they begin at the marked tokens; the first token must be marked. A sample holds as many whole documents as fit. Longer documents are cut. All samples are trained on once before any is repeated, in a different order each time. Needs plans with the same \`sequence\` (else STW\_BAD\_STATE). Excludes document\_end. NULL: all tokens are targets, and a sample may begin at any token
+    /// a file with one byte for each token: STW\_MARK\_\*. With marks, a model can learn answers without
+    /// learning prompts. Documents are kept apart as with document\_end, but they begin at the marked tokens;
+    /// the first token must be marked. A sample holds as many whole documents as fit. Longer documents are
+    /// cut. All samples are trained on once before any is repeated, in a different order each time. Needs
+    /// plans with the same \`sequence\` (else STW\_BAD\_STATE). Excludes document\_end. NULL: all tokens are
+    /// targets, and a sample may begin at any token
     pub marks: *const c_char,
-    /// for classifiers: a file with one little-endian uint32 for each document that \`marks\` begin. It is the document's label, or UINT32\_MAX for no label. It becomes the target of the document's last token inside the sample; for an encoder, of its first token. STW\_MARK\_TARGET is ignored. With STW\_TASK\_TOKEN\_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens
+    /// for classifiers: a file with one little-endian uint32 for each document that \`marks\` begin. It is
+    /// the document's label, or UINT32\_MAX for no label. It becomes the target of the document's last token
+    /// inside the sample; for an encoder, of its first token. STW\_MARK\_TARGET is ignored. With
+    /// STW\_TASK\_TOKEN\_LABEL: one uint32 for each token, the target of that token. NULL: targets are tokens
     pub labels: *const c_char,
     /// with labels: the number of labels of the model; every uint32 must be smaller
     pub label_count: u64,
-    /// share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1. With marks, whole documents are held out; a document that is longer than a sample counts with the tokens that fit into a sample
+    /// share of the tokens, at the end of the file, that is held out for evaluation: 0 to 1; unset: 0.1. With
+    /// marks, whole documents are held out; a document that is longer than a sample counts with the tokens
+    /// that fit into a sample
     pub held_out: f64,
-    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (a file for other ones: STW\_BAD\_STATE)
+    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for
+    /// these tokens and marks (a file for other ones: STW\_BAD\_STATE)
     pub reference: *const c_char,
     /// above 0, at most 1; 0: no tokens are hidden
     pub mask_rate: f64,
     pub mask_token: u64,
     /// \`vocabulary\` bytes, each a combination of STW\_TOKEN\_\*; NULL: all are 0
     pub token_kinds: *const u8,
-    /// 1: with token\_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden together with the word
+    /// 1: with token\_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden
+    /// together with the word
     pub mask_whole_words: u32,
-    /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32: the document has no labels
+    /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and
+    /// NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS: to
+    /// which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32:
+    /// the document has no labels
     pub task: u32,
-    /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate
+    /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last
+    /// window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate
     pub in_order: u32,
     /// STW\_TOKEN\_TYPE\_\*, for ids. AUTO refuses a file whose numbers look like another type
     pub token_type: u32,
@@ -1051,11 +1117,14 @@ pub struct stw_dataset_info {
     pub training_tokens: u64,
     /// as held\_out divides them; with marks, the held-out part begins with the nearest document
     pub evaluation_tokens: u64,
-    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples is the number of samples that hold every token once. Else 0
+    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples
+    /// is the number of samples that hold every token once. Else 0
     pub training_samples: u64,
-    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples is the number of samples that hold every token once. Else 0
+    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples
+    /// is the number of samples that hold every token once. Else 0
     pub evaluation_samples: u64,
-    /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a checkpoint trains the bits of an uninterrupted run only if this is the same, too
+    /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a
+    /// checkpoint trains the bits of an uninterrupted run only if this is the same, too
     pub content_hash: u64,
 }
 
@@ -1099,15 +1168,21 @@ pub struct stw_progress {
     /// STW\_SKIP\_\* of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as \`accuracy\`. NaN if there were no targets, and for NUMBER
+    /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit was
+    /// the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right,
+    /// that is, above 0 exactly for the labels that are above 0.5. Preferences: as \`accuracy\`. NaN if there
+    /// were no targets, and for NUMBER
     pub evaluation_accuracy: f64,
-    /// with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0
+    /// with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by
+    /// P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0
     pub accuracy: f64,
-    /// all samples of the evaluation in progress, or of the last one. stw\_trainer\_log\_probabilities and \_write\_reference count as evaluations
+    /// all samples of the evaluation in progress, or of the last one. stw\_trainer\_log\_probabilities and
+    /// \_write\_reference count as evaluations
     pub evaluation_samples: u64,
     /// samples of that evaluation that have been given to the device
     pub evaluated_samples: u64,
-    /// targets that evaluation\_loss is the mean over: tokens; for a classifier texts or words; with a preference pairs
+    /// targets that evaluation\_loss is the mean over: tokens; for a classifier texts or words; with a
+    /// preference pairs
     pub evaluation_targets: u64,
     /// all micro-steps of the step in progress, or of the last one
     pub micro_steps: u64,
@@ -1133,7 +1208,8 @@ impl Default for stw_progress {
 pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
-    /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided by their number. Ignore the gaps between parameters
+    /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided
+    /// by their number. Ignore the gaps between parameters
     pub data: *mut f32,
     /// number of floats in \`data\`, including gaps
     pub count: u64,
@@ -1141,7 +1217,8 @@ pub struct stw_gradients {
     pub target_count: *mut u64,
     /// a cudaStream\_t; NULL on the CPU
     pub stream: *mut c_void,
-    /// factor that \`data\` contains: 1 unless the precision is fp16. Trainers whose gradients are added up must have the same scale
+    /// factor that \`data\` contains: 1 unless the precision is fp16. Trainers whose gradients are added up
+    /// must have the same scale
     pub scale: f64,
     /// with a preference: number of pairs whose chosen document was ahead
     pub in_order: *mut u32,
@@ -1170,7 +1247,8 @@ pub struct stw_trainer_options {
     pub beta2: f32,
     /// adamw, muon: 0: 1e-8
     pub epsilon: f32,
-    /// 0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group sets theirs
+    /// 0 to 1e6; unset: 0.1, for sgd and adafactor 0. Tensors of one dimension get none, unless a group sets
+    /// theirs
     pub weight_decay: f32,
     /// largest gradient norm; 0: no clipping; unset: 1, with a fused update 0
     pub clip_norm: f32,
@@ -1185,26 +1263,36 @@ pub struct stw_trainer_options {
     pub gradient_user: *mut c_void,
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
-    /// in \[0, 1): share of the target's probability that all tokens share equally. With a preference, in \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and NUMBER
+    /// in \[0, 1): share of the target's probability that all tokens share equally. With a preference, in
+    /// \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
+    /// NUMBER
     pub label_smoothing: f32,
-    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS and NUMBER
+    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
+    /// NUMBER
     pub z_loss: f32,
-    /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many standard deviations above its running mean. Mean and deviation are exponential averages over about 128 steps. No step is skipped before 64 steps were observed
+    /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many
+    /// standard deviations above its running mean. Mean and deviation are exponential averages over about 128
+    /// steps. No step is skipped before 64 steps were observed
     pub outlier_limit: f32,
     /// fp16: scale of the first step, a power of two; 0: 65536
     pub loss_scale: f64,
-    /// fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is not finite halves the scale.
+    /// fp16: number of updates after which the scale doubles; 0: 2000. A step whose loss or gradient is not
+    /// finite halves the scale.
     pub growth_interval: u32,
-    /// STW\_NON\_FINITE\_\*. skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged. stop: it fails with STW\_NON\_FINITE. fp16 always skips, and fails with STW\_NUMERIC if the scale would fall below 1.
+    /// STW\_NON\_FINITE\_\*. skip: a step whose loss or gradient is not finite updates nothing, and is
+    /// counted and logged. stop: it fails with STW\_NON\_FINITE. fp16 always skips, and fails with
+    /// STW\_NUMERIC if the scale would fall below 1.
     pub non_finite: u32,
     /// 0: 0.1, for simpo 2; at most 1e6
     pub beta: f32,
     /// simpo: unset half of beta
     pub margin: f32,
-    /// factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
+    /// factor, 0 to 1e6, with which the chosen document's mean token loss is added (Pang et al.,
+    /// arXiv:2404.19733)
     pub answer_share: f32,
     pub reserved: u32,
-    /// reports and cancels the creation and all later calls that name the trainer; it must outlive the trainer; NULL: none
+    /// reports and cancels the creation and all later calls that name the trainer; it must outlive the
+    /// trainer; NULL: none
     pub watch: *mut stw_watch,
 }
 
@@ -1242,7 +1330,8 @@ impl Default for stw_batch {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_step_result {
     pub struct_size: u32,
-    /// 1: there was no update. Only three things have changed: the count of batches, the running statistics of outlier\_limit, and in fp16 the loss scale
+    /// 1: there was no update. Only three things have changed: the count of batches, the running statistics
+    /// of outlier\_limit, and in fp16 the loss scale
     pub skipped: u32,
     /// successful updates so far, this one included
     pub step: u64,
@@ -1278,13 +1367,15 @@ pub struct stw_run_options {
     pub struct_size: u32,
     /// STW\_SET\_MIN\_RATE
     pub set_mask: u32,
-    /// the run ends when the trainer has consumed this many batches in all; if it already has, the call returns at once
+    /// the run ends when the trainer has consumed this many batches in all; if it already has, the call
+    /// returns at once
     pub until: u64,
     /// length of the schedule in steps; 0: \`until\`
     pub total: u64,
     /// steps of linear warm-up
     pub warmup: u64,
-    /// the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after base\_batch has scaled it
+    /// the full rate. 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2. At most 1e6, also after
+    /// base\_batch has scaled it
     pub learning_rate: f64,
     /// unset: a tenth of the full rate; inverse root: 0; constant: not used
     pub min_rate: f64,
@@ -1297,7 +1388,8 @@ pub struct stw_run_options {
     pub progress_user: *mut c_void,
     /// warm-up-stable-decay: length of the decay; 0: a fifth of \`total\`
     pub decay_steps: u64,
-    /// the number of samples in a step that the learning rates were chosen for. Rates are multiplied by the square root of global\_batch / base\_batch; 0: rates are used as they are
+    /// the number of samples in a step that the learning rates were chosen for. Rates are multiplied by the
+    /// square root of global\_batch / base\_batch; 0: rates are used as they are
     pub base_batch: u64,
 }
 
@@ -1328,11 +1420,13 @@ pub struct stw_generate_options {
     pub temperature: f64,
     /// unset: 1337
     pub seed: u64,
-    /// tokens that end the answer, such as the model's end of text. The one that ended it is the last token in \`out\`
+    /// tokens that end the answer, such as the model's end of text. The one that ended it is the last token
+    /// in \`out\`
     pub stop: *const i32,
     /// number of tokens in \`stop\`
     pub stop_count: u64,
-    /// at most 1. Among the top\_k tokens, after \`temperature\`, draw from the fewest most probable ones that together have at least this probability; 0: from all
+    /// at most 1. Among the top\_k tokens, after \`temperature\`, draw from the fewest most probable ones
+    /// that together have at least this probability; 0: from all
     pub top_p: f64,
     /// STW\_SET\_GENERATE\_SEED
     pub set_mask: u32,
@@ -1352,72 +1446,111 @@ extern "C" {
     pub fn stw_version() -> u32;
     pub fn stw_build_info() -> *const c_char;
     pub fn stw_status_name(status: stw_status) -> *const c_char;
-    pub fn stw_watch_create(out: *mut *mut stw_watch, options: *const stw_watch_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_watch_create(out: *mut *mut stw_watch, options: *const stw_watch_options,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_watch_destroy(watch: *mut stw_watch);
     pub fn stw_watch_cancel(watch: *mut stw_watch);
     pub fn stw_watch_query(watch: *const stw_watch, out: *mut stw_watch_info) -> stw_status;
     pub fn stw_device_at(index: usize, out: *mut stw_device_info, error: *mut stw_error) -> stw_status;
-    pub fn stw_device_open(out: *mut *mut stw_device, options: *const stw_device_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_device_open(out: *mut *mut stw_device, options: *const stw_device_options,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_device_close(device: *mut stw_device);
     pub fn stw_device_query(device: *const stw_device, out: *mut stw_device_info) -> stw_status;
-    pub fn stw_device_holder_at(device: *const stw_device, index: usize, out: *mut stw_memory_holder) -> stw_status;
-    pub fn stw_device_next_log(device: *const stw_device, after: u64, out: *mut stw_log_message) -> stw_status;
-    pub fn stw_model_create(out: *mut *mut stw_model, options: *const stw_model_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_device_holder_at(device: *const stw_device, index: usize,
+        out: *mut stw_memory_holder) -> stw_status;
+    pub fn stw_device_next_log(device: *const stw_device, after: u64,
+        out: *mut stw_log_message) -> stw_status;
+    pub fn stw_model_create(out: *mut *mut stw_model, options: *const stw_model_options,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_model_destroy(model: *mut stw_model);
     pub fn stw_model_query(model: *const stw_model, out: *mut stw_model_info) -> stw_status;
     pub fn stw_model_tensor_count(model: *const stw_model) -> usize;
-    pub fn stw_model_tensor_at(model: *const stw_model, index: usize, out: *mut stw_tensor_info) -> stw_status;
-    pub fn stw_model_tensor_find(model: *const stw_model, name: *const c_char, index: *mut usize) -> stw_status;
+    pub fn stw_model_tensor_at(model: *const stw_model, index: usize,
+        out: *mut stw_tensor_info) -> stw_status;
+    pub fn stw_model_tensor_find(model: *const stw_model, name: *const c_char,
+        index: *mut usize) -> stw_status;
     pub fn stw_model_label_at(model: *const stw_model, index: usize) -> *const c_char;
-    pub fn stw_model_export(model: *const stw_model, folder: *const c_char, error: *mut stw_error) -> stw_status;
-    pub fn stw_model_export_watched(model: *const stw_model, folder: *const c_char, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
+    pub fn stw_model_export(model: *const stw_model, folder: *const c_char,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_model_export_watched(model: *const stw_model, folder: *const c_char, watch: *mut stw_watch,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_model_preset_at(index: usize) -> *const c_char;
-    pub fn stw_plan_create(out: *mut *mut stw_plan, model: *const stw_model, options: *const stw_plan_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_create(out: *mut *mut stw_plan, model: *const stw_model, options: *const stw_plan_options,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_plan_destroy(plan: *mut stw_plan);
     pub fn stw_plan_query(plan: *const stw_plan, out: *mut stw_plan_info) -> stw_status;
     pub fn stw_plan_json(plan: *const stw_plan) -> *const c_char;
     pub fn stw_plan_report(plan: *const stw_plan) -> *const c_char;
-    pub fn stw_plan_load(out: *mut *mut stw_plan, model: *const stw_model, json: *const c_char, json_size: usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_load(out: *mut *mut stw_plan, model: *const stw_model, json: *const c_char,
+        json_size: usize, error: *mut stw_error) -> stw_status;
     pub fn stw_plan_verify(plan: *const stw_plan, error: *mut stw_error) -> stw_status;
-    pub fn stw_plan_relaxation_at(plan: *const stw_plan, index: usize, out: *mut stw_relaxation_info) -> stw_status;
+    pub fn stw_plan_relaxation_at(plan: *const stw_plan, index: usize,
+        out: *mut stw_relaxation_info) -> stw_status;
     pub fn stw_plan_offload_at(plan: *const stw_plan, index: usize, out: *mut stw_offload_info) -> stw_status;
-    pub fn stw_plan_frontier(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize, count: *mut usize, error: *mut stw_error) -> stw_status;
-    pub fn stw_plan_frontier_watched(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize, count: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
-    pub fn stw_plan_longest_sequence(model: *const stw_model, options: *const stw_plan_options, sequence: *mut u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_frontier(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize,
+        count: *mut usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_frontier_watched(plan: *const stw_plan, out: *mut stw_frontier_point, capacity: usize,
+        count: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_longest_sequence(model: *const stw_model, options: *const stw_plan_options,
+        sequence: *mut u64, error: *mut stw_error) -> stw_status;
     pub fn stw_profile_at(index: usize, out: *mut stw_profile_info) -> stw_status;
-    pub fn stw_profile_read(profile: *const c_char, profile_size: usize, out: *mut stw_profile_info, error: *mut stw_error) -> stw_status;
-    pub fn stw_profile_op_at(profile: *const c_char, profile_size: usize, index: usize, out: *mut stw_profile_op_info) -> stw_status;
-    pub fn stw_plan_picture(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize, needed: *mut usize, error: *mut stw_error) -> stw_status;
-    pub fn stw_plan_picture_watched(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize, needed: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
+    pub fn stw_profile_read(profile: *const c_char, profile_size: usize, out: *mut stw_profile_info,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_profile_op_at(profile: *const c_char, profile_size: usize, index: usize,
+        out: *mut stw_profile_op_info) -> stw_status;
+    pub fn stw_plan_picture(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize,
+        needed: *mut usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_plan_picture_watched(plan: *const stw_plan, kind: u32, out: *mut c_char, capacity: usize,
+        needed: *mut usize, watch: *mut stw_watch, error: *mut stw_error) -> stw_status;
     pub fn stw_plan_buffer_count(plan: *const stw_plan) -> usize;
     pub fn stw_plan_buffer_at(plan: *const stw_plan, index: usize, out: *mut stw_buffer_info) -> stw_status;
-    pub fn stw_pack(offsets: *mut u64, lifetimes: *const stw_buffer_lifetime, count: usize, options: *const stw_pack_options, result: *mut stw_pack_result, error: *mut stw_error) -> stw_status;
-    pub fn stw_dataset_open(out: *mut *mut stw_dataset, options: *const stw_dataset_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_pack(offsets: *mut u64, lifetimes: *const stw_buffer_lifetime, count: usize,
+        options: *const stw_pack_options, result: *mut stw_pack_result, error: *mut stw_error) -> stw_status;
+    pub fn stw_dataset_open(out: *mut *mut stw_dataset, options: *const stw_dataset_options,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_dataset_close(dataset: *mut stw_dataset);
     pub fn stw_dataset_query(dataset: *const stw_dataset, out: *mut stw_dataset_info) -> stw_status;
-    pub fn stw_trainer_create(out: *mut *mut stw_trainer, device: *mut stw_device, model: *const stw_model, plan: *const stw_plan, options: *const stw_trainer_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_create(out: *mut *mut stw_trainer, device: *mut stw_device, model: *const stw_model,
+        plan: *const stw_plan, options: *const stw_trainer_options, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_destroy(trainer: *mut stw_trainer);
-    pub fn stw_trainer_step(trainer: *mut stw_trainer, batch: *const stw_batch, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_wait(trainer: *mut stw_trainer, out: *mut stw_step_result, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_run(trainer: *mut stw_trainer, dataset: *mut stw_dataset, options: *const stw_run_options, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_evaluate(trainer: *mut stw_trainer, dataset: *mut stw_dataset, batches: u64, loss: *mut f64, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_generate(trainer: *mut stw_trainer, options: *const stw_generate_options, count: *mut u64, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_logits(trainer: *mut stw_trainer, tokens: *const i32, count: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_classify(trainer: *mut stw_trainer, tokens: *const i32, token_types: *const i32, lengths: *const u64, texts: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_log_probabilities(trainer: *mut stw_trainer, batch: *const stw_batch, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_write_reference(trainer: *mut stw_trainer, dataset: *mut stw_dataset, path: *const c_char, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_replan(trainer: *mut stw_trainer, memory_bytes: u64, plan: *mut *mut stw_plan, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_calibrate(trainer: *mut stw_trainer, out: *mut c_char, capacity: usize, size: *mut usize, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_timeline(trainer: *mut stw_trainer, path: *const c_char, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_step(trainer: *mut stw_trainer, batch: *const stw_batch,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_wait(trainer: *mut stw_trainer, out: *mut stw_step_result,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_run(trainer: *mut stw_trainer, dataset: *mut stw_dataset,
+        options: *const stw_run_options, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_evaluate(trainer: *mut stw_trainer, dataset: *mut stw_dataset, batches: u64,
+        loss: *mut f64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_generate(trainer: *mut stw_trainer, options: *const stw_generate_options,
+        count: *mut u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_logits(trainer: *mut stw_trainer, tokens: *const i32, count: u64, out: *mut f32,
+        capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_classify(trainer: *mut stw_trainer, tokens: *const i32, token_types: *const i32,
+        lengths: *const u64, texts: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_log_probabilities(trainer: *mut stw_trainer, batch: *const stw_batch, out: *mut f32,
+        capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_write_reference(trainer: *mut stw_trainer, dataset: *mut stw_dataset,
+        path: *const c_char, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_replan(trainer: *mut stw_trainer, memory_bytes: u64, plan: *mut *mut stw_plan,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_calibrate(trainer: *mut stw_trainer, out: *mut c_char, capacity: usize,
+        size: *mut usize, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_timeline(trainer: *mut stw_trainer, path: *const c_char,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_cancel(trainer: *mut stw_trainer);
     pub fn stw_trainer_progress(trainer: *const stw_trainer, out: *mut stw_progress) -> stw_status;
     pub fn stw_trainer_stream(trainer: *const stw_trainer) -> *mut c_void;
-    pub fn stw_trainer_export_tensor(trainer: *mut stw_trainer, index: usize, kind: u32, out: *mut *mut DLManagedTensorVersioned, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_import_tensor(trainer: *mut stw_trainer, index: usize, r#in: *const DLManagedTensorVersioned, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_save(trainer: *mut stw_trainer, path: *const c_char, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_restore(trainer: *mut stw_trainer, path: *const c_char, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_export_tensor(trainer: *mut stw_trainer, index: usize, kind: u32,
+        out: *mut *mut DLManagedTensorVersioned, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_import_tensor(trainer: *mut stw_trainer, index: usize,
+        r#in: *const DLManagedTensorVersioned, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_save(trainer: *mut stw_trainer, path: *const c_char,
+        error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_restore(trainer: *mut stw_trainer, path: *const c_char,
+        error: *mut stw_error) -> stw_status;
     pub fn stw_checkpoint_verify(path: *const c_char, error: *mut stw_error) -> stw_status;
-    pub fn stw_trainer_export_model(trainer: *mut stw_trainer, folder: *const c_char, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_export_model(trainer: *mut stw_trainer, folder: *const c_char,
+        error: *mut stw_error) -> stw_status;
 }
 
 /// Struct, field (none: the whole struct), offset or size: as this compiler has them.
@@ -1428,41 +1561,70 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
         ($kind:ident $(, $field:ident)*) => {
             found.push((stringify!($kind), "", std::mem::size_of::<$kind>()));
             let _at = std::mem::MaybeUninit::<$kind>::uninit();
-            $(found.push((stringify!($kind), stringify!($field), unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize - _at.as_ptr() as usize));)*
+            $(let _of = unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize;
+              found.push((stringify!($kind), stringify!($field), _of - _at.as_ptr() as usize));)*
         };
     }
     of!(stw_error, struct_size, status, native_code, reserved, bytes_needed, bytes_available, message);
     of!(stw_watch_info, struct_size, work, unit, reserved, done, total, share);
     of!(stw_watch_options, struct_size, set_mask, notify, user, interval_milliseconds, reserved);
-    of!(stw_device_options, struct_size, backend, ordinal, threads, isa, log_level, stream, log, log_user, allocate, release, memory_user, run, run_user, cublaslt, cudnn);
-    of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor, threads, isa, name, profile, memory_reserved);
+    of!(stw_device_options, struct_size, backend, ordinal, threads, isa, log_level, stream, log, log_user,
+        allocate, release, memory_user, run, run_user, cublaslt, cudnn);
+    of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor,
+        threads, isa, name, profile, memory_reserved);
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
     of!(stw_log_message, struct_size, level, number, component, text);
-    of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count, task, reserved_end);
-    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task, head_is_new);
+    of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed,
+        dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha,
+        adapter_dropout, label_names, label_count, task, reserved_end);
+    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width,
+        architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task,
+        head_is_new);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
-    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference, watch);
-    of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks, global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision, step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds, unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
+    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory,
+        reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs,
+        host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update,
+        attention, quantize, quantize_embeddings, preference, watch);
+    of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks,
+        global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace,
+        inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision,
+        step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds,
+        unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
-    of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits, reserved);
+    of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits,
+        reserved);
     of!(stw_offload_info, struct_size, outside_blocks, blocks, reserved, bytes, tensors);
-    of!(stw_frontier_point, struct_size, is_knee, peak, micro_batch, loss_chunks, step_seconds, tokens_per_second);
-    of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second, product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second, threads, precision, step_nanoseconds, kernels, reserved);
+    of!(stw_frontier_point, struct_size, is_knee, peak, micro_batch, loss_chunks, step_seconds,
+        tokens_per_second);
+    of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second,
+        product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second,
+        threads, precision, step_nanoseconds, kernels, reserved);
     of!(stw_profile_op_info, struct_size, permille, launch_nanoseconds, nanoseconds, name);
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_buffer_gap, lower, upper, first, end);
     of!(stw_buffer_constraint, alignment, offset, gaps, gap_count, set_mask);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit, constraints);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task, in_order, token_type, watch);
-    of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done, sample_tokens, evaluation_tokens);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs,
+        document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds,
+        mask_whole_words, task, in_order, token_type, watch);
+    of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples,
+        evaluation_samples, content_hash);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds,
+        tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy,
+        accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done,
+        sample_tokens, evaluation_tokens);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
-    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch);
+    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm,
+        nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss,
+        outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
-    of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved, accuracy);
-    of!(stw_run_options, struct_size, set_mask, until, total, warmup, learning_rate, min_rate, schedule, progress_every, progress, progress_user, decay_steps, base_batch);
-    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count, top_p, set_mask, reserved);
+    of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale,
+        skip_reason, reserved, accuracy);
+    of!(stw_run_options, struct_size, set_mask, until, total, warmup, learning_rate, min_rate, schedule,
+        progress_every, progress, progress_user, decay_steps, base_batch);
+    of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed,
+        stop, stop_count, top_p, set_mask, reserved);
     found
 }

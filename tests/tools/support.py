@@ -1,4 +1,4 @@
-"""What the tests of the command share: running it, a folder that goes away, small data and models."""
+"""Shared by the tests of the command: running it, a temporary folder, small data and models."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 DONE, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
 
-# A run of nano that takes a fraction of a second.
+# Flags for a run of nano that takes a fraction of a second.
 SMALL = [
     "--model",
     "nano",
@@ -33,7 +33,7 @@ SMALL = [
 
 
 def from_scratch(words, cwd=None):
-    """A command line that says so where its model is a config without weights, as those of most tests are."""
+    """A command line with --from-scratch added if its model is a config without weights, as in most tests."""
     others = ("--weights", "--adapter", "--lora", "--resume", "--from-scratch")
     if (
         not words
@@ -70,7 +70,7 @@ class CommandTest(unittest.TestCase):
         return str(path)
 
     def text(self, size=20000):
-        """Text with something to learn in it, the same every time."""
+        """A text with regularities to learn, the same every time."""
         draw = random.Random(7)
         words = ["plan", "what", "lies", "where", "in", "the", "hold", "before", "ship", "sails"]
         out = ""
@@ -94,7 +94,7 @@ class CommandTest(unittest.TestCase):
         return result
 
     def refused(self, *words, expect=FAILED, says=(), cwd=None):
-        """The command fails with one line that says all of `says`."""
+        """The command fails with one line that contains all of `says`."""
         result = self.run_command(*words, expect=expect, cwd=cwd)
         lines = [line for line in result.stderr.splitlines() if line]
         self.assertEqual(len(lines), 1, result.stderr)
@@ -104,7 +104,8 @@ class CommandTest(unittest.TestCase):
         return result
 
     def on_terminal(self, stream, *words):
-        """What the command shows on a terminal that "stdout" or "stderr" is, and what it writes to the other."""
+        """Runs the command with a terminal as "stdout" or "stderr". Returns the text on it and that on the
+        other one."""
         controller, terminal = pty.openpty()
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal}
         run = subprocess.Popen(
@@ -118,7 +119,7 @@ class CommandTest(unittest.TestCase):
         try:
             while piece := os.read(controller, 4096):
                 shown += piece
-        except OSError:  # nobody writes any more
+        except OSError:  # the other end is closed
             pass
         os.close(controller)
         answer, complaint = run.communicate(timeout=60)
@@ -144,7 +145,7 @@ class CommandTest(unittest.TestCase):
 
 
 def files_of(folder):
-    """Every file below a folder and its content, to see that nothing was touched."""
+    """Every file below a folder with its content, to check that none changed."""
     return {
         str(path): path.read_bytes() for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()
     }

@@ -38,7 +38,7 @@ class BadInputTest(CommandTest):
             "trian", says=["trian: there is no such command or flag; did you mean train?"], expect=USAGE
         )
 
-    def test_words_that_are_no_flags(self):
+    def test_unknown_flags_and_commands_are_refused(self):
         for words, says in (
             (["plan", "--modle", "nano"], "--modle: there is no such flag; did you mean --model?"),
             (
@@ -57,8 +57,8 @@ class BadInputTest(CommandTest):
         )
         self.assertNotIn("did you mean", far.stderr)
 
-    def test_words_that_steer_a_terminal(self):
-        """Names of files are anything; what is said of them is one line of text."""
+    def test_control_characters_of_names_do_not_reach_the_terminal(self):
+        """A file name may hold any bytes. The message about it is one line of valid text."""
         name = os.fsencode("no\x1b[31m\n\t\x07\u009b2J \u00e9") + b"\xff"
         for words in (
             [b"inspect", name],
@@ -121,7 +121,8 @@ class BadInputTest(CommandTest):
         self.refused("plan", "--batch", 4, expect=2, says=["--model", "required"])
 
     def test_numbers(self):
-        """What would wrap, saturate or be rounded away is refused; so is what fp32 cannot hold."""
+        """Numbers that would wrap, saturate or be rounded away are refused, and numbers that fp32 cannot
+        hold."""
         huge = 99999999999999999999
         for flag, texts in {
             "--eval-batches": [-1, huge],
@@ -199,7 +200,7 @@ class BadInputTest(CommandTest):
         )
 
     def test_the_least_rate_is_at_most_the_largest(self):
-        """Also where that is the optimizer's own, which the command knows as the library does."""
+        """This holds for the default rate of each optimizer too. The command knows it without the library."""
         for optimizer, rate in (
             ("adamw", 3e-4),
             ("muon", 3e-4),
@@ -259,7 +260,7 @@ class BadInputTest(CommandTest):
         weights.write_bytes(whole.replace(b'"F32"', b'"I32"', 1))
         self.refuses("--model", self.path("good"), says=["I32"])
 
-    def test_what_has_no_end(self):
+    def test_files_without_an_end_are_refused(self):
         for words in (["inspect"], ["pack"]):
             self.refused(*words, "/dev/zero", says=["/dev/zero", "268435456"])
         self.refused(

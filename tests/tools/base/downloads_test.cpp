@@ -1,5 +1,5 @@
 // The command and the library each recognise the remains of failed downloads, because neither may include the
-// other. Both must say the same.
+// other. Both must give the same answer.
 #include "base/downloads.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace command {
 namespace {
 
-TEST(Downloads, TheCommandAndTheLibrarySayTheSame) {
+TEST(Downloads, TheCommandAndTheLibraryAgree) {
   const std::string spaces(200, ' '), far(64, 'x');
   const std::string beginnings[] = {"",
                                     " ",

@@ -1,7 +1,7 @@
-// Runs a command of which one system call fails, for tests: `fail_call REPORT FOLDER CALL N ERRNO COMMAND…`.
-// Of the calls that are about files below FOLDER, the N-th CALL is not made and answers ERRNO; N = 0: none.
-// REPORT gets a line "CALL COUNT" for each of the calls below, and "signal NUMBER" where one ended the
-// command. Exits as the command does; with 77 where there is no tracing, which is on Linux on x86-64 alone.
+// Runs a command and lets one of its system calls fail: `fail_call REPORT FOLDER CALL N ERRNO COMMAND…`. The
+// N-th CALL about a file below FOLDER is not made and fails with ERRNO. With N = 0 no call fails. REPORT gets
+// a line "CALL COUNT" for each of the calls below, and "signal NUMBER" if a signal ended the command. Exits
+// as the command does, or with 77 if tracing is not possible. It needs Linux on x86-64.
 #if defined(__linux__) && defined(__x86_64__)
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr int no_tracing = 77, misused = 125;
 
-// What a call is about: a descriptor or a path, and which argument that is.
+// A system call, and which of its arguments is the descriptor or the path of the file.
 struct Call {
   const char* name;
   unsigned number;
@@ -58,7 +58,7 @@ constexpr Call calls[] = {
 };
 constexpr size_t call_count = std::size(calls);
 
-// Stops for the tracer at these calls, and at no others: the command runs at its usual speed.
+// Stops for the tracer at these calls only, so that the command runs at its usual speed.
 bool trace_calls() {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (size_t i = 0; i < call_count; ++i)
@@ -71,7 +71,8 @@ bool trace_calls() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-// A text in the memory of another process, as far as its page goes: folders of tests have short names.
+// A text in the memory of another process, up to the end of its page. That is enough for the short names of
+// the tests' folders.
 std::string text_of(pid_t process, unsigned long long at) {
   constexpr size_t page = 4096;
   char text[page];
@@ -96,15 +97,15 @@ struct Fault {
   int error = 0;
   std::array<unsigned long, call_count> counts{};
 
-  // Of a process that is about to make one of the calls.
+  // Counts the call that a process is about to make, and lets it fail if it is the chosen one.
   void at_call(pid_t process) {
     user_regs_struct registers;
-    if (ptrace(PTRACE_GETREGS, process, nullptr, &registers) != 0) return;  // it is gone
+    if (ptrace(PTRACE_GETREGS, process, nullptr, &registers) != 0) return;  // the process has ended
     for (size_t i = 0; i < call_count; ++i) {
       if (calls[i].number != registers.orig_rax) continue;
       if (!subject_of(process, registers, calls[i]).starts_with(folder)) return;
       if (++counts[i] != n || call != calls[i].name) return;
-      registers.orig_rax = ~0ull;  // none
+      registers.orig_rax = ~0ull;  // no system call
       registers.rax = static_cast<unsigned long long>(-static_cast<long long>(error));
       ptrace(PTRACE_SETREGS, process, nullptr, &registers);
       return;
@@ -112,7 +113,7 @@ struct Fault {
   }
 };
 
-// Follows a command with all its threads to its end. Returns how it ended, as waitpid says it.
+// Follows a command with all its threads to its end. Returns the status that waitpid gives.
 int follow(pid_t command, Fault& fault) {
   int end = 0, status = 0;
   for (pid_t process; (process = waitpid(-1, &status, __WALL)) > 0;) {
@@ -122,7 +123,7 @@ int follow(pid_t command, Fault& fault) {
     }
     const int signal = WSTOPSIG(status), event = status >> 16;
     if (event == PTRACE_EVENT_SECCOMP) fault.at_call(process);
-    const bool is_ours = event != 0 || signal == SIGSTOP;  // with which a thread begins
+    const bool is_ours = event != 0 || signal == SIGSTOP;  // a new thread begins with SIGSTOP
     ptrace(PTRACE_CONT, process, nullptr, is_ours ? 0 : signal);
   }
   return end;
@@ -135,7 +136,7 @@ int main(int count, char** words) {
   const pid_t command = fork();
   if (command == 0) {
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(no_tracing);
-    raise(SIGSTOP);  // until the tracer has said what it wants
+    raise(SIGSTOP);  // until the tracer has set its options
     if (!trace_calls()) _exit(no_tracing);
     execv(words[6], words + 6);
     _exit(misused);

@@ -1,4 +1,5 @@
-"""Every call of the system that may fail, one at a time: the command says so in a line, or goes on; nothing good is lost, and it may be asked again."""
+"""Lets every system call fail, one at a time. The command reports it in one line or goes on. It loses no
+saved state, and the same command can be run again."""
 
 import errno
 import os
@@ -14,7 +15,7 @@ from support import DONE, FAILED, STOWAGE, CommandTest, files_of, from_scratch
 
 FAIL_CALL = os.environ.get("FAIL_CALL", "fail_call")
 NO_TRACING = 77
-# What fails in a way that nothing else would have told before.
+# The calls that fail, each with an error that no earlier call would have reported.
 ERRORS = {
     "openat": errno.EMFILE,
     "read": errno.EIO,
@@ -43,7 +44,7 @@ TINY = (
 class FaultsTest(CommandTest):
     @classmethod
     def setUpClass(cls):
-        # In memory where there is some: thousands of files are synced.
+        # In a file system in memory, if possible: the tests sync thousands of files.
         cls.shared = pathlib.Path(
             tempfile.mkdtemp(prefix="stowage-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         )
@@ -71,7 +72,7 @@ class FaultsTest(CommandTest):
         ]
 
     def fresh(self, before):
-        """What is tried lies in one folder, of which copies are made."""
+        """Makes the folder "in" anew: a copy of the folder `before`, or empty. The commands run in it."""
         shutil.rmtree(self.path("in"), ignore_errors=True)
         if before:
             shutil.copytree(self.path(before), self.path("in"))
@@ -98,7 +99,7 @@ class FaultsTest(CommandTest):
             check=False,
             text=True,
             env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"},
-        )  # which traces, too
+        )  # LeakSanitizer needs ptrace itself
         if result.returncode == NO_TRACING:
             self.skipTest("nothing may be traced here")
         counts = dict(line.split() for line in pathlib.Path(report).read_text(encoding="utf-8").splitlines())
@@ -106,7 +107,8 @@ class FaultsTest(CommandTest):
         return result, {name: int(count) for name, count in counts.items()}
 
     def each_fault(self, words, check, before=None, leave=()):
-        """Runs a command once for each of its calls, which fails then, and check(whether it went well) behind it."""
+        """Runs a command once for each of its calls, and lets that call fail. Then calls check(whether it
+        succeeded)."""
         self.fresh(before)
         result, counts = self.call(words)
         self.assertEqual(result.returncode, DONE, result.stderr)
@@ -114,7 +116,7 @@ class FaultsTest(CommandTest):
         for call, count in counts.items():
             for n in range(
                 1, count + 1 if call not in leave else 1, 1 + count // 50
-            ):  # of reads, which are many and alike, some
+            ):  # of a call that is made many times, only some
                 with self.subTest(call=call, n=n):
                     self.fresh(before)
                     result, _ = self.call(words, call, n, ERRORS[call])
@@ -174,7 +176,7 @@ class FaultsTest(CommandTest):
         new = self.weights("in/run")
 
         def check(is_done):
-            # The old run as a whole, until the new one has saved.
+            # The old run stays complete until the new one has saved.
             saved = self.folder / "in/run/checkpoint.stw"
             if not saved.exists() or saved.read_bytes() == old[1]:
                 self.assertLessEqual(set(old), set(files_of(self.path("in")).values()))
@@ -184,8 +186,8 @@ class FaultsTest(CommandTest):
 
         self.each_fault(words, check, "older", leave=("close",))
 
-    def test_signals_in_between(self):
-        """A call that a signal cuts short is made again."""
+    def test_a_call_interrupted_by_a_signal_is_repeated(self):
+        """A call that fails with EINTR is made again."""
         self.run_command(
             "train", *self.small, "--steps", 1, "--schedule", "constant", "--out", self.path("before/run")
         )
@@ -202,7 +204,7 @@ class FaultsTest(CommandTest):
                     self.assertEqual(self.weights("in/run"), new)
 
     def test_file_systems_without_locks(self):
-        """A file keeps other runs out in their place."""
+        """A lock file replaces the lock and keeps other runs out."""
         words, lock = (
             ["train", *self.small, "--steps", 2, "--out", self.path("in/run")],
             self.path("in/run/.stowage-lock"),
@@ -230,7 +232,7 @@ class FaultsTest(CommandTest):
                 self.assertEqual(pathlib.Path(lock).read_text(encoding="utf-8"), holder)
 
     def test_data_that_cannot_be_read(self):
-        """A disk that fails is not a sequence that is too long."""
+        """The message names the error of the disk. It does not ask for a shorter --seq."""
         self.fresh(None)
         self.write("in/ids.bin", bytes(i % 200 if i % 2 == 0 else 0 for i in range(8000)))
         words = [
@@ -248,7 +250,8 @@ class FaultsTest(CommandTest):
         _, counts = self.call(words)
         for n in range(1, counts["pread64"] + 1):
             result, _ = self.call(words, "pread64", n, errno.EIO)
-            self.assertIn(result.returncode, (DONE, FAILED))  # that it is no web page may remain unknown
+            # The command succeeds if only the check for a saved web page failed.
+            self.assertIn(result.returncode, (DONE, FAILED))
             self.assertEqual(os.strerror(errno.EIO) in result.stderr, result.returncode == FAILED)
             self.assertNotIn("--seq", result.stderr)
 
@@ -311,7 +314,8 @@ class FaultsTest(CommandTest):
         self.each_fault(words, check, "before")
 
     def test_locks(self):
-        """A file system may have none; a signal is no answer, and what else goes wrong is told."""
+        """A file system may have no locks, and a signal may interrupt the call. Any other error is
+        reported."""
         words = ["train", *self.small, "--steps", 1, "--out", self.path("in/run")]
         for error in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
             self.fresh(None)
@@ -322,7 +326,7 @@ class FaultsTest(CommandTest):
             self.assertEqual(result.returncode, FAILED)
             self.assertIn(f"in/run: cannot lock the folder: {os.strerror(error)}", result.stderr)
 
-    def test_a_step_without_its_line_stops_the_run(self):
+    def test_a_step_whose_line_cannot_be_written_stops_the_run(self):
         words = ["train", *self.small, "--steps", 40, "--eval-every", 0, "--out", self.path("in/run")]
         self.fresh(None)
         _, counts = self.call(words)
@@ -339,7 +343,7 @@ class FaultsTest(CommandTest):
         )
         self.assertEqual(
             [line["step"] for line in self.metrics("in/run")], list(range(1, int(found[1]) + 1))
-        )  # there was room behind the save
+        )  # there was room for these lines after the save
         self.assertLess(int(found[1]), 40)
         self.run_command(*words, "--resume", self.path("in/run"))
         self.assertEqual(

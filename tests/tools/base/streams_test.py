@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full or read no more: exit codes stay, and no file takes their place."""
+"""Standard streams that are closed or full, or that have no reader: exit codes stay the same, and no file
+gets the descriptor of a closed stream."""
 
 import json
 import os
@@ -27,7 +28,7 @@ class StreamsTest(CommandTest):
         self.assertEqual(result.returncode, expect, f"{words} {redirect}\n{result.stderr.decode()}")
         return result
 
-    def test_what_cannot_be_said_changes_no_exit_code(self):
+    def test_a_message_that_cannot_be_written_changes_no_exit_code(self):
         bad = self.write("bad.csv", "id,lower,upper,size\n1,4,4,9\n")
         for redirect in ("2>&-", f"2>{FULL}"):
             self.shell([*NANO, "1KiB"], redirect, DOES_NOT_FIT)

@@ -1,4 +1,5 @@
-"""Conversations: a model's chat template as Jinja2 carries it out, and `train`, `eval` and `generate` with it."""
+"""Conversations: a model's chat template gives the text that Jinja2 gives, and `train`, `eval` and `generate`
+with it."""
 
 import gzip
 import itertools
@@ -51,7 +52,7 @@ class ChatTemplateTest(CommandTest):
         answer = self.rendered(template, [{"messages": [user("q"), assistant("a")], **line}])[0]
         self.assertIn(expected, answer.get("error", "no error"))
 
-    def test_texts_are_those_of_jinja(self):
+    def test_texts_are_the_same_as_by_jinja(self):
         for case in GOLDENS["cases"]:
             with self.subTest(case["name"]):
                 lines = case["lines"]
@@ -73,8 +74,8 @@ class ChatTemplateTest(CommandTest):
                     if "said" in expected:
                         self.assertEqual(found["said"], expected["said"], number)
 
-    # Thousands of templates that were drawn at random (jinja_values.py).
-    def test_values_are_those_of_jinja(self):
+    # Thousands of random templates (jinja_values.py).
+    def test_values_are_the_same_as_by_jinja(self):
         with gzip.open(VALUES, "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
         lines = "".join(json.dumps(template) + "\n" for template, _ in rows)
@@ -91,7 +92,7 @@ class ChatTemplateTest(CommandTest):
     def template(self, name):
         return next(case["template"] for case in GOLDENS["cases"] if case["name"] == name)
 
-    def test_what_the_assistant_says_is_found(self):
+    def test_the_messages_of_the_assistant_are_found(self):
         turns, thinking, headers = self.template("turns"), self.template("thinking"), self.template("headers")
         self.assertEqual(self.answers_of(turns, user("q"), assistant("a")), ["a<|done|>\n"])
         self.assertEqual(
@@ -99,7 +100,8 @@ class ChatTemplateTest(CommandTest):
             ["same<|done|>\n"] * 2,
         )
         self.assertEqual(self.answers_of(headers, user("q"), assistant("  a \n")), ["a<e>"])
-        # As it is asked for, with what was thought; before the last question without.
+        # The last answer has the thoughts that its prompt asks for. Answers before the last question have
+        # none.
         self.assertEqual(
             self.answers_of(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"]
         )
@@ -113,7 +115,8 @@ class ChatTemplateTest(CommandTest):
             ),
             ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"],
         )
-        # Where the prompt that asks has thought already, and where what was said before is written anew with every question.
+        # A prompt that already contains the thoughts, and a template that rewrites earlier messages for every
+        # question.
         ready = thinking.replace(
             "{%- if enable_thinking is defined and enable_thinking is false %}"
             "{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}",
@@ -140,7 +143,7 @@ class ChatTemplateTest(CommandTest):
             ),
             ["red;", " blue;"],
         )
-        # Where the end of a conversation has a token of its own, and where it begins with the assistant.
+        # A token at the end of the conversation, and a conversation that begins with the assistant.
         ends = TURNS + "{% if not add_generation_prompt %}[end]{% endif %}"
         self.assertEqual(
             self.answers_of(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")),
@@ -150,7 +153,7 @@ class ChatTemplateTest(CommandTest):
             self.answers_of(turns, assistant("first"), user("q"), assistant("a")),
             ["first<|done|>\n", "a<|done|>\n"],
         )
-        # Who says nothing says nothing; what stands nowhere is not made up.
+        # An empty message has no answer. A message that the template does not write is refused.
         self.assertEqual(
             self.answers_of(
                 "{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}"
@@ -181,7 +184,8 @@ class ChatTemplateTest(CommandTest):
         return [assistant(texts[i // 2 % 7]) if i % 2 else user(f"q{i % 5}") for i in range(count)]
 
     def test_long_conversations(self):
-        """Most messages of a long conversation are not looked for by rendering what comes before them; the last one always is."""
+        """Most messages of a long conversation are located without rendering the messages before them. Only
+        the last one is always located by rendering."""
         compared, counts = 0, (18, 20, 36, 50, 64)
         for template in {case["template"]: 0 for case in GOLDENS["cases"]}:
             messages = self.conversation(78)
@@ -202,7 +206,7 @@ class ChatTemplateTest(CommandTest):
                     self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
                     compared += 1
         self.assertGreater(compared, 15)
-        # A template that writes one message in its own way is looked at there.
+        # A template may write a single message differently. That message is located by rendering.
         odd = TURNS.replace(
             "{{ m.content }}",
             "{% if loop.index == 50 %}-{% endif %}{{ m.content }}{% if loop.index == 52 %}-{% endif %}",
@@ -234,7 +238,7 @@ class ChatTemplateTest(CommandTest):
         return messages[:count]
 
     def test_long_conversations_with_calls_and_thoughts(self):
-        """Messages located by their neighbours are those that are located by rendering."""
+        """Locating messages by their neighbours gives the same result as rendering."""
         compared = dict.fromkeys(("calls", "thoughts", "tags"), 0)
         for template in {case["template"]: 0 for case in GOLDENS["cases"]} | {self.CALLS: 0}:
             for kind in compared:
@@ -286,7 +290,7 @@ class ChatTemplateTest(CommandTest):
             self.assertEqual(len(long["said"]), 400)
             self.assertLess(long["work"], 6 * short["work"])
 
-    def test_calls_of_tools_are_said_too(self):
+    def test_calls_of_tools_are_part_of_the_answer(self):
         call = {"type": "function", "function": {"name": "look", "arguments": {"at": "sky"}}}
         messages = [
             user("q"),
@@ -309,16 +313,16 @@ class ChatTemplateTest(CommandTest):
         self.assertEqual(
             self.answers_of(self.CALLS, *text)[0], '<think></think>I look.[look({"at": "sky"})]</>'
         )
-        self.refused(TURNS, "line[1]: ", messages=text)  # which writes none
+        self.refused(TURNS, "line[1]: ", messages=text)  # a template that writes no calls
         self.assertIn("writes no calls of tools", self.rendered(TURNS, [{"messages": text}])[0]["error"])
-        # Tools may be a text, as some data has them.
+        # Tools may be a JSON text, as in some data sets.
         tools = "{{ tools[0].function.name }}" + TURNS
         self.assertEqual(
             self.rendered(tools, [{"messages": [user("q")], "tools": json.dumps([call])}])[0]["prompt"],
             "look<u>q</><a>",
         )
 
-    def test_a_message_may_be_a_part(self):
+    def test_a_message_may_be_one_part(self):
         parts = (
             "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}"
             "{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}"
@@ -340,7 +344,7 @@ class ChatTemplateTest(CommandTest):
             messages=[user("q"), assistant(part)],
         )
 
-    def test_what_is_wrong_is_named_with_its_line(self):
+    def test_errors_of_a_template_are_named_with_their_line(self):
         for template, expected in [
             ("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "a namespace inside of another value"),
             ("{{ 1" + "+1" * 5000 + " }}", "nested too deeply"),
@@ -376,7 +380,7 @@ class ChatTemplateTest(CommandTest):
         ]:
             with self.subTest(template[:40]):
                 self.refused(template, expected)
-        # Little of a template makes no gigabytes and takes no hours.
+        # A short template must not make gigabytes of text or run for hours.
         doubled = "{% set ns = namespace(x=[1]) %}" + "{% set ns.x = [ns.x, ns.x] %}" * 60
         for template, expected in [
             ("{{ range(100000)|join('a' * 16000000)|length }}", "the text is too long"),
@@ -392,7 +396,7 @@ class ChatTemplateTest(CommandTest):
         ]:
             with self.subTest(template[-60:]):
                 self.refused(template, expected)
-        # Nor does what goes over long values again and again, or holds many of them.
+        # Neither must a template that goes over long values again and again, or that holds many of them.
         text, list_of = (
             "{% set x = 'a' * 16000000 %}{% set y = x ~ 'b' %}",
             "{% set x = range(100000)|list %}",
@@ -522,7 +526,7 @@ class ConversationsTest(CommandTest):
         )
 
     def encoded(self, texts):
-        """The tokens of texts by the folder's tokenizer.json, without special tokens around them."""
+        """The tokens of texts by the tokenizer.json of the folder, without special tokens around them."""
         answers = subprocess.run(
             [ENCODE_TEXTS, self.path("tokenizer.json")],
             input="".join(json.dumps({"text": text, "special": False}) + "\n" for text in texts).encode(),
@@ -532,7 +536,8 @@ class ConversationsTest(CommandTest):
         return [json.loads(line)["tokens"] for line in answers.decode().split("\n")[:-1]]
 
     def test_tokens_of_long_conversations_are_those_of_their_parts(self):
-        """A text up to a message is not encoded anew for each message; the result is as if it were."""
+        """The text before a message is not encoded again for each message. The tokens are the same as if it
+        were."""
         template = self.write(
             "says.jinja",
             "{% for m in messages %}{{ m.role }} says {{ m.content }} {% endfor %}"
@@ -589,7 +594,7 @@ class ConversationsTest(CommandTest):
         )
         self.assertIn(f"examples    240, of which {learned:,} tokens are learned\n", output)
         self.assertEqual(self.read("run", "chat_template.jinja"), TURNS)
-        for thing, colour in COLOURS.items():  # by the run's own template
+        for thing, colour in COLOURS.items():  # uses the template of the run
             answer = self.run_command(
                 "generate",
                 "--model",
@@ -603,12 +608,12 @@ class ConversationsTest(CommandTest):
                 0,
             ).stdout
             self.assertEqual(answer, f"{colour}</>\n")
-        # A run goes on to the same bits, by the template that it was given.
+        # A resumed run uses the template that it was given, and trains the same bits.
         self.train_on("whole", data, "--chat-template", template, "--schedule", "constant", "--steps", 6)
         self.train_on("parts", data, "--chat-template", template, "--schedule", "constant", "--steps", 3)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "32MiB")
         self.assertEqual(self.weights("parts"), self.weights("whole"))
-        pathlib.Path(template).unlink()  # the run has its own
+        pathlib.Path(template).unlink()  # the run has a copy
         self.run_command("train", "--resume", self.path("parts"), "--steps", 7)
         self.refused(
             "train",
@@ -618,7 +623,7 @@ class ConversationsTest(CommandTest):
             "--steps",
             8,
             says=["--chat-template"],
-        )  # nano has none
+        )  # nano has no template
         evaluated = json.loads(
             self.run_command(
                 "eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json"
@@ -626,7 +631,7 @@ class ConversationsTest(CommandTest):
         )
         self.assertAlmostEqual(evaluated["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
 
-    def test_a_template_without_an_end_of_turn_is_told(self):
+    def test_warns_of_a_template_without_an_end_of_turn(self):
         data, open_end = (
             self.colours(),
             self.write(
@@ -657,7 +662,7 @@ class ConversationsTest(CommandTest):
         ).stdout
         self.assertIn(
             f"of which {60 * len('new</>'):,} tokens are learned", output
-        )  # not what was said before
+        )  # not the assistant's message in the prompt
 
     def test_conversations_may_be_those_of_sharegpt(self):
         template, names = self.write("turns.jinja", TURNS), {"user": "human", "assistant": "gpt"}
@@ -715,7 +720,7 @@ class ConversationsTest(CommandTest):
             says=['line 1: conversations[0].from: expected human, gpt or system, found "tool"'],
         )
 
-    def test_a_folder_brings_its_template(self):
+    def test_the_template_of_a_models_folder_is_used(self):
         model = self.model("gpt2", next(iter(tokenizer_test.GOLDENS.values()))["tokenizer"])
         config = {"bos_token": {"content": "<|b|>"}, "chat_template": "{{ bos_token }}" + TURNS}
         pathlib.Path(model, "tokenizer_config.json").write_text(json.dumps(config))
@@ -734,7 +739,8 @@ class ConversationsTest(CommandTest):
             2,
         )
 
-    # A model cannot end its answers by a token that its tokenizer cuts. Names of roles may be text.
+    # A model cannot end its answers with a token that its tokenizer cuts into pieces. Names of roles may be
+    # cut.
     def test_tokens_of_a_template_are_whole(self):
         model, data = (
             self.model("model", tokenizer_test.GOLDENS["gpt2"]["tokenizer"]),
@@ -778,7 +784,7 @@ class ConversationsTest(CommandTest):
         )
         self.write(
             "model/tokenizer_config.json", json.dumps({"eos_token": "<|im_end|>"})
-        )  # which makes it one
+        )  # which makes it one token
         self.write("model/chat_template.jinja", turns.replace("END", "<|im_end|>"))
         self.run_command(
             "generate", "--model", model, "--chat", "--prompt", "q", "--tokens", 3, "--threads", 1
@@ -874,7 +880,7 @@ class ConversationsTest(CommandTest):
             self.path("none"),
             says=["messages: is for text"],
         )
-        # What is no UTF-8 is named before a template sees it.
+        # Invalid UTF-8 is refused before a template gets it.
         upper = self.write("upper.jinja", "{% for m in messages %}{{ m.content|upper }}{% endfor %}")
         bad = self.write(
             "bad.jsonl",

@@ -1,6 +1,6 @@
-// Carries a model's chat template out, for tests: `render_chat FILE FOLDER`, either of which may be empty,
-// reads a conversation as JSON from every line of its input, and writes what becomes of it as JSON, a line
-// each. Without arguments each line is a template, as a JSON string, that needs no conversation.
+// Runs a model's chat template, for tests: `render_chat FILE FOLDER`, either of which may be empty, reads a
+// conversation as JSON from every line of its input, and writes one JSON line with the result for each.
+// Without arguments, each input line is a template as a JSON string, which needs no conversation.
 #include <iostream>
 #include <string>
 

@@ -29,12 +29,12 @@ class CalibrateTest(CommandTest):
         body.update(fields)
         return self.write("changed.json", json.dumps(body))
 
-    def test_measures_and_says_what(self):
+    def test_measures_and_reports_the_measurements(self):
         path = self.profile()
         body = json.loads(type(self).measured)
         self.assertEqual((body["format"], body["version"], body["device"]), ("stowage-profile", 1, "cpu"))
         self.assertEqual((body["threads"], body["precision"]), (2, "fp32"))
-        # nano is GPT-2: these and no others.
+        # The ops of nano, which is a GPT-2, and no others.
         for op in ("linear", "attention", "gelu", "norm", "adamw", "linear_weight_gradient", "embedding"):
             self.assertGreater(body["ops"][op]["permille"], 0)
             self.assertIn(f"  {op} ", type(self).report)
@@ -68,7 +68,7 @@ class CalibrateTest(CommandTest):
         self.assertIn("block 3", {e["args"]["place"] for e in measured})
         for row in (measured, predicted):
             self.assertTrue(all(abs(a["ts"] + a["dur"] - b["ts"]) < 0.01 for a, b in zip(row, row[1:])))
-        # One account: what the trace adds up to is what the plan said.
+        # The predicted times of the trace add up to the predicted step of the plan.
         with open(self.path("timed/plan.json"), encoding="utf-8") as file:
             step = json.load(file)["predicted"]["step_seconds"]
         self.assertAlmostEqual(
@@ -116,7 +116,7 @@ class CalibrateTest(CommandTest):
         with open(self.path("calibrated") + "/plan.json", encoding="utf-8") as file:
             text = file.read()
         self.assertEqual(json.loads(text)["device"]["calibration"], json.loads(type(self).measured))
-        # The plan alone is enough, and a run goes on with and without the profile.
+        # The plan is enough without the profile. A run can be resumed with and without the profile.
         os.remove(path)
         plan = self.write("plan.json", text)
         self.run_command(

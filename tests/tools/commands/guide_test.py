@@ -1,4 +1,5 @@
-"""The README and the pages of docs/: every command that they show works, shown answers are those of the command, and links lead somewhere."""
+"""The README and the pages of docs/: every command in them works, the answers shown are those of the command,
+and links have a target."""
 
 import json
 import re
@@ -11,7 +12,7 @@ from support import DOES_NOT_FIT, DONE, ROOT, USAGE, CommandTest
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
-# Published models are stood in for by small ones of the same family, and long runs by short ones.
+# Small models of the same family replace published models, and short runs replace long ones.
 DECODER = {
     "model_type": "qwen3",
     "architectures": ["Qwen3ForCausalLM"],
@@ -94,7 +95,7 @@ def bytes_tokenizer():
 
 class GuideTest(CommandTest):
     def stand_ins(self):
-        """What the pages' commands read: models that have weights, and data."""
+        """The files that the commands of the pages read: models with weights, and data."""
         self.write("decoder/config.json", json.dumps(DECODER))
         self.write("decoder/tokenizer.json", json.dumps(bytes_tokenizer()))
         self.write("encoder/config.json", json.dumps(ENCODER))
@@ -193,10 +194,10 @@ class GuideTest(CommandTest):
                             shown += 1
                             self.assertIn(
                                 line.rstrip(), lines, f"{page.name}: {command}"
-                            )  # goes on behind the line that it found
+                            )  # continues after the line that it found
         self.assertGreater(shown, 10)
 
-    def test_links_lead_somewhere(self):
+    def test_links_have_a_target(self):
         for page in PAGES:
             for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
                 if "://" in target:
@@ -233,7 +234,7 @@ class GuideTest(CommandTest):
         }
         known = set(re.findall(r"--[a-z][a-z0-9-]*", "\n".join(helped.values())))
         for page in PAGES:
-            if page.name == "coming-from.md":  # which names others' flags too
+            if page.name == "coming-from.md":  # this page also names flags of other tools
                 continue
             text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
             for flag in re.findall(r"`(--[a-z][a-z0-9-]*)", text):

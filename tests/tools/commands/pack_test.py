@@ -1,4 +1,5 @@
-"""`stowage pack`: rows come back with offsets that are right, and what cannot be read or reached is said in one line."""
+"""`stowage pack`: rows come back with correct offsets. A file that cannot be read and a capacity that cannot
+be reached are reported in one line."""
 
 import io
 import itertools
@@ -9,7 +10,7 @@ from csv import QUOTE_ALL, QUOTE_MINIMAL, reader, writer
 
 from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
 
-# At most 7 bytes are alive at once, and no placement takes less than 8.
+# At most 7 bytes are alive at the same time, but every placement takes at least 8.
 OUT_OF_REACH = [(0, 1, 3), (0, 3, 3), (1, 4, 2), (2, 5, 2), (3, 6, 2), (4, 8, 3), (6, 8, 3)]
 
 
@@ -81,7 +82,7 @@ class PackTest(CommandTest):
         )
         self.assertFalse(os.path.exists(out))
 
-    def test_columns_keep_their_order_and_company(self):
+    def test_columns_keep_their_order_and_unknown_columns_are_copied(self):
         text = "\ufeffname, size ,upper,id,lower\r\nfirst one,5,9,x1,0\r\n\r\n  \r\nsecond,7,12,x2,9\r\n"
         self.assertEqual(
             self.pack(text).stdout,
@@ -97,7 +98,7 @@ class PackTest(CommandTest):
         )
 
     def test_columns_that_constrain(self):
-        """Alignment, gaps and given offsets, as MiniMalloc has them."""
+        """Alignment, gaps and given offsets, in MiniMalloc's format."""
         for text, offsets, height in [
             ("id,lower,upper,size,alignment\na,0,10,3,1\nb,0,10,8,64\nc,0,10,5,64\n", ["8", "0", "64"], 69),
             ("id,lower,upper,size,alignment\na,0,10,3,\nb,0,10,8,4\n", ["8", "0"], 11),
@@ -126,7 +127,7 @@ class PackTest(CommandTest):
         )
 
     def test_older_names_of_columns(self):
-        """What MiniMalloc called them before; "end" is the last moment of a life."""
+        """The names of older versions of MiniMalloc. "end" is the last moment of a lifetime, inclusive."""
         self.assertEqual(
             self.pack("buffer,start,end,size\na,0,4,4\nb,5,9,4\n").stdout,
             "buffer,start,end,size,offset\na,0,4,4,0\nb,5,9,4,0\n",
@@ -135,7 +136,7 @@ class PackTest(CommandTest):
         self.assertIn("height 4,", self.pack("id,begin,upper,size\na,0,4,4\nb,4,9,4\n").stderr)
         self.assertIn("height 4,", self.pack("id,start,end,size,gaps\na,0,9,4,3-6\nb,3,6,4,\n").stderr)
 
-    def test_columns_that_say_nothing_known(self):
+    def test_warns_of_columns_that_are_similar_to_a_known_one(self):
         result = self.pack("id,lower,upper,size,align,hint,name\na,0,4,4,8,0,x\n")
         self.assertEqual(result.stderr.count("warning"), 1)
         self.assertRegex(
@@ -158,17 +159,18 @@ class PackTest(CommandTest):
             ),
         )
         self.assertEqual(self.pack(packed).stdout, packed)
-        # A byte-order mark that is a column's own, behind that of the file, and before which none is written.
+        # A second byte-order mark after the file's own is part of a column's name. The output has no mark
+        # before it.
         packed = self.pack("\ufeff\ufeffname,id,lower,upper,size\nx,0,0,1,1\n").stdout
         self.assertEqual(packed, '"\ufeffname",id,lower,upper,size,offset\nx,0,0,1,1,0\n')
         self.assertEqual(self.pack(packed).stdout, packed)
 
     def test_fields_of_any_characters(self):
-        """What Python writes is read, and Python reads what is written."""
+        """Reads the files that Python writes, and writes files that Python reads."""
         draw = random.Random(3)
         names = ["".join(draw.choice("ab ,\"\n\r\t'") for _ in range(draw.randrange(9))) for _ in range(200)]
         for quoting in (QUOTE_MINIMAL, QUOTE_ALL):
-            around = "|" if quoting == QUOTE_MINIMAL else ""  # blanks at the ends are kept in quotes alone
+            around = "|" if quoting == QUOTE_MINIMAL else ""  # only quotes keep blanks at the ends of a field
             rows = [["id", "name", "lower", "upper", "size"]]
             rows += [
                 [f"{i}{name}{around}", around + name + around, "0", "1", "1"] for i, name in enumerate(names)
@@ -180,7 +182,7 @@ class PackTest(CommandTest):
             self.assertEqual(sorted(int(row[-1]) for row in packed[1:]), list(range(len(names))))
 
     def test_lines_that_end_in_carriage_returns_alone(self):
-        """All of such a file is one line, of which a message quotes the beginning."""
+        """Such a file is a single long line. A message quotes only its beginning."""
         for text in (
             "id,lower,upper,size" + "\r1,0,4,5" * 999,
             'id,lower,upper,size\n"' + "1\r" * 999 + '" 2,0,4,5',

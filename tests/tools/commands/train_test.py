@@ -1,4 +1,4 @@
-"""`stowage train`: what it writes, that the budget changes no bit of it, and that it damages nothing."""
+"""`stowage train`: the files it writes. The budget changes no bit of them, and no other file is damaged."""
 
 import json
 import os
@@ -115,7 +115,7 @@ class TrainTest(CommandTest):
             self.path("edited"),
             says=["edited.json", "fingerprint"],
         )
-        # Other tools write the same values in another order, and whole numbers without a point.
+        # Other tools may write the same values in another order, and whole numbers without a decimal point.
         whole = lambda x: int(x) if isinstance(x, float) and x.is_integer() else x
         rewritten = json.loads(planned, parse_float=lambda text: whole(float(text)))
         self.assertNotEqual(json.dumps(rewritten), json.dumps(json.loads(planned)))
@@ -304,7 +304,7 @@ class TrainTest(CommandTest):
         self.assertEqual(files_of(run), before)
 
     def test_leftovers(self):
-        """What a run leaves that was killed before its first checkpoint is in nobody's way."""
+        """The files of a run that was killed before its first checkpoint do not prevent a new run."""
         self.write("run/metrics.jsonl", '{"step":1,"loss":5.5}\n')
         self.write("run/plan.json", '{"format":"stowage-plan"}')
         gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -349,7 +349,7 @@ class TrainTest(CommandTest):
         self.run_command(*words, self.path("mine"))
         self.assertEqual((self.folder / "mine/notes.txt").read_text(), "mine")
 
-    def test_names_that_are_no_utf8(self):
+    def test_file_names_may_be_invalid_utf8(self):
         data = os.fsencode(self.path("")) + b"caf\xe9\x01<.txt"
         os.rename(self.text(), data)
         self.run_command(
@@ -362,7 +362,7 @@ class TrainTest(CommandTest):
         )
         self.assertTrue(json.loads(answer.stdout)["data"].endswith("caf\ufffd\x01<.txt"))
 
-    def test_goes_on_from_weights(self):
+    def test_trains_from_the_weights_of_a_run(self):
         self.train("first", "--steps", 10, "--lr", "1e-3")
         self.run_command(
             "train",

@@ -1,4 +1,4 @@
-"""`eval`, `generate`, `inspect` and `devices`: what one does with a run."""
+"""`eval`, `generate`, `inspect` and `devices`: the commands that use a run."""
 
 import json
 import math
@@ -27,8 +27,8 @@ class UseTest(CommandTest):
         again = self.run_command(*words, "--json", "--threads", 1, "--vram", "100MiB")
         self.assertEqual(json.loads(again.stdout), answer)
 
-    def test_a_long_evaluation_in_training_tells_how_far_it_is(self):
-        """On a terminal by a line that is gone in the end."""
+    def test_a_long_evaluation_in_training_shows_its_progress(self):
+        """On a terminal, in a line that is erased at the end."""
         words = [
             "train",
             *SMALL[:-2],
@@ -110,8 +110,8 @@ class UseTest(CommandTest):
         self.refused("inspect", self.write("damaged.stw", bytes(damaged)), says=["damaged.stw", "checksum"])
         self.refused("inspect", str(self.folder), says=[str(self.folder)])
 
-    def test_inspect_what_is_none_of_them(self):
-        """However long it is: token files are."""
+    def test_inspect_refuses_other_files(self):
+        """Files of any length, such as token files."""
         tokens = self.write("tokens.bin", b"\x07")
         os.truncate(tokens, 1 << 36)
         for path in (tokens, self.write("text.json", "words"), self.write("empty.json", "")):
@@ -158,7 +158,7 @@ class UseTest(CommandTest):
             "858,880", self.run_command("inspect", self.write("spaced.safetensors", built(spaced))).stdout
         )
 
-    def test_eval_says_as_json_what_does_not_fit(self):
+    def test_eval_reports_as_json_that_the_model_does_not_fit(self):
         words = [
             "eval",
             "--model",
@@ -174,7 +174,7 @@ class UseTest(CommandTest):
         self.assertEqual((answer["model"], answer["fits"]), (self.run_folder, False))
         self.assertIn("eval_loss", json.loads(self.run_command(*words, answer["minimum_vram_bytes"]).stdout))
 
-    def test_weights_that_are_drawn_are_told_of(self):
+    def test_warns_of_random_weights(self):
         for words in (["generate", "--tokens", 3], ["eval", "--data", self.text(), "--eval-batches", 1]):
             result = self.run_command(*words, "--model", "nano")
             self.assertEqual(
@@ -185,7 +185,7 @@ class UseTest(CommandTest):
     def test_inspect_a_plan_alone(self):
         plan = self.write("plan/a.json", self.run_command("plan", *SMALL[:-2], "--json").stdout)
         self.assertIn("--model", self.run_command("inspect", plan).stdout)
-        for name in ("pipe", "pipe.jsonl"):  # which gives its bytes once
+        for name in ("pipe", "pipe.jsonl"):  # a pipe can be read only once
             os.mkfifo(self.path(name))
             with subprocess.Popen(["cp", plan, self.path(name)]) as writer:
                 self.assertIn("--model", self.run_command("inspect", self.path(name)).stdout)

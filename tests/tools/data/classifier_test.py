@@ -78,7 +78,7 @@ class ClassifierTest(CommandTest):
         self.assertEqual(last["eval_accuracy"], 1)
         self.assertRegex(
             self.read("run", "loss.svg"), r'(?s)>100 %</text>.*>accuracy</text>.*<rect x="732.5" y="46.5" '
-        )  # at the end, and all right
+        )  # the last point, at 100 %
         self.assertEqual(json.loads(self.read("run", "labels.json")), sorted(KINDS))
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["GPT2ForSequenceClassification"])
@@ -87,7 +87,7 @@ class ClassifierTest(CommandTest):
         answers = self.classified("run", "--data", self.table(unseen, "unseen.csv"))
         self.assertEqual([answer["label"] for answer in answers], [label for _, label in unseen])
         self.assertTrue(all(0.5 < answer["score"] <= 1 for answer in answers))
-        # In any other kind of file, and one by one.
+        # The same answers from any other kind of file, and from texts one by one.
         texts = [text for text, _ in unseen]
         self.assertEqual(
             self.classified("run", "--data", self.write("lines.txt", "\n".join(texts) + "\n")), answers
@@ -103,7 +103,7 @@ class ClassifierTest(CommandTest):
         plain = self.run_command("classify", "--model", self.path("run"), "--text", texts[0]).stdout
         self.assertEqual(plain, f"{answers[0]['label']} {answers[0]['score']:.4f}\n")
 
-    def test_eval_counts_what_classify_says(self):
+    def test_eval_counts_the_answers_of_classify(self):
         self.train_on("run", self.table(self.rows()), "--steps", 12, "--lr", "1e-3")
         unseen = self.rows(50, seed=5)
         data = self.table(unseen, "unseen.csv")
@@ -119,7 +119,7 @@ class ClassifierTest(CommandTest):
             "over the 50 texts of",
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout,
         )
-        # F1 is of the label that is called positive, which is told.
+        # With two labels, F1 is that of the positive label, which the output names.
         labels = json.loads(self.read("run", "labels.json"))
         if len(labels) == 2:
             for positive in labels:
@@ -160,7 +160,7 @@ class ClassifierTest(CommandTest):
     def test_names_of_columns_numbers_and_a_file_to_evaluate_on(self):
         numbers = {
             label: str(9 + i) for i, label in enumerate(sorted(KINDS))
-        }  # 9, 10, 11: not in the order of their letters
+        }  # 9, 10, 11: not in alphabetical order
         rows = [(numbers[label], "x", text) for text, label in self.rows()]
         header = ("intent", "id", "query")
         fields = ["--text-field", "query", "--label-field", "intent"]
@@ -176,7 +176,7 @@ class ClassifierTest(CommandTest):
         self.assertIn("tokens to train on, ", output)
         self.assertIn(" in " + self.path("held.csv"), output)
         self.assertEqual(json.loads(self.read("run", "labels.json")), ["9", "10", "11"])
-        # As objects, with numbers: the same tokens and labels, so the same bits.
+        # As JSON objects with numbers as labels: the same tokens and labels, so the same bits.
         objects = "".join(json.dumps({"query": text, "intent": int(label)}) + "\n" for label, _, text in rows)
         self.train_on(
             "again",
@@ -188,12 +188,12 @@ class ClassifierTest(CommandTest):
             5,
         )
         self.assertEqual(self.weights("again"), self.weights("run"))
-        # The last tenth is trained on, too.
+        # With --eval-data the last tenth is trained on too, so the weights differ.
         self.train_on("tenth", self.table(rows, header=header), *fields, "--steps", 5)
         self.assertNotEqual(self.weights("tenth"), self.weights("run"))
         self.run_command("eval", "--model", self.path("run"), "--data", self.path("objects.jsonl"), *fields)
 
-    def test_the_last_evaluation_is_of_all_that_is_held_out(self):
+    def test_the_last_evaluation_covers_all_that_is_held_out(self):
         test = self.table(self.rows(400, seed=8), "test.csv")
         output = self.run_command(
             "train",
@@ -270,7 +270,7 @@ class ClassifierTest(CommandTest):
         expected = self.classified("run", *[word for text in texts for word in ("--text", text)])
         self.assertEqual(
             expected[1], {"label": None, "score": None}
-        )  # bytes have no special tokens, so that there is nothing to read
+        )  # without special tokens, an empty text has no token
         self.assertIsNotNone(expected[3]["label"])  # blanks are tokens
         lines = self.write("lines.txt", "\n".join(texts) + "\n")
         self.assertEqual(self.classified("run", "--data", lines), expected)
@@ -314,7 +314,7 @@ class ClassifierTest(CommandTest):
         )
         self.assertIn("warning: 1 of 5 texts have no token", through.stderr)
         self.assertEqual(self.classified("run", "--data", lines, "--top", 2)[1], None)
-        # To learn of, a text must be one.
+        # An empty text cannot be trained on.
         self.refused(
             "train",
             "--model",
@@ -332,7 +332,7 @@ class ClassifierTest(CommandTest):
             says=['e.csv:3: "text" is empty'],
         )
 
-    def test_labels_that_are_meant_otherwise(self):
+    def test_labels_that_look_like_numbers_or_differ_in_case(self):
         train = [
             "train",
             "--model",
@@ -380,7 +380,7 @@ class ClassifierTest(CommandTest):
             )
         self.run_command(
             *train, labelled("word.csv", ["0", "1", "nan"]), "--task", "label"
-        )  # then it is a name
+        )  # with --task label, nan is a name
         self.assertEqual(json.loads(self.read("run", "labels.json")), ["0", "1", "nan"])
         self.run_command(*train, labelled("names.csv", ["none", "some"]))
         self.refused(
@@ -418,7 +418,7 @@ class ClassifierTest(CommandTest):
         self.train_on("parts", data, "--schedule", "constant", "--steps", 5)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 8, "--vram", "32MiB")
         self.assertEqual(self.weights("parts"), self.weights("whole"))
-        # Other labels, of which there are as many, are other ones.
+        # The same number of labels with other names is refused.
         self.table([(text, label.upper()) for text, label in self.rows()])
         self.refused(
             "train",
@@ -428,7 +428,7 @@ class ClassifierTest(CommandTest):
             9,
             says=["its labels are not those of the run", "labels.json"],
         )
-        # From the run's folder on, whose labels they are, it is another run.
+        # A new run that begins with the weights of the run has its labels.
         self.table(self.rows())
         self.train_on("further", data, "--steps", 2, model=self.path("whole"))
         self.assertEqual(self.read("further", "labels.json"), self.read("whole", "labels.json"))
@@ -486,7 +486,7 @@ class ClassifierTest(CommandTest):
         self.assertNotIn("labels", self.plan(*small)["model"])
         self.refused("plan", *small, "--labels", 0, expect=USAGE, says=["--labels"])
         self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["label_count is 1, expected 2"])
-        # What it says is what `train` plans: the smallest budget works, and the plan itself can be trained.
+        # The plan is the one that `train` makes: its smallest budget works, and `train --plan` accepts it.
         data = self.table(self.rows())
         small = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2]
         least = self.plan(*small, "--labels", 3, "--vram", 1, expect=DOES_NOT_FIT)["minimum_vram_bytes"]
@@ -520,7 +520,7 @@ class ClassifierTest(CommandTest):
             self.run_command("inspect", self.path("least/checkpoint.stw")).stdout, r"\ntexts +4\n"
         )
 
-    def test_mistakes_are_told(self):
+    def test_mistakes_are_refused_by_name(self):
         rows = self.rows()
         data = self.table(rows)
         train = [
@@ -588,7 +588,7 @@ class ClassifierTest(CommandTest):
         for long in (
             "text,label" + "\ra,card" * 999,
             'text,label\n"' + "a\r" * 999 + '" b,card\n',
-        ):  # lines that end in this alone are one
+        ):  # carriage returns alone end no line
             self.assertLess(
                 len(self.refused(*train, self.write("r.csv", long), says=["r.csv", "…"]).stderr), 400
             )
@@ -659,7 +659,7 @@ class ClassifierTest(CommandTest):
             self.text(),
             says=["the model is a classifier with 3 labels: expected a .csv or .jsonl file"],
         )
-        self.refused(*train, self.text(), "--model", self.path("run"), expect=USAGE)  # given twice
+        self.refused(*train, self.text(), "--model", self.path("run"), expect=USAGE)  # a flag twice
         self.refused(
             "train",
             "--model",
@@ -704,8 +704,8 @@ class ClassifierTest(CommandTest):
         )
         self.assertFalse(pathlib.Path(self.path("out")).exists())
 
-    def test_a_label_beside_something_else_is_none(self):
-        """Preference data has one, too; and texts may have another name."""
+    def test_a_label_next_to_other_members_makes_no_classifier(self):
+        """Preference data has a member "label" too, and texts may have another name."""
         rows = [{"prompt": "q", "completion": " a", "label": True}] * 30 + [
             {"text": "some text", "label": None}
         ] * 10
@@ -782,7 +782,7 @@ class ClassifierTest(CommandTest):
         self.train_on("run", self.table(rows), "--steps", 1)
         self.assertTrue(self.classified("run", "--text", "a")[0]["label"].startswith("customer_intent"))
 
-    def test_adapters_of_a_language_model_become_a_classifiers(self):
+    def test_adapters_of_a_language_model_start_a_classifier(self):
         text = [
             "--batch",
             4,
@@ -820,7 +820,7 @@ class ClassifierTest(CommandTest):
 
 
 class EvaluationFileTest(CommandTest):
-    def test_a_text_of_its_own(self):
+    def test_evaluates_on_a_separate_text(self):
         data = self.text()
         other = self.write("other.txt", self.read(".", "text.txt")[5000:9000])
         output = self.run_command(
@@ -853,7 +853,7 @@ class EvaluationFileTest(CommandTest):
         self.assertEqual(metrics["tokens"], 3999)
         self.assertAlmostEqual(
             metrics["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2
-        )  # of 8 windows among them
+        )  # 8 of the windows
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)  # the file is still known
         self.refused(
             "train",

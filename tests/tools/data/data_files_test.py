@@ -1,4 +1,5 @@
-"""Files of --data are known by their content: JSON by any name, tables, pipes, several files, other encodings and other programs' files."""
+"""The content of the files of --data decides their format: JSON under any name, tables, pipes, several files,
+other encodings, and files of other programs."""
 
 import gzip
 import io
@@ -46,7 +47,7 @@ def table_of(rows, separator=",", header=("text", "label")):
 
 class DataFilesTest(CommandTest):
     def read_as(self, *data, more=(), **how):
-        """What the line of the data says it was read as, and all that was said."""
+        """The format in the line about the data, and the whole output."""
         output = self.run_command(
             "train", *SHORT, "--out", self.path("run"), "--document-end", 1, *more, "--data", *data, **how
         ).stdout
@@ -87,7 +88,7 @@ class DataFilesTest(CommandTest):
                 self.assertIn("examples    40, of which 400 tokens are learned", output)
                 expected = expected or self.weights("run")
                 self.assertEqual(self.weights("run"), expected)
-        # As it is written, where that is asked for.
+        # With --data-format text, JSON is read as plain text.
         read_as, output = self.read_as(self.write("a.txt", lines), more=["--data-format", "text"])
         self.assertEqual(read_as, "text")
         self.assertNotIn("examples", output)
@@ -113,7 +114,7 @@ class DataFilesTest(CommandTest):
         ):
             with self.subTest(name):
                 self.assertEqual(self.read_as(self.write(name, content))[0], "text")
-        # Logs without a member that examples have are learned as they are written, and that is said.
+        # JSON lines without the members of examples are learned as plain text, with a note in the output.
         result = self.run_command(
             "train",
             *SHORT,
@@ -225,7 +226,7 @@ class DataFilesTest(CommandTest):
         self.assertEqual(len(answers.splitlines()), 40)
 
     def test_tables_of_examples(self):
-        """Columns have the meaning that members of the same names have."""
+        """Columns mean the same as JSON members of the same names."""
         odd = [
             *ROWS[:20],
             {"prompt": 'A "quoted" line,\nand one more;', "completion": "  blanks around  "},
@@ -262,7 +263,7 @@ class DataFilesTest(CommandTest):
             )
             self.assertIn(reported, output)
             self.assertEqual(self.weights("run"), expected, (number, read_as))
-        # A text and its label are for a classifier, whatever else there is.
+        # A text with a label trains a classifier, whatever other columns there are.
         self.assertIn(
             "each with one of 2 labels",
             self.run_command(
@@ -334,7 +335,7 @@ class DataFilesTest(CommandTest):
         self.refuses(self.write("d.jsonl", "no JSON, and no table\nat all\n"), says=["d.jsonl, line 1"])
 
     def test_pipes(self):
-        """Each is read once, whatever it holds."""
+        """A pipe of any format is read only once."""
         text = b"the hold is full. " * 40
         for content, format in (
             (lines_of(ROWS).encode(), "JSON lines, by its content"),
@@ -401,7 +402,7 @@ class DataFilesTest(CommandTest):
                 self.assertIn("examples    40, of which 400 tokens are learned", output)
                 self.assertEqual(self.weights("run"), expected)
         self.assertEqual(whole[0], "JSON lines")
-        # A mistake names the file that has it; a resumed run reads all of them again.
+        # An error names the file that it is in. A resumed run reads all files again.
         self.run_command("train", "--resume", self.path("run"), "--steps", 2, cwd=self.path("parts"))
         self.write("parts/3.ndjson", lines_of(ROWS[26:]))
         self.assertIn(
@@ -630,7 +631,8 @@ class DataFilesTest(CommandTest):
             self.write("lone.jsonl", row % 1 + '{"prompt": "a", "completion": "\\ude00"}\n'),
             says=["lone.jsonl, line 2: damaged: expected a pair of surrogates, found half of one (\\ude00)"],
         )
-        # The last one of a name counts, as in Python, also where the kind of a line hangs on it.
+        # The last of several members with the same name counts, as in Python, also when it decides the kind
+        # of a line.
         for doubled, single in (
             (
                 '{"prompt": "a", "completion": "x", "completion": "yes"}',
@@ -653,7 +655,7 @@ class DataFilesTest(CommandTest):
 
     def test_members_that_are_not_used_take_no_memory(self):
         peaks = []
-        for count in (1, 2_000_000):  # a value takes some 100 bytes
+        for count in (1, 2_000_000):  # one parsed value takes about 100 bytes
             data = self.write(
                 "a.jsonl",
                 '{"prompt": "a", "completion": "b", "unused": ['
@@ -687,14 +689,15 @@ class DataFilesTest(CommandTest):
         self.assertLess(peaks[1] - peaks[0], 64 << 20)
 
     def test_long_conversations_take_no_longer_than_their_length(self):
-        """Messages past a sample, which cuts them, are not looked for: each takes time for all before it."""
+        """Messages that a sample cuts off are not located. Locating each takes time for all messages before
+        it."""
         template = self.write(
             "turns.jinja",
             "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>\n"
             "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
         )
         weights = []
-        for count in (40, 8000):  # of these all took minutes
+        for count in (40, 8000):  # locating all 8000 took minutes
             talks = [
                 {
                     "messages": [
@@ -720,8 +723,9 @@ class DataFilesTest(CommandTest):
             weights.append(self.weights("run"))
         self.assertEqual(weights[0], weights[1])
 
-    def test_files_beside_a_model(self):
-        """A mark in front is no part of a tokenizer or a template; other encodings are named with the command that converts them."""
+    def test_encodings_of_a_models_files(self):
+        """A byte-order mark is not part of a tokenizer or a template. The message about any other encoding
+        shows the command that converts it."""
         data = self.write(
             "talks.jsonl",
             lines_of(

@@ -1,4 +1,5 @@
-"""Encoders: `train`, `eval` and `classify` on texts and pairs of texts, from a folder with BERT's vocab.txt."""
+"""Encoders: `train`, `eval` and `classify` on texts and pairs of texts, from a folder with BERT's
+vocab.txt."""
 
 import csv
 import io
@@ -62,7 +63,7 @@ class EncoderTest(CommandTest):
         self.write(f"{name}/config.json", json.dumps(config))
         return self.path(name)
 
-    # A text's label is the one colour in it.
+    # Texts with one colour each, which is the label.
     def rows(self, count, seed):
         draw = random.Random(seed)
         rows = []
@@ -73,7 +74,7 @@ class EncoderTest(CommandTest):
             rows.append((" ".join(words).capitalize(), colour))
         return rows
 
-    # A pair's label is the colour of the second text.
+    # Pairs of texts. The label is the colour of the second text.
     def pairs(self, count, seed):
         draw = random.Random(seed)
         return [
@@ -138,7 +139,7 @@ class EncoderTest(CommandTest):
         right = sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen))
         self.assertEqual(len(answers), len(unseen))
         self.assertGreaterEqual(right, 290)
-        # One by one, which lie alone in their sample: the same to the last digit.
+        # A text alone in its sample has the same answer to the last digit.
         for (text, _), answer in list(zip(unseen, answers))[:5]:
             self.assertEqual(self.classified("--text", text), [answer])
         evaluated = json.loads(
@@ -149,7 +150,7 @@ class EncoderTest(CommandTest):
         self.assertAlmostEqual(evaluated["accuracy"], right / len(unseen), places=6)
         self.check_metrics(evaluated, [label for _, label in unseen], [answer["label"] for answer in answers])
 
-    # By the definitions, label by label and text by text.
+    # Compares the metrics with their definitions, label by label and text by text.
     def check_metrics(self, evaluated, labels, answers):
         def f1(of):
             both = sum(label == of and answer == of for label, answer in zip(labels, answers))
@@ -159,7 +160,7 @@ class EncoderTest(CommandTest):
         self.assertAlmostEqual(evaluated["f1_macro"], sum(map(f1, COLOURS)) / len(COLOURS), places=9)
         self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=6)
 
-        # The correlation of what each says of whether two things are alike: over all pairs of texts' covariances.
+        # Matthews' coefficient is a correlation: a covariance over the product of two standard deviations.
         def covariance(xs, ys):
             n = len(xs)
             return (
@@ -195,7 +196,7 @@ class EncoderTest(CommandTest):
             sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95
         )
 
-    # Models without types of tokens see what lies between the texts.
+    # Models without token types tell the texts apart by the separator between them.
     def test_pairs_without_types_of_tokens(self):
         data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
         for config in [DISTILBERT, MODERNBERT]:
@@ -273,7 +274,7 @@ class EncoderTest(CommandTest):
             ).stderr,
         )
 
-    # A classifier that was trained a little.
+    # A classifier after a few steps.
     def base(self, config=BERT, name="base"):
         self.train_on(
             self.table(self.rows(60, 7), "base.csv", ["text", "label"]),
@@ -339,7 +340,7 @@ class EncoderTest(CommandTest):
         self.run_command("train", "--resume", self.path("parts"), "--steps", 60, "--micro-batch", 1)
         self.assertEqual(self.adapters("parts"), self.adapters("run"))
 
-    def test_adapters_lie_over_weights_in_few_bits(self):
+    def test_adapters_over_quantized_weights(self):
         base, data = self.base(DISTILBERT), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
         words = ["--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--schedule", "constant"]
         output = self.train_on(data, *words, "--steps", 6, model=base).stdout
@@ -349,7 +350,7 @@ class EncoderTest(CommandTest):
         self.assertEqual(self.adapters("parts"), self.adapters("run"))
         self.assertEqual(len(self.classified("--text", "a red box")), 1)
 
-    def test_lower_parts_are_left_as_they_are(self):
+    def test_frozen_lower_parts_do_not_change(self):
         base, data = self.base(), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
         self.train_on(data, "--steps", 3, "--freeze", "embeddings,blocks.0", model=base)
         before, after = self.tensors("base"), self.tensors("run")

@@ -9,7 +9,7 @@ from support import FAILED, USAGE, CommandTest
 from tokenizer import tokenizer_test  # its class by name would run here again
 from tokenizer.tokenizer_test import GOLDENS
 
-END = 1  # a byte that no text has
+END = 1  # a byte that is in no text
 COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}
 
 
@@ -73,12 +73,12 @@ class ExamplesTest(CommandTest):
                 "--temperature",
                 0,
             ]
-            self.assertEqual(self.run_command(*words).stdout, f"{thing}:{colour}\n")  # and where it ends
+            self.assertEqual(self.run_command(*words).stdout, f"{thing}:{colour}\n")  # and no more
         self.assertIn(chr(END), self.run_command(*words, "--ignore-end").stdout)
-        # A prompt has nothing to be learned: what is random in it does not count.
+        # Prompts are not learned, so their random part does not add to the loss.
         self.assertLess(self.metrics("run")[-1]["eval_loss"], 0.01)
 
-    def test_eval_and_resume_know_what_the_run_knew(self):
+    def test_eval_and_resume_use_the_settings_of_the_run(self):
         data = self.colours()
         self.train_on("whole", data, "--document-end", END, "--schedule", "constant", "--steps", 8)
         self.train_on("parts", data, "--document-end", END, "--schedule", "constant", "--steps", 5)
@@ -94,18 +94,18 @@ class ExamplesTest(CommandTest):
     def test_epochs_are_steps(self):
         data = self.examples(
             {"prompt": "ab", "completion": "cdefg"} for _ in range(80)
-        )  # of 8 tokens, four in a sample, 72 to train on
+        )  # 8 tokens each, four in a sample, 72 examples to train on
         end = ["--document-end", END, "--schedule", "constant"]
         output = self.train_on("epochs", data, *end, "--epochs", 2).stdout
         self.assertIn("steps       9, which go 2 times over the data\n", output)
         self.assertEqual(self.metrics("epochs")[-1]["step"], 9)
         self.assertEqual(
             sum(line.get("tokens", 0) for line in self.metrics("epochs")[8:9]), 2 * 72 * 6
-        )  # all that is learned, twice
+        )  # all learned tokens, twice
         self.train_on("steps", data, *end, "--steps", 9)
         self.assertEqual(self.weights("epochs"), self.weights("steps"))
         self.run_command("train", "--resume", self.path("epochs"), "--epochs", 3)
-        self.run_command("train", "--resume", self.path("steps"), "--steps", 14)  # 13.5
+        self.run_command("train", "--resume", self.path("steps"), "--steps", 14)  # 13.5, rounded up
         self.assertEqual(self.weights("epochs"), self.weights("steps"))
         self.run_command("train", "--resume", self.path("epochs"), "--steps", 15)
         self.run_command("train", "--resume", self.path("steps"), "--epochs", 3.3)
@@ -159,7 +159,7 @@ class ExamplesTest(CommandTest):
             says=["--warmup 9"],
         )
 
-    def test_strings_are_what_the_tokenizer_makes_of_them(self):
+    def test_strings_are_encoded_by_the_tokenizer(self):
         for name in ("gpt2", "llama2", "llama3"):
             with self.subTest(name):
                 golden = GOLDENS[name]
@@ -213,8 +213,9 @@ class ExamplesTest(CommandTest):
         ).stdout
         self.assertRegex(
             output, r"over the \d+ tokens that are learned in 2 samples of "
-        )  # as many as there are
-        # The run knows its end, whatever other files say, and what is trained from it does.
+        )  # the number of examples varies
+        # The run stores its document end. Resuming it and training from it use the same end, whatever other
+        # files contain.
         self.assertEqual(
             json.loads(self.read("of-config", "settings.json"))["options"]["document-end"], [str(END)]
         )
@@ -262,7 +263,7 @@ class ExamplesTest(CommandTest):
             says=["--document-end", "without it"],
         )
 
-    def test_what_is_no_example_is_refused_by_its_line(self):
+    def test_lines_that_are_no_examples_are_refused_by_number(self):
         good = {"prompt": "a", "completion": "b"}
         for row, *says in (
             ("{", "damaged"),
@@ -324,7 +325,7 @@ class ExamplesTest(CommandTest):
         )
         self.assertFalse((self.folder / "run").exists())
 
-    def test_what_examples_need(self):
+    def test_flags_that_examples_need(self):
         data = self.colours()
         out = ["--steps", 1, "--out", self.path("run")]
         self.refused(

@@ -1,4 +1,4 @@
-"""What a run holds out, what it says of it, and what `eval` goes over."""
+"""The part of the data that a run holds out, the output about it, and the part that `eval` covers."""
 
 import json
 import random
@@ -17,7 +17,7 @@ class HeldOutTest(CommandTest):
         return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
 
     def table(self, count, name="table.csv"):
-        """Sorted, as files often are: the last tenth is of one label."""
+        """A table that is sorted by label, as files often are: the last tenth has only one label."""
         draw = random.Random(3)
         rows = [
             (" ".join(draw.choices(words, k=4)), label)
@@ -48,7 +48,8 @@ class HeldOutTest(CommandTest):
             "--model", self.path("run"), "--data", data, "--all", "--seq", 32, "--batch", 4
         )
         self.assertEqual(result["tokens"], 300)
-        # Each window alone, however they are batched, and whatever stands in the file past the last one.
+        # Each window alone gives the same losses, whatever the batch and whatever follows the window in the
+        # file.
         total = 0
         for begin in range(0, 300, 32):
             window = content[begin : begin + 33]
@@ -78,7 +79,7 @@ class HeldOutTest(CommandTest):
                 "eval", "--model", self.path("run"), "--data", data, "--all", "--seq", 32
             ).stdout,
         )
-        # Shorter than a window; and too short to predict anything.
+        # A text shorter than a window, and one that is too short to predict a token.
         self.assertEqual(
             self.evaluation("--model", self.path("run"), "--data", self.write("two.txt", "ab"), "--all")[
                 "tokens"
@@ -115,7 +116,7 @@ class HeldOutTest(CommandTest):
             r"tokens to train on, [\d,]+ held out in 5 of the 50 examples, drawn by a fixed seed; read as ",
         )
         result = self.evaluation("--model", self.path("run"), "--data", data, "--all")
-        self.assertEqual(result["tokens"], sum(2 + i % 7 for i in range(50)))  # with the end of each
+        self.assertEqual(result["tokens"], sum(2 + i % 7 for i in range(50)))  # the document end counts
         self.assertIn(
             f"over the {result['tokens']} tokens that are learned in ",
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout,
@@ -158,7 +159,7 @@ class HeldOutTest(CommandTest):
                 "--eval-data",
             ],
         )
-        # What was trained on is known to have been.
+        # `eval` warns if the run was trained on all of the file.
         result = self.run_command("eval", "--model", self.path("text"), "--data", text, "--document-end", END)
         self.assertIn(
             "warning: the run in " + self.path("text") + " was trained on all of " + text, result.stderr
@@ -175,7 +176,7 @@ class HeldOutTest(CommandTest):
             ).stderr,
             "",
         )
-        # A run that goes on keeps to it.
+        # A resumed run keeps the same part held out.
         self.refused(
             "train",
             "--resume",
@@ -198,7 +199,7 @@ class HeldOutTest(CommandTest):
         )
         self.run_command("train", "--resume", self.path("held"), "--steps", 2, "--eval-batches", 3)
 
-    def test_the_last_tenth_of_a_file_is_held_out_where_it_is_asked_for(self):
+    def test_the_last_tenth_of_a_file_is_held_out_on_request(self):
         data = self.table(200)
         words = [data, "--steps", 30, "--lr", "2e-3"]
         drawn = self.run_command("train", *SMALL[:-2], "--data", *words, "--out", self.path("drawn")).stdout
@@ -208,7 +209,7 @@ class HeldOutTest(CommandTest):
         ).stdout
         held = int(self.assert_one(r"held out in (\d+) of the 200 texts, the last ones; read as ", tail))
         self.assertNotEqual(self.weights("drawn"), self.weights("tail"))
-        # The last evaluation is of these texts, and `eval` knows which ones they are.
+        # The last evaluation covers these texts, and `eval` evaluates the same ones.
         rows = self.read(".", "table.csv").splitlines()
         last = self.write("last.csv", "\n".join(rows[:1] + rows[-held:]) + "\n")
         of_file = self.evaluation("--model", self.path("tail"), "--data", last, "--all")
@@ -275,7 +276,7 @@ class HeldOutTest(CommandTest):
         self.assertRegex(text, pattern)
         return re.search(pattern, text).group(1)
 
-    def test_eval_knows_what_the_run_was_trained_on(self):
+    def test_eval_leaves_out_the_data_that_the_run_was_trained_on(self):
         data, other = self.table(200), self.table(60, "other.csv")
         self.run_command("train", *SMALL[:-2], "--data", data, "--out", self.path("run"), "--steps", 10)
         of_run = self.evaluation("--model", self.path("run"), "--data", data)
@@ -284,11 +285,11 @@ class HeldOutTest(CommandTest):
         )
         copy = self.evaluation(
             "--model", self.path("run"), "--data", self.write("copy.csv", self.read(".", "table.csv"))
-        )  # by its content
+        )  # a copy is recognised by its content
         self.assertEqual({**copy, "data": data}, of_run)
         whole = self.evaluation("--model", self.path("run"), "--data", data, "--all")
         self.assertEqual((whole["part"], whole["texts"]), ("all", 200))
-        # Of any other file all counts, unless a part is asked for.
+        # Any other file is evaluated as a whole, unless a part is asked for.
         unseen = self.evaluation("--model", self.path("run"), "--data", other)
         self.assertEqual((unseen["part"], unseen["texts"]), ("all", 60))
         self.assertEqual(unseen, self.evaluation("--model", self.path("run"), "--data", other, "--all"))
@@ -306,7 +307,7 @@ class HeldOutTest(CommandTest):
             expect=USAGE,
             says=["--all", "--held-out"],
         )
-        # Tokens are those of texts, without what fills a sample up.
+        # Only tokens of texts are counted, not the padding of samples.
         self.assertEqual(
             unseen["tokens"],
             sum(len(row.split(",")[0]) for row in self.read(".", "other.csv").splitlines()[1:]),
@@ -314,7 +315,7 @@ class HeldOutTest(CommandTest):
         some = self.evaluation("--model", self.path("run"), "--data", other, "--eval-batches", 1)
         self.assertLess(some["texts"], 60)
         self.assertAlmostEqual(some["tokens"] / some["texts"], unseen["tokens"] / 60, delta=3)
-        # So are those of metrics.jsonl, which count them also where a run goes on.
+        # metrics.jsonl counts tokens the same way, and goes on counting in a resumed run.
         lines = [line for line in self.metrics("run") if "loss" in line]
         self.assertEqual(
             lines[-1]["texts"],
@@ -327,7 +328,7 @@ class HeldOutTest(CommandTest):
         for before, line in zip(after[9:], after[10:]):
             self.assertLessEqual(line["tokens"] - before["tokens"], 4 * 32)
             self.assertGreater(line["tokens"] - before["tokens"], 2 * 32)
-        # What the run was evaluated on is evaluated whole; its loss is that of the last evaluation.
+        # The file of --eval-data is evaluated as a whole. The loss is that of the run's last evaluation.
         self.run_command(
             "train",
             *SMALL[:-2],
@@ -348,7 +349,7 @@ class HeldOutTest(CommandTest):
             self.run_command("eval", "--model", self.path("apart"), "--data", data).stderr,
         )
 
-    def test_eval_of_texts_says_what_it_goes_over(self):
+    def test_eval_of_texts_names_the_part_that_it_covers(self):
         text = self.text()
         self.run_command(
             "train", *SMALL[:-2], "--eval-batches", 3, "--data", text, "--steps", 5, "--out", self.path("run")
@@ -370,7 +371,7 @@ class HeldOutTest(CommandTest):
                 "eval", "--model", self.path("run"), "--data", other, "--eval-batches", 2
             ).stdout,
         )
-        # A model and the run that began with it are compared on the same part.
+        # A model and the run that began with it are evaluated on the same part, so that they can be compared.
         self.run_command(
             "train",
             "--model",
@@ -397,7 +398,7 @@ class HeldOutTest(CommandTest):
             )["eval_loss"],
         )
 
-    def test_short_epochs_are_told(self):
+    def test_warns_of_short_epochs(self):
         data = self.table(200)
         words = ["train", "--model", "nano", "--data", data, "--vram", "256MiB", "--threads", 2]
         result = self.run_command(

@@ -1,4 +1,5 @@
-"""What of an example is learned: marks, empty answers, prompts that fill a sample, and how `train --show-examples` shows it."""
+"""The learned part of an example: marks, empty answers, prompts that fill a sample, and the display by `train
+--show-examples`."""
 
 import json
 import struct
@@ -45,7 +46,7 @@ class LearnedTest(CommandTest):
         ]
 
     def shown(self, rows, *more, **how):
-        """What --show-examples says: of each example its first line, and its pieces."""
+        """The output of --show-examples: the first line of each example, and its pieces."""
         output = self.run_command(
             *self.words(
                 self.lines(rows) if isinstance(rows, list) else rows, "--show-examples", 99, *more, **how
@@ -65,7 +66,7 @@ class LearnedTest(CommandTest):
         return examples
 
     def learned(self, row, **how):
-        """Of one example the pieces that are learned; None where it is left out beside another one."""
+        """The learned pieces of an example. None if it is left out; a second example is always kept."""
         keeps = {"prompt": "k", "completion": "eep"}
         shown = self.shown([row, keeps], **how)
         self.assertEqual(
@@ -113,7 +114,7 @@ class LearnedTest(CommandTest):
             ):
                 self.assertEqual(self.learned(marked(kept), template=template), ["a1</>", "a2</>"], kept)
             self.assertIsNone(self.learned(marked({"weight": 0}, {"weight": 0}), template=template))
-        # What is not learned is read all the same, and may be written as the template likes.
+        # Messages that are not learned stay in the context, and the template may change their text.
         shown = self.shown([marked({"weight": 0})])
         self.assertEqual(
             shown,
@@ -127,7 +128,8 @@ class LearnedTest(CommandTest):
         silent = TURNS.replace("{{ m.content }}", "{{ '#' if loop.index0 == 1 else m.content }}")
         self.refusal({"messages": talk}, "does not write the assistant's text", template=silent)
         self.assertEqual(self.learned(marked({"weight": 0}), template=silent), ["a2</>"])
-        # An empty message that a template marks, too, and one that another template marks together with what is learned.
+        # A template may mark an empty message too. It must not mark messages in one piece that only partly
+        # are learned.
         empty = {"messages": [user("q"), assistant("", weight=0), user("r"), assistant("s")]}
         self.assertEqual(self.learned(empty, template=MARKED_BY_TEMPLATE), ["s</>"])
         together = "{% generation %}" + TURNS + "{% endgeneration %}"
@@ -142,7 +144,7 @@ class LearnedTest(CommandTest):
             ["y</>"],
         )
 
-    def test_marks_that_say_something_else_are_refused(self):
+    def test_marks_with_other_values_are_refused(self):
         def talk(**marks):
             return {"messages": [user("q"), assistant("a", **marks)]}
 
@@ -203,7 +205,7 @@ class LearnedTest(CommandTest):
         self.assertEqual(self.learned({"conversations": share}), ["a2</>"])
         named = TURNS.replace(
             "{{ m.content }}", "{{ m.name or '' }}:{{ m.content }}"
-        )  # a template sees what else messages have
+        )  # a template gets the other members of messages
         self.assertEqual(
             self.shown([{"conversations": share}], template=named)[0][1],
             [("context", "<u>:q</><a>:a1</><u>:r</><a>"), ("learned", "N:a2</>")],
@@ -213,7 +215,7 @@ class LearnedTest(CommandTest):
             [("context", "<u>U:q</><a>"), ("learned", "N:a</>")],
         )
 
-    def test_what_says_nothing_is_left_out(self):
+    def test_empty_examples_are_left_out(self):
         for row in (
             {"prompt": "p", "completion": ""},
             {"prompt": "p", "completion": " \n\t"},
@@ -296,7 +298,7 @@ class LearnedTest(CommandTest):
                 {"chosen": "p" + chosen, "rejected": "p" + rejected},
             ):
                 if chosen == " \n" and row["chosen"] == "p \n":
-                    continue  # what both begin with is p, and a blank is an answer to it then
+                    continue  # then the common beginning is p, and the blank is an answer
                 for template in (TURNS, MARKED_BY_TEMPLATE):
                     self.assertEqual(
                         [first for first, _ in self.shown([row, good], template=template)],
@@ -337,7 +339,7 @@ class LearnedTest(CommandTest):
         self.assertEqual(
             self.metrics("run")[0]["left_out"], {"empty": 3, "marked": 1, "no_room": 4, "alike": 2}
         )
-        # Marks inside of an answer; an answer without a learned message is none.
+        # Marks inside of an answer. A pair with an answer without a learned message is left out.
         two = {
             "prompt": question,
             "chosen": [assistant("x", weight=0), user("r"), assistant("y")],
@@ -392,8 +394,9 @@ class LearnedTest(CommandTest):
         )
         self.run_command(*self.words(few, *out, "--out", self.path("few"), "--eval-batches", 0))
 
-    def test_an_evaluation_without_a_target_says_so(self):
-        # Of the last tenth every token ends a document, and what follows it is not learned.
+    def test_reports_an_evaluation_without_targets(self):
+        # In the last tenth every token ends a document. A token after such an end is not learned, so no
+        # target is left.
         data = self.write("text.txt", "the hold\n" * 400 + "\n" * 500)
         words = [
             "train",
@@ -530,7 +533,7 @@ class LearnedTest(CommandTest):
                 ('text 2 of data.jsonl, line 2: 4 tokens, label "b"', [("text", "[CLS]boxes[SEP]")]),
             ],
         )
-        # In the order of the file, whatever the order of the run.
+        # Shown in the order of the file, not in the order of training.
         table = self.write(
             "table.csv", "text,label\n" + "".join(f'"red {"box " * i}",{"ab"[i % 2]}\n' for i in range(9))
         )
@@ -618,7 +621,7 @@ class LearnedTest(CommandTest):
             expect=USAGE,
             says=["--batch-examples 17", "files of examples"],
         )
-        # Speed is told of all tokens, as a plan predicts it, and of those that are learned.
+        # The output has the speed for all tokens, which the plan predicts, and for the learned ones.
         self.assertRegex(output, r"lr \S+  [\d.]+k? tokens/s, [\d.]+k? learned  ")
         step = self.metrics("samples")[0]
         self.assertAlmostEqual(step["sample_tokens_per_second"] * step["seconds"], 4 * 32, places=3)

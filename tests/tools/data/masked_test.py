@@ -1,4 +1,5 @@
-"""Masked language models: `train`, `eval` and `--resume` on texts with hidden tokens, from folders with BERT's vocab.txt or a tokenizer.json."""
+"""Masked language models: `train`, `eval` and `--resume` on texts with hidden tokens, from folders with
+BERT's vocab.txt or a tokenizer.json."""
 
 import json
 import random
@@ -33,7 +34,7 @@ class MaskedTest(CommandTest):
         self.write(f"{name}/config.json", json.dumps(BERT | changes))
         return self.path(name)
 
-    # Each word says what the next one is; texts of many lengths.
+    # Texts of many lengths, in which each word determines the next one.
     def texts(self, count=200, seed=1, name="texts.jsonl"):
         draw = random.Random(seed)
         lines = ""
@@ -81,7 +82,7 @@ class MaskedTest(CommandTest):
             set(evaluated),
         )
         self.assertLess(evaluated["eval_loss"], 1.8)
-        self.assertGreater(evaluated["accuracy"], 0.15)  # of 12 words
+        self.assertGreater(evaluated["accuracy"], 0.15)  # a random guess has 1 of 12
         self.assertEqual(evaluated["mask_rate"], 0.15)
         self.assertEqual(
             evaluated,
@@ -125,7 +126,7 @@ class MaskedTest(CommandTest):
             expect=USAGE,
             says=["is a masked language model"],
         )
-        # Its folder says what it is; texts with labels make a classifier of its body.
+        # The folder records the task. Training on texts with labels makes a classifier of the same body.
         output = self.train_on(
             self.texts(40, 2, "other.jsonl"), "--steps", 2, model=self.path("run"), out="further"
         ).stdout
@@ -218,9 +219,9 @@ class MaskedTest(CommandTest):
             says=["sparse_pred_ignore_index 0 is not supported"],
         )
 
-    def test_a_body_gets_a_new_head_and_says_so(self):
+    def test_a_body_gets_a_new_head_and_the_output_names_it(self):
         self.train_on(self.texts(), "--task", "masked", "--steps", 1)
-        self.write("run/config.json", json.dumps(BERT))  # a body's, whose files have a head all the same
+        self.write("run/config.json", json.dumps(BERT))  # a body's, but the files contain a head
         self.assertIn(
             "weights read from files\n",
             self.train_on(
@@ -254,7 +255,7 @@ class MaskedTest(CommandTest):
             output,
         )
 
-    def test_bits_of_splits_and_of_a_run_that_goes_on(self):
+    def test_splits_and_resuming_change_no_bit(self):
         data = self.texts()
         self.train_on(data, "--task", "masked", "--steps", 6, out="whole")
         self.train_on(data, "--task", "masked", "--steps", 6, "--micro-batch", 3, out="cut")
@@ -344,7 +345,7 @@ class MaskedTest(CommandTest):
         self.assertLess(loss["whole"], loss["base"] - 0.05)
         self.assertAlmostEqual(
             loss["merged"], loss["whole"], delta=0.1
-        )  # the weights of the files, not those in few bits
+        )  # adapters are merged into the weights of the files, not into the quantized ones
 
     def test_words_by_a_tokenizer_json(self):
         marks = {
@@ -431,9 +432,9 @@ class MaskedTest(CommandTest):
         ).stderr
         self.assertIn(
             "its mask token 43 is outside of the model's vocabulary of 43", message
-        )  # added, as transformers does
+        )  # the token is added, as by transformers
 
-    def test_what_makes_no_sense_is_refused(self):
+    def test_contradictory_settings_are_refused(self):
         data, model = self.texts(), self.model_folder()
         base = ["train", "--model", model, "--data", data, "--out", self.path("run"), "--steps", 1, *RUN]
         for words, expect, says in [

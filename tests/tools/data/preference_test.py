@@ -20,7 +20,8 @@ def turn(role, content):
 
 class PreferenceTest(CommandTest):
     def pairs(self, count=80, seed=3, **more):
-        """Answers that name the colour, over those that name another one."""
+        """Pairs of answers: the chosen one names the colour of the prompt, the rejected one another
+        colour."""
         draw = random.Random(seed)
         lines = []
         for _ in range(count):
@@ -66,7 +67,7 @@ class PreferenceTest(CommandTest):
     def evaluation(self, *words):
         return json.loads(self.run_command("eval", *words, "--document-end", 0, "--json").stdout)
 
-    def test_chosen_answers_come_to_be_ahead(self):
+    def test_chosen_answers_get_the_higher_reward(self):
         data = self.file(self.pairs())
         output = self.train_on("run", data, "--steps", 30, "--lr", "1e-3").stdout
         self.assertRegex(
@@ -89,7 +90,8 @@ class PreferenceTest(CommandTest):
         reference = (pathlib.Path(self.path("run")) / "reference.bin").read_bytes()
         values = struct.unpack(f"<{len(reference) // 4 - 8}f", reference[:-32])
         self.assertTrue(all(value <= 0 for value in values))
-        # What eval says of the run is what the run said, against the model that it began with.
+        # `eval` of the run gives the run's own last evaluation, with the model that it began with as the
+        # reference.
         again = self.evaluation("--model", self.path("run"), "--data", data)
         self.assertEqual(again["eval_loss"], self.metrics("run")[-1]["eval_loss"])
         self.assertEqual(again["accuracy"], 1)
@@ -103,7 +105,7 @@ class PreferenceTest(CommandTest):
             "eval", "--model", self.path("run"), "--data", unseen, "--all", "--document-end", 0
         ).stdout
         self.assertRegex(output, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")
-        # What rewards are apart by: of one pair its loss says it, log(1 + e^-margin).
+        # The reward margin of a single pair follows from its loss, log(1 + e^-margin).
         some = self.pairs(6, seed=9)
         alone = [
             self.evaluation("--model", self.path("run"), "--data", self.file([pair], "one.jsonl"), "--all")
@@ -130,7 +132,7 @@ class PreferenceTest(CommandTest):
             0,
         ).stdout
         self.assertIn(f"\nreward margin {both['reward_margin']:.4f}: of chosen answers ", output)
-        # Against itself nothing is ahead.
+        # With the model itself as the reference all rewards are 0.
         itself = self.evaluation(
             "--model", self.path("run"), "--data", data, "--reference-model", self.path("run")
         )
@@ -138,7 +140,7 @@ class PreferenceTest(CommandTest):
         self.assertEqual(itself["accuracy"], 0)
         self.assertIn("preference    dpo\n", self.run_command("inspect", self.path("run")).stdout)
 
-    def test_every_preference_trains_and_goes_on(self):
+    def test_every_preference_trains_and_resumes(self):
         data = self.file(self.pairs())
         for preference, more in (
             ("ipo", ["--beta", 0.5]),
@@ -149,7 +151,7 @@ class PreferenceTest(CommandTest):
             words = ["--lr", "1e-3", "--preference", preference, *more]
             self.train_on("whole" + preference, data, "--steps", 12, *words)
             self.train_on("parts" + preference, data, "--steps", 12, "--save-every", 5, *words)
-            # Stopped in between, it would have had this checkpoint.
+            # The checkpoint of a run that stopped halfway.
             self.train_on(
                 "half" + preference, data, "--steps", 6, "--warmup", 1, "--schedule", "constant", *words
             )
@@ -172,13 +174,13 @@ class PreferenceTest(CommandTest):
                 preference,
             )
 
-    def test_a_run_that_goes_on_elsewhere_takes_its_reference_along(self):
+    def test_resuming_into_another_folder_copies_the_reference(self):
         data = self.file(self.pairs())
         self.train_on("first", data, "--steps", 4)
         self.run_command("train", "--resume", self.path("first"), "--steps", 6, "--out", self.path("second"))
         first, second = (pathlib.Path(self.path(name)) / "reference.bin" for name in ("first", "second"))
         self.assertEqual(first.read_bytes(), second.read_bytes())
-        # Where it is gone it is made again, by the model that the run began with.
+        # A missing reference is computed again by the model that the run began with.
         before = second.read_bytes()
         second.unlink()
         output = self.run_command("train", "--resume", self.path("second"), "--steps", 7).stdout
@@ -205,7 +207,7 @@ class PreferenceTest(CommandTest):
             says=["reference.bin", "damaged"],
         )
         second.write_bytes(before)
-        # Of other pairs, and be they of as many tokens, it is made again.
+        # For other pairs it is computed again, even if they have the same number of tokens.
         other = self.file(
             [{**line, "chosen": line["rejected"], "rejected": line["chosen"]} for line in self.pairs()],
             "other.jsonl",
@@ -216,7 +218,7 @@ class PreferenceTest(CommandTest):
         self.assertIn("reference.bin belongs to other pairs", output)
         self.assertNotEqual(second.read_bytes(), before)
 
-    def test_a_file_of_its_own_for_evaluations(self):
+    def test_evaluates_on_a_separate_file(self):
         data, apart = self.file(self.pairs()), self.file(self.pairs(20, seed=8), "apart.jsonl")
         output = self.train_on("run", data, "--steps", 6, "--lr", "1e-3", "--eval-data", apart).stdout
         self.assertIn("log-probabilities of the model for 20 pairs", output)
@@ -245,7 +247,7 @@ class PreferenceTest(CommandTest):
             says=["examples.jsonl: it has no pairs of answers"],
         )
 
-    def test_adapters_are_against_what_lies_below_them(self):
+    def test_the_reference_of_adapters_is_the_model_without_them(self):
         self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 8)
         data = self.file(self.pairs())
         self.train_on(
@@ -268,7 +270,7 @@ class PreferenceTest(CommandTest):
             self.metrics("tuned")[-1]["eval_loss"],
         )
 
-    def test_what_both_begin_with_is_the_prompt(self):
+    def test_the_common_beginning_of_answers_is_the_prompt(self):
         lines = self.pairs(40)
         whole = [
             {"chosen": line["prompt"] + line["chosen"], "rejected": line["prompt"] + line["rejected"]}
@@ -281,7 +283,7 @@ class PreferenceTest(CommandTest):
             [line["loss"] for line in self.metrics(name) if "loss" in line] for name in ("given", "found")
         )
         for a, b in zip(given, found):
-            self.assertAlmostEqual(a, b, places=4)  # answers' first letters may be the same
+            self.assertAlmostEqual(a, b, places=4)  # equal first letters of answers become prompt
         words = [
             "train",
             "--model",
@@ -342,7 +344,7 @@ class PreferenceTest(CommandTest):
             )
             found[name] = [line.get("loss") for line in self.metrics(name)]
         self.assertEqual(found["apart"], found["inside"])
-        # By the run's template, although the model that it began with has another one.
+        # Evaluation uses the template of the run, although the model that it began with has another one.
         (pathlib.Path(self.path("base")) / "chat_template.jinja").write_text(
             "{% for message in messages %}({{ message.role }}){{ message.content }}</>{% endfor %}"
         )
@@ -350,7 +352,8 @@ class PreferenceTest(CommandTest):
             self.evaluation("--model", self.path("apart"), "--data", self.path("apart.jsonl"))["eval_loss"],
             self.metrics("apart")[-1]["eval_loss"],
         )
-        # A prompt beside answers of messages; members in another order; answers that are the same or say nothing.
+        # A text prompt with answers as messages, members in another order, and answers that are equal or
+        # empty.
         odd = [
             {
                 "prompt": "what? ",
@@ -449,7 +452,7 @@ class PreferenceTest(CommandTest):
         )
         self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
 
-    def test_a_long_reference_tells_how_far_it_is(self):
+    def test_a_long_reference_shows_its_progress(self):
         data = self.file(self.pairs(3000))
         output = self.train_on("run", data, "--steps", 1).stdout
         lines = re.findall(r"^reference   +([\d,]+) of 3,000 samples  \S.* left$", output, re.MULTILINE)
@@ -457,7 +460,8 @@ class PreferenceTest(CommandTest):
         self.assertTrue(counts, output)
         self.assertEqual(counts, sorted(counts))
         self.assertLessEqual(counts[-1], 3000)
-        # `eval` keeps its output for the answer: a terminal on stderr is shown the line, which is gone in the end.
+        # `eval` writes only the answer to stdout. A terminal on stderr shows a line with the progress, which
+        # is erased at the end.
         words = [
             "eval",
             "--model",
@@ -475,7 +479,7 @@ class PreferenceTest(CommandTest):
         self.assertRegex(shown, rb"\revaluation  +[\d,]+ of 3,000 samples  \S[^\r\n]* left\x1b\[K")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-200:])
 
-    def test_pairs_that_are_too_long_are_cut_and_those_without_answers_left_out(self):
+    def test_pairs_that_are_too_long_are_cut_and_pairs_without_room_for_answers_left_out(self):
         lines = self.pairs(30) + [
             {"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"},
             {"prompt": "q" * 90, "chosen": "c", "rejected": "r"},

@@ -1,4 +1,4 @@
-"""Files of token ids of every type, and those that look like another one."""
+"""Files of token ids of every type, and files that look like another type."""
 
 import json
 import struct
@@ -24,7 +24,7 @@ class TokenFilesTest(CommandTest):
         return self.write(name, struct.pack((">" if big_endian else "<") + str(len(ids)) + CODES[kind], *ids))
 
     def array(self, name, kind, ids):
-        """As numpy.save writes it."""
+        """A file as numpy.save writes it."""
         descr = {"uint16": "<u2", "uint32": "<u4", "int32": "<i4", "int64": "<i8"}[kind]
         header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(ids)},), }}".encode()
         header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
@@ -78,7 +78,7 @@ class TokenFilesTest(CommandTest):
             "--eval-batches",
             1,
         )
-        # A run goes on with the type that it has.
+        # A resumed run keeps its token type.
         out = self.path("run")
         self.run_command("train", "--resume", out, "--steps", 2)
         self.refused(
@@ -107,11 +107,11 @@ class TokenFilesTest(CommandTest):
                 self.array("parts/1.npy", kind, ids[700:]),
             )
             expected = self.first_loss(whole, *nano)
-            self.assertEqual(self.first_loss(second, *nano, "--data", first), expected)  # given after it
+            self.assertEqual(self.first_loss(second, *nano, "--data", first), expected)  # other order
             self.assertEqual(self.first_loss(self.path("parts"), *nano), expected)
             self.assertEqual(self.first_loss(self.path("parts/*.npy"), *nano, "--token-type", kind), expected)
             self.assertNotEqual(self.first_loss(first, *nano, "--data", second), expected)
-        # A document ends between two files, as with other ones.
+        # A document ends at the end of a file, as with other formats.
         ends = self.first_loss(
             self.array("ended.npy", "int64", ids[:700] + [5] + ids[700:]), *nano, "--document-end", 5
         )
@@ -198,7 +198,7 @@ class TokenFilesTest(CommandTest):
             says=["o.bin: token 777 is 70000, expected less than the vocabulary of 70000"],
         )
 
-    def test_types_that_are_not_said(self):
+    def test_raw_files_that_look_like_another_type_are_refused(self):
         ids = [(i * i * 7 + i) % 256 for i in range(2000)]
         words = [
             "train",

@@ -22,7 +22,7 @@ class TokensTest(CommandTest):
         self.write(f"{name}/config.json", json.dumps(config))
         return self.path(name)
 
-    # Colours that follow each other are one entity; names have several tokens.
+    # Consecutive colours are one entity. Names have several tokens.
     def texts(self, count, seed):
         draw = random.Random(seed)
         texts = []
@@ -101,7 +101,7 @@ class TokensTest(CommandTest):
         )
 
     def entities(self, tags):
-        """[label, first, end] by what the tags of these tests can be."""
+        """Entities as [label, first word, end], for the tags that occur in these tests."""
         found = []
         for i, tag in enumerate(tags):
             if tag.startswith("I-") and found and found[-1][2] == i and found[-1][0] == tag[2:]:
@@ -154,7 +154,7 @@ class TokensTest(CommandTest):
             f"F1 {evaluated['f1']:.4f}; {all_expected:,} in the texts, {all_given:,} found\n", plain
         )
         self.assertIn("over the 200 texts of words of ", plain)
-        # Any kind of file says the same, and so do texts that are split here.
+        # Any kind of file gives the same result, and so do texts that the command splits into words.
         self.assertEqual(
             self.classified("--data", self.lines(unseen, "unseen.jsonl", "words", "ner_tags")), answers
         )
@@ -197,7 +197,7 @@ class TokensTest(CommandTest):
             expect=USAGE,
             says=["--top", "labels words"],
         )
-        # A text without a word is answered in its place.
+        # A text without a word gets an empty answer in its place.
         lines = self.run_command(
             "classify", "--model", self.path("run"), "--text", "the red", "--text", " ", "--text", "the box"
         ).stdout.splitlines()
@@ -227,8 +227,8 @@ class TokensTest(CommandTest):
         self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=12)
         self.assertNotIn("entities", evaluated)
 
-    # Its head for masked tokens and that for tokens begin alike.
-    def test_modernbert_goes_on_with_the_head_that_it_has(self):
+    # The head for masked tokens and the head for labels of words begin with the same layers.
+    def test_modernbert_keeps_its_head(self):
         self.train_on(
             self.write("plain.txt", "the red box is not here. " * 200),
             "--task",
@@ -255,7 +255,7 @@ class TokensTest(CommandTest):
 
     def test_adapters_bring_the_head(self):
         self.train_on(self.lines(self.texts(40, 1)), "--steps", 1, out="base")
-        self.write("base/config.json", json.dumps(BERT))  # a body
+        self.write("base/config.json", json.dumps(BERT))  # the config of a body without a head
         data, words = self.lines(self.texts(400, 1)), ["--lora", 8, "--lr", "1e-2", "--schedule", "constant"]
         output = self.train_on(data, *words, "--steps", 80, model=self.path("base")).stdout
         self.assertIn("adapters    rank 8, ", output)
@@ -273,7 +273,8 @@ class TokensTest(CommandTest):
         self.assertEqual(
             self.evaluated(data, "--tokenizer", self.path("run"), model="merged")["f1"], evaluated["f1"]
         )
-        # A run that goes on within less memory has the bits of one that was not stopped, also over few bits.
+        # A run that is resumed within less memory has the bits of an uninterrupted one, also over quantized
+        # weights.
         few = [*words, "--quantize", "int8"]
         self.train_on(data, *few, "--steps", 6, model=self.path("base"), out="whole")
         self.train_on(data, *few, "--steps", 3, model=self.path("base"), out="parts")
@@ -282,14 +283,14 @@ class TokensTest(CommandTest):
             *[(self.folder / out / "adapter_model.safetensors").read_bytes() for out in ("whole", "parts")]
         )
 
-    def test_bits_stay_however_a_batch_is_cut_and_after_a_checkpoint(self):
+    def test_splits_and_resuming_change_no_bit(self):
         data = self.lines(self.texts(60, 1))
         schedule = ["--schedule", "constant"]
         self.train_on(data, *schedule, "--steps", 6, out="whole")
         self.train_on(data, *schedule, "--steps", 4, "--micro-batch", 3, out="parts")
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6)
         self.assertEqual(self.weights("parts"), self.weights("whole"))
-        # Another run begins with the model of this one, and its labels.
+        # A new run begins with the model of this one, and has its labels.
         self.train_on(data, "--steps", 1, model=self.path("whole"), out="further")
         self.assertEqual(self.read("further", "labels.json"), self.read("whole", "labels.json"))
 
@@ -349,7 +350,7 @@ class TokensTest(CommandTest):
             "warning: 1 of 2 texts are cut to 48 tokens: words past that have no label", result.stderr
         )
 
-    def test_what_makes_no_sense_is_named(self):
+    def test_contradictory_settings_and_damaged_data_are_refused_by_name(self):
         model = self.model_folder()
         base = [
             "train",

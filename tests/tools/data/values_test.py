@@ -15,7 +15,7 @@ WORDS = {"card": "my card", "refund": "a refund", "praise": "thank you"}
 
 class ValuesTest(CommandTest):
     def texts(self, count=120, seed=3):
-        """Texts, each with any of the labels that its words say."""
+        """Texts with several labels each: those that its words name."""
         draw = random.Random(seed)
         rows = []
         for _ in range(count):
@@ -93,7 +93,7 @@ class ValuesTest(CommandTest):
         for answer, all_of_text in zip(answers, every):
             self.assertEqual(answer, [one["label"] for one in all_of_text if one["score"] > 0.5])
             self.assertEqual(len(all_of_text), 3)
-        # Plain: a line each, of which some are empty.
+        # The plain output has one line for each text. Some are empty.
         plain = self.run_command("classify", "--model", self.path("run"), "--data", data).stdout.splitlines()
         self.assertEqual(
             [[part.rsplit(" ", 1)[0] for part in line.split("\t") if part] for line in plain], answers
@@ -102,7 +102,7 @@ class ValuesTest(CommandTest):
             sum(len(one) for one in self.classified("run", "--data", data, "--threshold", 0)), 120
         )
         self.assertEqual(self.classified("run", "--data", data, "--threshold", 1), [[]] * 40)
-        # What eval says is what answers are.
+        # `eval` counts the same answers.
         metrics = json.loads(
             self.run_command("eval", "--model", self.path("run"), "--data", data, "--all", "--json").stdout
         )
@@ -147,7 +147,7 @@ class ValuesTest(CommandTest):
         )
         self.assertEqual(self.weights("label"), self.weights("lists"))
         self.assertEqual(self.weights("table"), self.weights("lists"))
-        # A run goes on with the task that it has, and with no other one.
+        # A resumed run keeps its task and refuses another one.
         self.train_on(
             "parts", self.path("texts.csv"), "--label-separator", "|", "--steps", 2, "--schedule", "constant"
         )
@@ -237,7 +237,7 @@ class ValuesTest(CommandTest):
             "(Spearman)",
             self.run_command("eval", "--model", self.path("run"), "--data", test, *fields, "--all").stdout,
         )
-        # All texts alike have no correlation.
+        # If all texts are equal, there is no correlation.
         alike = self.table([("good good", 1.5)] * 20, "alike.csv", ("text", "stars"))
         self.assertIsNone(
             json.loads(
@@ -308,7 +308,7 @@ class ValuesTest(CommandTest):
             self.assertEqual(type(answer), type(merged))
             if task == "number":
                 self.assertAlmostEqual(answer["number"], merged["number"], places=4)
-            # It can be trained on, as what it is.
+            # It can be trained further with the same task.
             self.train_on(f"further-{task}", data, "--steps", 1, model=self.path(out))
 
     def test_plans_know_the_task(self):
@@ -333,7 +333,7 @@ class ValuesTest(CommandTest):
             self.path("planned"),
         )
 
-    def test_mistakes_are_told(self):
+    def test_mistakes_are_refused_by_name(self):
         train = [
             "train",
             "--model",
@@ -351,7 +351,7 @@ class ValuesTest(CommandTest):
             "--data",
         ]
         rows = self.texts(30)
-        # Numbers have two meanings, unless they count classes.
+        # Numbers may be values or names of classes, so --task must decide, unless they are 0, 1, 2, ….
         self.refused(
             *train,
             self.table(self.scores(30), "a.csv"),
@@ -374,7 +374,7 @@ class ValuesTest(CommandTest):
             "names", self.table([("a", 1), ("b", 3)] * 20, "c.csv"), "--task", "label", "--steps", 1
         )
         self.assertEqual(json.loads(self.read("names", "labels.json")), ["1", "3"])
-        # What is not of the task.
+        # Flags and data that do not belong to the task.
         self.refused(
             *train,
             self.lists(rows, "d.jsonl"),
@@ -481,7 +481,7 @@ class ValuesTest(CommandTest):
             says=["--z-loss: is for losses over a softmax"],
         )
         self.assertFalse(pathlib.Path(self.path("out")).exists())
-        # Of a model that is there.
+        # Tasks that contradict the task of an existing model.
         self.train_on("several", self.lists(rows), "--steps", 1)
         self.train_on("number", self.table(self.scores(30)), "--task", "number", "--steps", 1)
         evaluate = ["eval", "--all", "--model"]

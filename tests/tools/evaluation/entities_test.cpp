@@ -1,4 +1,4 @@
-// Entities of sequences of tags, and how many were found, are those of seqeval.
+// Entities of sequences of tags and their scores, compared with seqeval's.
 #include "evaluation/entities.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-TEST(Entities, AreThoseOfSeqeval) {
+TEST(Entities, AgreeWithSeqeval) {
   for (const golden::TagsCase& one : golden::tags_cases) {
     std::string found;
     for (const Entity& e : entities_of(words_of(one.tags)))
@@ -27,7 +27,7 @@ TEST(Entities, AreThoseOfSeqeval) {
   }
 }
 
-TEST(Entities, ScoresAreThoseOfSeqeval) {
+TEST(Entities, ScoresAgreeWithSeqeval) {
   EntityScores scores;
   for (const golden::TagsCase& one : golden::tags_cases)
     scores.add(words_of(one.tags), words_of(one.answers));
@@ -46,7 +46,7 @@ TEST(Entities, ScoresAreThoseOfSeqeval) {
   EXPECT_GT(types, 3u);
 }
 
-TEST(Entities, TagsThatAreNoneAreKnown) {
+TEST(Entities, RecognisesTagsOfEntities) {
   const auto are = [](const std::string& names) { return are_entity_tags(words_of(names)); };
   EXPECT_TRUE(are("O B-PER I-PER"));
   EXPECT_TRUE(are("B-PER I-PER"));
@@ -59,7 +59,7 @@ TEST(Entities, TagsThatAreNoneAreKnown) {
   EXPECT_FALSE(are("PER O"));
 }
 
-TEST(Entities, NothingFoundIsNoFailure) {
+TEST(Entities, ScoresWithoutAnEntityAreZero) {
   EntityScores scores;
   scores.add(words_of("O O"), words_of("O O"));
   EXPECT_EQ(scores.all.precision(), 0);

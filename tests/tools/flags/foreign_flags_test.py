@@ -1,4 +1,4 @@
-"""Flags of other trainers: a refusal names the flag that is meant here."""
+"""Flags of other trainers: the refusal names the command's own flag for the same setting."""
 
 import re
 
@@ -52,7 +52,7 @@ class ForeignFlagsTest(CommandTest):
     def flags_of(self, command):
         return set(re.findall(r"--[a-z0-9-]+", self.run_command(command, "--help").stdout))
 
-    def test_every_flag_that_is_named_is_there(self):
+    def test_every_named_flag_exists(self):
         rows = re.findall(
             r'^    \{"([^"]*)", "([^"]*)", "((?:[^"\\]|\\.)*)"\},(?:   //.*)?$',
             SOURCE.read_text(),
@@ -67,13 +67,13 @@ class ForeignFlagsTest(CommandTest):
             self.assertTrue(here or why, name)
             self.assertIs(
                 name == "eval-data", "--" + name in flags["train"], name
-            )  # else it is none of others alone
+            )  # any other flag of this name would not be foreign
             for flag in re.findall(r"--[a-z0-9-]+", here + " " + why):
                 self.assertTrue(any(flag in known for known in flags.values()), f"{name}: {flag}")
             if here and here != "absent":
                 self.assertTrue(here.startswith("--"), name)
 
-    def test_every_value_that_is_named_is_there(self):
+    def test_every_named_value_exists(self):
         rows = re.findall(
             r'^    \{"(--[^"]*)", "([^"]*)", "([^"]*)", "([^"]*)"\},$', SOURCE.read_text(), re.MULTILINE
         )
@@ -89,7 +89,7 @@ class ForeignFlagsTest(CommandTest):
             says = f"; it is {here} here" if here != "absent" else f"; {why}"
             self.refused(*train, flag, value.replace("*", "x"), expect=USAGE, says=[f"{flag}: ", says])
 
-    def test_every_field_of_others_has_an_answer(self):
+    def test_every_foreign_field_has_an_answer(self):
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
         ours = self.flags_of("train")
         foreign = [name for name in FIELDS if f"--{name}" not in ours]
@@ -106,7 +106,7 @@ class ForeignFlagsTest(CommandTest):
             )
             self.assertNotIn("did you mean", line)
 
-    def test_what_people_write(self):
+    def test_common_spellings(self):
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
         for word, here in (
             ("--learning-rate", "--lr"),
@@ -150,7 +150,7 @@ class ForeignFlagsTest(CommandTest):
                 expect=USAGE,
                 says=[f"{word}: there is no such flag; it is not needed: {why}"],
             )
-        # In place of a flag that is required, too; and of other commands what they have.
+        # Also instead of a required flag. Other commands name only their own flags.
         self.refused(
             "train",
             "--model_name_or_path",

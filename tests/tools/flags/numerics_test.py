@@ -1,4 +1,5 @@
-"""What decides the bits of a run: parameters left out, optimizers, fp16, schedules, documents, and steps that are skipped."""
+"""The settings that decide the bits of a run: frozen parameters, optimizers, fp16, schedules, documents, and
+skipped steps."""
 
 import json
 import math
@@ -12,7 +13,7 @@ from support import DOES_NOT_FIT, FAILED, SMALL, USAGE, CommandTest, files_of
 NANO = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2]
 LOWER = "embeddings,blocks.0-1"
 OPTIMIZERS = {"adamw": 3e-4, "sgd": 1e-2, "lion": 1e-4, "muon": 3e-4, "adafactor": 1e-2}
-EVEN = ["--schedule", "constant", "--warmup", 0]  # a rate that does not know how long the run will be
+EVEN = ["--schedule", "constant", "--warmup", 0]  # a rate that does not depend on the number of steps
 TOO_LARGE = 2**60
 
 
@@ -22,7 +23,7 @@ def is_lower(name):
 
 class NumericsTest(CommandTest):
     def tensors(self, out):
-        """Name to bytes."""
+        """The bytes of each tensor, by name."""
         data = self.weights(out)
         (size,) = struct.unpack("<Q", data[:8])
         header = {
@@ -52,8 +53,8 @@ class NumericsTest(CommandTest):
 
 
 class GradientMemoryTest(NumericsTest):
-    def test_plans_count_what_is_left(self):
-        # nano: 4 blocks, each with 12 matrices of 128 x 128; one table of tokens with two gradients, one of positions.
+    def test_plans_count_frozen_parameters(self):
+        # nano has 4 blocks of 12 · 128² weights each, a token table with two gradients, and a position table.
         matrices, rest = 4 * 12 * 128**2, 2 * 256 * 128 + 256 * 128 + 4 * (4 * 128 + 9 * 128) + 2 * 128
         words = [*NANO, "--micro-batch", 4, "--vram", "64MiB", "--states", 32]
         plans = {
@@ -73,10 +74,10 @@ class GradientMemoryTest(NumericsTest):
         self.assertIn("fused update", self.run_command("plan", *words, "--fused-update").stdout)
 
     def test_a_fused_update_gives_the_bits_of_one_without_clipping(self):
-        self.train("behind", "--steps", 6, "--clip", 0, "--micro-batch", 2)
+        self.train("separate", "--steps", 6, "--clip", 0, "--micro-batch", 2)
         self.train("fused", "--steps", 6, "--fused-update", "--recompute", "full")
-        self.assertEqual(self.weights("fused"), self.weights("behind"))
-        # What a run is made of is taken from its folder: nothing but a contradiction has to be said again.
+        self.assertEqual(self.weights("fused"), self.weights("separate"))
+        # A resumed run takes its settings from its folder, so that no flag has to be repeated.
         self.train("part", "--steps", 3, "--fused-update", *EVEN)
         self.train("straight", "--steps", 6, "--fused-update", *EVEN)
         data = self.text()
@@ -131,7 +132,7 @@ class GradientMemoryTest(NumericsTest):
             ("--host-memory", "1MiB"): "host memory",
         }.items():
             self.contradiction("--fused-update", *words, says=[says])
-        # Also where the plan says so.
+        # The same if the plan has a fused update.
         plan = self.write("fused.json", json.dumps(self.plan(*NANO, "--vram", "64MiB", "--fused-update")))
         for words in (["--clip", 1], ["--skip-outliers", 6]):
             self.refused(
@@ -154,7 +155,7 @@ class GradientMemoryTest(NumericsTest):
 
 
 class GroupsTest(NumericsTest):
-    def test_a_plan_says_what_freezing_saves(self):
+    def test_a_plan_reports_the_bytes_that_freezing_saves(self):
         whole, frozen = (
             self.plan(*NANO, "--vram", "64MiB"),
             self.plan(*NANO, "--vram", "64MiB", "--freeze", LOWER),
@@ -162,7 +163,7 @@ class GroupsTest(NumericsTest):
         model = frozen["model"]
         self.assertEqual(whole["model"]["trainable"], model["parameters"])
         self.assertEqual(whole["model"]["frozen_saves_bytes"], 0)
-        # nano's blocks are alike; the table of tokens has a gradient as embedding and one as head.
+        # The blocks of nano are equal. The token table is used twice: as embedding and as head.
         block, tokens, positions = 198272, 256 * 128, 256 * 128
         self.assertEqual(model["trainable"], model["parameters"] - 2 * block - tokens - positions)
         self.assertEqual(model["frozen_saves_bytes"], 12 * (2 * block + tokens + positions) + 4 * tokens)
@@ -182,7 +183,7 @@ class GroupsTest(NumericsTest):
             self.assertRegex(report, rf"group +{name}: frozen\n")
         self.assertRegex(report, rf"trained +{model['trainable']} of .* saves {saved / 2**20:.2f} MiB")
 
-    def test_what_is_frozen_keeps_its_bytes(self):
+    def test_frozen_parameters_keep_their_bytes(self):
         self.train("first", "--steps", 1)
         before = self.tensors("first")
         words = [*SMALL[2:], "--model", self.path("first"), "--data", self.text(), "--freeze", LOWER]
@@ -196,7 +197,8 @@ class GroupsTest(NumericsTest):
             self.assertEqual(
                 {name for name in before if after[name] == before[name]}, set(filter(is_lower, before))
             )
-        # In bf16 the file has other bytes than the one it began from: two runs are compared, by steps that no rounding hides.
+        # In bf16 the file has other bytes than the one that the run began with. So two runs of different
+        # lengths are compared, whose steps are large enough for bf16.
         for out, steps in {"half": 2, "longer": 3}.items():
             self.run_command(
                 "train",
@@ -266,7 +268,7 @@ class GroupsTest(NumericsTest):
 
 
 class OptimizersTest(NumericsTest):
-    def test_every_optimizer_trains_and_goes_on(self):
+    def test_every_optimizer_trains_and_resumes(self):
         for name, rate in OPTIMIZERS.items():
             words = [*EVEN, "--micro-batch", 3]
             self.train("whole", "--overwrite", *words, "--optimizer", name, "--steps", 6)
@@ -276,13 +278,13 @@ class OptimizersTest(NumericsTest):
                 self.assertTrue(math.isfinite(line["loss"]) and line["grad_norm"] > 0, name)
                 self.assertEqual(line["lr"], rate, name)
             self.assertLess(steps[-1]["loss"], steps[0]["loss"], name)
-            # A run that goes on needs not be told its optimizer; its rate is then that optimizer's too.
+            # A resumed run keeps its optimizer and that optimizer's default rate without any flag.
             self.train("part", "--overwrite", *words, "--optimizer", name, "--steps", 3)
             self.train("part", *words, "--steps", 6, "--resume", self.path("part"))
             self.assertEqual(self.weights("part"), self.weights("whole"), name)
             self.assertEqual([line["loss"] for line in self.steps("part")], [line["loss"] for line in steps])
 
-    def test_another_optimizer_does_not_go_on(self):
+    def test_resuming_refuses_another_optimizer(self):
         self.train("run", "--steps", 2, "--optimizer", "lion")
         before = files_of(self.path("run"))
         for words, says in (
@@ -302,7 +304,7 @@ class OptimizersTest(NumericsTest):
                 *words,
                 says=["run/checkpoint.stw", *says, f"leave out {words[0]}"],
             )
-        # Before a folder is made.
+        # Refused before a folder is made.
         for words, says in ((["--freeze", "blocks.0"], "groups"), (["--dropout", 0.3], "dropout")):
             self.run_command(
                 "train", "--resume", self.path("run"), "--steps", 4, "--states", 32, "--out", self.path("on")
@@ -343,7 +345,7 @@ class OptimizersTest(NumericsTest):
         )
         self.run_command("train", "--resume", self.path("dropped"), "--steps", 3, "--dropout", "0.10")
 
-    def test_a_default_that_is_asked_for_is_not_what_the_run_has(self):
+    def test_a_default_given_by_a_flag_must_agree_with_the_run(self):
         self.train("run", "--steps", 2, "--precision", "bf16", "--master", "split8", "--gradients", "bf16")
         before = files_of(self.path("run"))
         for words, says in (
@@ -378,7 +380,7 @@ class OptimizersTest(NumericsTest):
             "--group", "matrices:states=8", "--optimizer", "sgd", says=['"matrices"', "sgd", "8-bit"]
         )
 
-    def test_8_bits_where_there_are_some(self):
+    def test_8_bit_states_where_the_optimizer_has_them(self):
         for name in ("adamw", "lion"):
             bits32, bits8 = (
                 self.plan(*NANO, "--vram", "64MiB", "--optimizer", name, "--states", bits) for bits in (32, 8)
@@ -389,7 +391,7 @@ class OptimizersTest(NumericsTest):
 
 
 class LossTest(NumericsTest):
-    def test_fp16_says_its_loss_scale(self):
+    def test_fp16_reports_its_loss_scale(self):
         self.train("half", "--steps", 3, "--precision", "fp16")
         self.train("full", "--steps", 3)
         for half, full in zip(self.steps("half"), self.steps("full")):
@@ -419,7 +421,7 @@ class LossTest(NumericsTest):
                 rf"[0-9.e+]+ \({batch} so far\)\n",
             )
         self.assertRegex(result.stdout, r"skipped +3 batches without an update\n")
-        # It goes on from the scale that it had come to, and finds one.
+        # The resumed run begins with the lowered scale, and lowers it until steps succeed.
         result = self.train("run", "--steps", 60, "--precision", "fp16", "--resume", self.path("run"))
         steps = self.steps("run")
         self.assertEqual(steps[:3], first)
@@ -444,12 +446,12 @@ class LossTest(NumericsTest):
             )
         self.train("run", "--steps", 1, "--non-finite", "stop")
 
-    def test_a_scale_at_its_floor_is_told(self):
+    def test_a_scale_at_its_floor_is_reported(self):
         self.train("run", "--steps", 2, "--precision", "fp16", "--loss-scale", 1)
         self.assertEqual([line["loss_scale"] for line in self.steps("run")], [1, 1])
 
     def test_a_run_that_diverges_fails(self):
-        """For good: what is not finite is skipped, and parameters that are of no use stay so."""
+        """Resuming fails again: steps that are not finite are skipped, and the parameters stay useless."""
         words = ["--optimizer", "sgd", "--momentum", 0, "--clip", 0, *EVEN, "--lr"]
         result = self.train("long", *words, "1e6", "--steps", 300, expect=FAILED)
         self.assertRegex(
@@ -479,16 +481,16 @@ class LossTest(NumericsTest):
         )
         self.assertRegex(result.stderr, r"the last 1\d batches were skipped")
 
-    def test_numbers_are_those_that_were_written(self):
-        """The defaults, said or not; and what is no sum of powers of two is not what a float makes of it."""
+    def test_numbers_keep_their_decimal_value(self):
+        """Defaults given as flags train the same bits, although fp32 cannot represent 0.9 or 0.95 exactly."""
         for optimizer, words in {
             "adamw": ["--beta1", 0.9, "--beta2", 0.95, "--weight-decay", 0.1],
             "lion": ["--beta1", 0.9, "--beta2", 0.99],
             "muon": ["--momentum", 0.95],
         }.items():
-            self.train("unsaid", "--overwrite", "--steps", 3, "--optimizer", optimizer)
-            self.train("said", "--overwrite", "--steps", 3, "--optimizer", optimizer, *words)
-            self.assertEqual(self.weights("said"), self.weights("unsaid"), optimizer)
+            self.train("implicit", "--overwrite", "--steps", 3, "--optimizer", optimizer)
+            self.train("explicit", "--overwrite", "--steps", 3, "--optimizer", optimizer, *words)
+            self.assertEqual(self.weights("explicit"), self.weights("implicit"), optimizer)
 
     def test_outliers_are_skipped(self):
         result = self.train("run", "--steps", 80, "--skip-outliers", "1.01", "--lr", "1e-6")
@@ -506,7 +508,8 @@ class LossTest(NumericsTest):
             self.train(out, "--steps", 1, *words)
             self.assertNotEqual(self.steps(out)[0]["loss"], plain["loss"])
             self.assertNotEqual(self.weights(out), self.weights("plain"))
-        # The logarithm of the sum of 256 exponentials of logits that are still small is about log 256.
+        # At first the logits are small, so that the logarithm of the sum of their 256 exponentials is about
+        # log 256.
         self.assertAlmostEqual(
             self.steps("bounded")[0]["loss"] - plain["loss"], 0.01 * math.log(256) ** 2, delta=0.05
         )
@@ -562,7 +565,7 @@ class ScheduleTest(NumericsTest):
             self.contradiction("--decay-steps", 2, "--schedule", schedule, says=["--decay-steps", "wsd"])
         self.contradiction("--schedule", "steps", says=["--schedule", "inverse-root"])
         self.contradiction("--schedule", "constant", "--min-lr", "1e-5", says=["--min-lr", "constant"])
-        # Defaults count: a tenth of the steps, and a fifth.
+        # The defaults count too: a tenth of the steps for --warmup, a fifth for the decay.
         wsd = ["--schedule", "wsd"]
         for words, warmup, decay in (
             (["--warmup", 5, "--decay-steps", 6], 5, 6),
@@ -600,7 +603,7 @@ class ScheduleTest(NumericsTest):
 
 
 class CheckTest(NumericsTest):
-    def test_steps_made_twice_change_nothing(self):
+    def test_repeated_steps_change_nothing(self):
         words = ["--steps", 5, "--dropout", "0.1", "--precision", "fp16", "--loss-scale", 2**24]
         self.train("plain", *words)
         result = self.train("checked", *words, "--deterministic-check", 2)
@@ -620,7 +623,7 @@ class DocumentsTest(NumericsTest):
     def test_documents(self):
         words = [*EVEN, "--document-end", 10]
         self.train("whole", *words, "--steps", 4)
-        # The first token of a document is no target.
+        # The first token of a document is not a target.
         self.assertLess(self.steps("whole")[-1]["tokens"], 4 * 4 * 32)
         self.assertEqual(
             json.loads((self.folder / "whole/plan.json").read_text())["numerics"]["inputs"], ["positions"]
@@ -645,12 +648,12 @@ class DocumentsTest(NumericsTest):
         self.train("part", *words, "--steps", 2)
         self.train("part", *words, "--steps", 4, "--resume", self.path("part"))
         self.assertEqual(self.weights("part"), self.weights("whole"))
-        # A token that is nowhere in the text ends no document.
+        # If the token is not in the text, it ends no document.
         self.train("one", *EVEN, "--document-end", 1, "--steps", 2)
         self.train("none", *EVEN, "--steps", 2)
         self.assertEqual(self.weights("one"), self.weights("none"))
 
-    def test_what_has_no_documents(self):
+    def test_document_ends_that_are_refused(self):
         self.contradiction("--document-end", 256, says=["--document-end 256"])
         self.contradiction("--document-end", "newline", says=["--document-end"])
         self.train("with", "--document-end", 10, "--steps", 2)
@@ -665,7 +668,7 @@ class DocumentsTest(NumericsTest):
             32,
             says=["--document-end", self.path("with"), "10", "32"],
         )
-        os.unlink(self.path("with/settings.json"))  # which would say so
+        os.unlink(self.path("with/settings.json"))  # the file would name the document end
         before = files_of(self.folder)
         words = ["train", "--data", self.text(), "--steps", 4, "--document-end", 10]
         self.refused(

@@ -1,5 +1,5 @@
-// What the command says of the optimizers is what the library does: which there are, which settings each
-// takes, and what those are where nothing is said.
+// The command's table of optimizers agrees with the library: the optimizers, the settings of each, and the
+// default values of the settings.
 #include "flags/optimizers.h"
 
 #include "tests/api/harness.h"
@@ -36,7 +36,7 @@ stw_plan_options plan_of(const OptimizerRow& row) {
   return o;
 }
 
-// The parameters after some steps at the default rate, which is `rate` then.
+// The parameters after some steps at the default rate, which is stored in `rate`.
 std::vector<std::vector<float>> trained(const OptimizerRow& row, const Options& options, double& rate) {
   stw::TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));
@@ -50,7 +50,7 @@ std::vector<std::vector<float>> trained(const OptimizerRow& row, const Options& 
   return values_of(w);
 }
 
-TEST(Optimizers, TheCommandKnowsAllOfThem) {
+TEST(Optimizers, TheCommandHasAllOptimizersOfTheLibrary) {
   for (const OptimizerRow& row : optimizer_rows) {
     const auto plan = make_plan(make_model(tiny_llama).get(), plan_of(row));
     const std::string json = stw_plan_json(plan.get());
@@ -64,7 +64,7 @@ TEST(Optimizers, TheCommandKnowsAllOfThem) {
   EXPECT_EQ(stw_plan_create(&none, make_model(tiny_llama).get(), &o, nullptr), STW_UNSUPPORTED);
 }
 
-TEST(Optimizers, SettingsAreTakenWhereTheCommandSaysSo) {
+TEST(Optimizers, TakeTheSettingsOfTheCommandsTable) {
   const auto device = open_device();
   const auto model = make_model(tiny_llama);
   for (const OptimizerRow& row : optimizer_rows) {
@@ -81,24 +81,24 @@ TEST(Optimizers, SettingsAreTakenWhereTheCommandSaysSo) {
   }
 }
 
-TEST(Optimizers, DefaultsAreTheLibrarys) {
+TEST(Optimizers, TheCommandHasTheLibrarysDefaults) {
   for (const OptimizerRow& row : optimizer_rows) {
     double rate = 0;
-    const auto unsaid = trained(row, sized<Options>(), rate);
+    const auto by_default = trained(row, sized<Options>(), rate);
     EXPECT_EQ(rate, row.learning_rate) << row.name;
     for (const auto& setting : settings) {
       const std::optional<double> value = row.*setting.of;
       if (!value) continue;
-      auto said = sized<Options>(), other = said;
-      setting.set(said, static_cast<float>(*value));
+      auto given = sized<Options>(), other = given;
+      setting.set(given, static_cast<float>(*value));
       setting.set(other, *value == 0 ? 0.5f : static_cast<float>(*value) * 0.9f);
-      EXPECT_EQ(trained(row, said, rate), unsaid) << row.name << ", " << setting.name;
-      EXPECT_NE(trained(row, other, rate), unsaid) << row.name << ", " << setting.name;
+      EXPECT_EQ(trained(row, given, rate), by_default) << row.name << ", " << setting.name;
+      EXPECT_NE(trained(row, other, rate), by_default) << row.name << ", " << setting.name;
     }
   }
 }
 
-TEST(Optimizers, TextsNameThem) {
+TEST(Optimizers, TextsNameEveryOptimizer) {
   EXPECT_EQ(takers_of(&OptimizerRow::momentum), "sgd, muon");
   EXPECT_EQ(defaults_of(&OptimizerRow::beta2), "adamw, muon 0.95; lion 0.99");
   EXPECT_EQ(optimizer_of("muon"), uint32_t{STW_OPTIMIZER_MUON});

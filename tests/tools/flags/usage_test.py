@@ -1,4 +1,5 @@
-"""Command lines that are wrong: a flag in the place of a value, several wrong flags at once, words that `stowage help` knows."""
+"""Wrong command lines: a flag in the place of a value, several wrong flags, and the words that `stowage help`
+knows."""
 
 import re
 
@@ -12,7 +13,7 @@ class UsageTest(CommandTest):
             for line in self.run_command(*words, expect=USAGE).stderr.splitlines()
         ]
 
-    def test_a_flag_is_no_value(self):
+    def test_a_flag_is_refused_as_a_value(self):
         for words, flag, value in (
             (
                 ["train", "--model", "nano", "--data", "x.txt", "--steps", 1, "--out", "--overwrite"],
@@ -23,7 +24,7 @@ class UsageTest(CommandTest):
             (["train", "--model", "nano", "--tensorboard", "--batch", 4], "--tensorboard", "--batch"),
             (["train", "--model", "nano", "--tensorboard", "--batch=4"], "--tensorboard", "--batch=4"),
             (["train", "--out", "--no-skip-outliers", "--resume", "x"], "--out", "--no-skip-outliers"),
-            (["train", "--out", "--learning_rate", 3], "--out", "--learning_rate"),  # a flag of others
+            (["train", "--out", "--learning_rate", 3], "--out", "--learning_rate"),  # a flag of another tool
             (["train", "--data", "--out", "x"], "--data", "--out"),
             (["train", "--steps", "--lr", 3], "--steps", "--lr"),
             (["generate", "--model", "nano", "--prompt", "--tokens", 3], "--prompt", "--tokens"),
@@ -75,7 +76,7 @@ class UsageTest(CommandTest):
         ).stdout
         self.assertTrue(output.startswith("--- a line"), output)
 
-    def test_all_wrong_flags_are_told_at_once(self):
+    def test_all_wrong_flags_are_named_at_once(self):
         train = ["train", "--model", "nano", "--data", "none.txt", "--steps", 1, "--out", self.path("run")]
         lines = self.lines(*train, "--learning_rate", 5, "--stps", 3, "--foo", "--foo")
         self.assertEqual(
@@ -86,7 +87,7 @@ class UsageTest(CommandTest):
                 "--foo: there is no such flag",
             ],
         )
-        # With values that are wrong, in the order of --help, as far as they are known.
+        # Unknown flags come first, then known flags with wrong values in the order of --help.
         lines = self.lines(*train, "--lr", "y", "--foo", "--optimizer", "adamw_8bit", "--batch", "x")
         self.assertEqual(lines[0], "--foo: there is no such flag")
         self.assertEqual(

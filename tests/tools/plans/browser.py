@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium")
 
 
 def missing():
-    """What is not installed here, or None."""
+    """The name of a program that is not installed here, or None."""
     return None if DRIVER and CHROMIUM else "no browser: install chromium and chromium-driver"
 
 
@@ -99,7 +99,7 @@ class Browser:
         return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def show(self, file, width, height, dark=False, phone=False):
-        """Opens a file in a window of that many CSS pixels."""
+        """Opens a file in a window of this size in CSS pixels."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -118,7 +118,8 @@ class Browser:
         return self.call("/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script, seconds):
-        """What the script returns, once that is something; None if it stays nothing for so long."""
+        """Runs the script until it returns a value that is true. Returns the value, or None after
+        `seconds`."""
         end = time.monotonic() + seconds
         while not (value := self.run(script)):
             if time.monotonic() > end:

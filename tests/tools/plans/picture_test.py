@@ -1,4 +1,4 @@
-"""`stowage plan --html, --svg, --csv`: files that stand alone, and a page that works in a real browser."""
+"""`stowage plan --html, --svg, --csv`: self-contained files, and a page that works in a real browser."""
 
 import collections
 import csv
@@ -15,7 +15,7 @@ from support import DOES_NOT_FIT, FAILED, CommandTest, files_of
 from plans import browser
 
 NANO = ["plan", "--model", "nano", "--threads", "2", "--batch", "12", "--vram", "64MiB"]
-# Tight enough for recompute.
+# A budget so tight that the plan recomputes.
 GPT2 = ["plan", "--model", "gpt2", "--threads", "2", "--batch", "32", "--seq", "512", "--vram", "2300MiB"]
 CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"]
 SHOWN = (
@@ -36,7 +36,7 @@ def contrast(one, other):
 
 
 def pixels(png):
-    """The pixels of an 8-bit PNG, as bytes each."""
+    """The pixels of an 8-bit PNG, a bytes object each."""
     at, data = 8, b""
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at : at + 8])
@@ -78,7 +78,7 @@ class Pictures(CommandTest):
 
 
 class PictureTest(Pictures):
-    def test_all_at_once_beside_json(self):
+    def test_all_files_and_json_at_once(self):
         files = {kind: self.path("plan." + kind) for kind in ("html", "svg", "csv")}
         words = [word for kind, path in files.items() for word in ("--" + kind, path)]
         result = self.run_command(*NANO, "--json", *words)
@@ -91,7 +91,7 @@ class PictureTest(Pictures):
         self.run_command(*NANO, *words)
         self.assertEqual(first, files_of(self.folder), "the same every time")
 
-    def test_what_does_not_fit_has_a_picture_too(self):
+    def test_a_plan_that_does_not_fit_has_a_picture(self):
         path = self.path("plan.html")
         self.run_command(*NANO[:-1], "1MiB", "--html", path, expect=DOES_NOT_FIT)
         self.assertIn("This does not fit", pathlib.Path(path).read_text(encoding="utf-8"))
@@ -99,12 +99,12 @@ class PictureTest(Pictures):
     def test_a_file_that_cannot_be_written(self):
         self.refused(*NANO, "--html", self.path("no/such/folder.html"), expect=FAILED, says=["folder.html"])
 
-    def test_nothing_comes_from_outside(self):
+    def test_the_page_loads_nothing_from_outside(self):
         for kind in ("html", "svg"):
             text = self.text_of(kind).replace('xmlns="http://www.w3.org/2000/svg"', "")
             self.assertIsNone(re.search(r"https?:|//[a-z]|url\(|@import|<img|<iframe|src=", text), kind)
 
-    def test_svg_is_xml_and_says_what_it_shows(self):
+    def test_svg_is_xml_with_a_description(self):
         root = xml.etree.ElementTree.fromstring(self.text_of("svg"))
         name = "{http://www.w3.org/2000/svg}"
         self.assertTrue(root.find(name + "title").text)
@@ -163,7 +163,8 @@ class PageTest(Pictures):
         )
 
     def tip(self):
-        """What the tip says, as soon as it shows: the browser answers to gestures in its own time."""
+        """The text of the tooltip. Waits until it shows, because the browser handles gestures
+        asynchronously."""
         return self.browser.wait(SHOWN, 10)
 
     def no_tip(self):
@@ -219,7 +220,7 @@ class PageTest(Pictures):
         x, y, width, height = self.place("#frontier")
         self.browser.point(
             x + width * 7 / 8, y + height / 4
-        )  # where the points are: below the least memory there are none
+        )  # near the points: they begin at the smallest budget, on the right
         self.assertRegex(self.tip(), r"micro-batch \d+, \d+ loss chunk")
         self.assertIn("tokens/s", self.tip())
         self.assertGreater(
@@ -275,7 +276,7 @@ class PageTest(Pictures):
             4,
         )
 
-    def test_names_are_inert(self):
+    def test_names_cannot_inject_html(self):
         text = self.text_of("html")
         evil = r'"\u003cimg src=x onerror=\"document.title=1\">'
         self.assertIn('"labels":["', text)

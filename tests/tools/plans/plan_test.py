@@ -1,4 +1,4 @@
-"""`stowage plan`: what it says adds up, fits, and is the same every time."""
+"""`stowage plan`: the bytes add up, fit the budget, and are the same every time."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class PlanTest(CommandTest):
         words = ["plan", *NANO, "--vram", "20MiB", "--json"]
         self.assertEqual(self.run_command(*words).stdout, self.run_command(*words).stdout)
 
-    def test_what_does_not_fit_is_an_answer(self):
+    def test_a_plan_that_does_not_fit_is_an_answer(self):
         result = self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT)
         plan = json.loads(result.stdout)
         self.assertFalse(plan["fits"])
@@ -77,7 +77,7 @@ class PlanTest(CommandTest):
         self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
         self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
 
-    def test_what_could_be_given_up_is_what_the_command_takes(self):
+    def test_suggested_changes_are_flags_that_save_the_bytes(self):
         several = ["--batch", 4, "--seq", 256, "--vram", 1]
         for words in (
             several,
@@ -129,12 +129,12 @@ class PlanTest(CommandTest):
             refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB and fits, step time \+[0-9.]+ %\n"
         )
 
-    def test_report_is_for_people(self):
+    def test_report_is_readable(self):
         report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout
         for word in ["gradients", "optimizer", "peak", "micro-batch"]:
             self.assertIn(word, report)
 
-    def test_default_budget_is_what_is_available(self):
+    def test_default_budget_is_the_available_memory(self):
         self.assertTrue(self.plan("--model", "nano")["fits"])
 
     def test_spellings_of_bytes(self):
@@ -150,7 +150,7 @@ class PlanTest(CommandTest):
         ]:
             self.assertEqual(self.plan(*NANO, "--vram", text)["request"]["vram_bytes"], count, text)
 
-    def test_what_is_no_byte_count(self):
+    def test_invalid_byte_counts_are_refused(self):
         for text in [
             "",
             "8G",
@@ -171,7 +171,7 @@ class PlanTest(CommandTest):
         for before, after in zip(points, points[1:]):
             self.assertLess(before["peak_bytes"], after["peak_bytes"])
             self.assertLessEqual(before["tokens_per_second"], after["tokens_per_second"])
-        # A point's peak is a budget that gets that plan.
+        # With a point's peak as the budget, the plan is that point.
         for point in (points[0], points[len(points) // 2], points[-1]):
             plan = json.loads(
                 self.run_command(
@@ -183,7 +183,8 @@ class PlanTest(CommandTest):
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
     def test_a_frontier_with_host_memory(self):
-        """Copies that cost no time are left out where there is memory for it: such a plan is no point of its own."""
+        """A plan with copies that cost no time is no point of its own: without the copies it would take as
+        long."""
         self.write(
             "wide/config.json",
             json.dumps(
@@ -219,7 +220,7 @@ class PlanTest(CommandTest):
             self.assertGreater(before["step_seconds"], after["step_seconds"])
         self.assertEqual(points[-1]["step_seconds"], self.plan(*words)["search"]["unlimited_seconds"])
 
-    def test_what_just_fits(self):
+    def test_the_largest_sequence_and_model_that_fit(self):
         words = [
             "plan",
             "--model",
@@ -241,7 +242,7 @@ class PlanTest(CommandTest):
         answer = json.loads(self.run_command(*words, "--json").stdout)
         self.assertGreater(answer["parameters"], 300e6)
         self.assertLessEqual(answer["peak_bytes"], 8 << 30)
-        # What lies in host memory is no smaller there: of 1.6e9 parameters, 3.1 GB in 16 bits, some are not on the device.
+        # Offloaded parameters count too: of the 1.6e9 parameters, 3.1 GB in 16 bits, some are in host memory.
         host = [
             "plan",
             "--batch",
@@ -297,7 +298,7 @@ class PlanTest(CommandTest):
         )
         tiled = self.write("tiled.json", json.dumps(long))
         (run,) = long.pop("tiles")
-        older = self.write("older.json", json.dumps(long))  # as plans were before there were tiles
+        older = self.write("older.json", json.dumps(long))  # an older plan, without the member "tiles"
         for second, difference in (
             (tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"),
             (older, "-"),
@@ -321,10 +322,10 @@ class PlanTest(CommandTest):
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])
 
-    def test_a_length_is_not_given_where_it_is_asked_for(self):
+    def test_seq_and_max_seq_contradict(self):
         self.refused("plan", *NANO, "--max", "seq", "--seq", 20, expect=USAGE, says=["--seq", "--max seq"])
 
-    def test_compare_believes_no_tiles_that_no_program_has(self):
+    def test_compare_refuses_impossible_tiles(self):
         plan = self.plan(
             "--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060"
         )
@@ -356,7 +357,7 @@ class PlanTest(CommandTest):
         )
         output = self.run_command("plan", "--compare", fits, short).stdout
         self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, output)
-        # What only the model tells: no tile of its programs has 100 rows.
+        # Only with the model is it clear that no program has a tile of 100 rows.
         forged = self.write(
             "forged.json",
             pathlib.Path(fits)
@@ -369,7 +370,7 @@ class PlanTest(CommandTest):
             "plan", "--compare", short, fits, "--model", "gpt2", says=["short.json", "another model"]
         )
 
-    def test_what_would_be_left_aside_is_refused(self):
+    def test_flags_without_an_effect_are_refused(self):
         plan = self.write("plan.json", self.run_command("plan", *NANO, "--json").stdout)
         for words in (
             ["--batch", 7],
@@ -401,7 +402,7 @@ class PlanTest(CommandTest):
         for words in (["--model", "nano"], ["--lora", 2], ["--labels", 3]):
             self.refused("inspect", "nano", *words, expect=USAGE, says=[words[0] + ": ", "nano"])
 
-    def test_inspect_is_told_of_the_model_what_plan_was(self):
+    def test_inspect_takes_the_model_flags_of_plan(self):
         words = ["--model", "nano", "--lora", 2, "--lora-dropout", 0.1, "--labels", 3]
         plan = self.write(
             "plan.json",
@@ -412,7 +413,7 @@ class PlanTest(CommandTest):
         )
         self.refused("inspect", plan, *words[:-2], says=["plan.json", "another model"])
 
-    def test_a_frontier_of_what_does_not_fit(self):
+    def test_a_frontier_of_a_model_that_does_not_fit(self):
         for words in (["--json"], []):
             self.refused(
                 "plan",
@@ -425,7 +426,7 @@ class PlanTest(CommandTest):
                 says=["nano does not fit"],
             )
 
-    def test_numbers_that_are_none(self):
+    def test_zero_is_refused(self):
         for flag in ("--batch", "--seq", "--micro-batch"):
             self.refused("plan", *NANO, f"{flag}=0", expect=USAGE, says=[flag, "whole number from 1"])
 
@@ -457,7 +458,7 @@ class PlanTest(CommandTest):
         self.assertIn("train", self.run_command("--help").stdout)
         self.assertIn("--micro-batch", self.run_command("plan", "--help").stdout)
 
-    def test_help_names_flags_that_there_are(self):
+    def test_help_names_only_existing_flags(self):
         for command in re.findall(
             r"^  (\w+) ", self.run_command("--help").stdout.split("Subcommands:")[1], re.M
         ):
@@ -501,7 +502,7 @@ class PlanTest(CommandTest):
         self.assertLessEqual(plan["bytes"]["peak"], plan["device"]["memory_bytes"])
         self.check_adds_up(plan)
 
-    def test_more_than_there_is_is_planned_with_a_warning(self):
+    def test_more_memory_than_available_is_planned_with_a_warning(self):
         result = self.run_command("plan", *NANO, "--vram", "900TiB", "--json")
         self.assertIn("warning", result.stderr)
         self.assertTrue(json.loads(result.stdout)["fits"])

@@ -1,4 +1,4 @@
-"""Low-rank adapters: what `train --lora` leaves, and what the other commands make of it."""
+"""Low-rank adapters: the files that `train --lora` writes, and the other commands on them."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class AdaptersTest(CommandTest):
             ).stdout
         )["eval_loss"]
 
-    def test_a_run_leaves_adapters_and_every_command_takes_them(self):
+    def test_a_run_writes_adapters_that_every_command_takes(self):
         output = self.adapt("run", "--lora", 4, "--steps", 40).stdout
         self.assertIn("adapters    rank 4, 32,768 parameters of the 891,648 are trained\n", output)
         self.assertIn("checkpoint.stw, adapter_model.safetensors, adapter_config.json, plan.json", output)
@@ -94,7 +94,7 @@ class AdaptersTest(CommandTest):
             self.run_command("generate", "--model", self.path("merged"), "--seq", 32, *words).stdout, written
         )
 
-    def test_runs_go_on_to_the_same_bits_at_any_budget(self):
+    def test_resumed_runs_have_the_same_bits_at_any_budget(self):
         self.adapt("whole", "--lora", 4, "--steps", 12)
         self.adapt("parts", "--lora", 4, "--steps", 5)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 12, "--vram", "12MiB")
@@ -113,7 +113,7 @@ class AdaptersTest(CommandTest):
             expect=USAGE,
             says=["--no-lora", "bits"],
         )
-        # On top of other weights the same adapters would be another model.
+        # Over other weights, the same adapters would be another model.
         self.refused(
             "train",
             "--resume",
@@ -146,7 +146,7 @@ class AdaptersTest(CommandTest):
             says=["checkpoint.stw", "base: expected"],
         )
 
-    def test_what_lies_below_may_be_in_few_bits(self):
+    def test_the_weights_below_may_be_quantized(self):
         self.adapt("whole", "--lora", 4, "--steps", 6)
         output = self.adapt("nf4", "--lora", 4, "--quantize", "nf4", "--steps", 6).stdout
         self.assertIn("the matrices below them are nf4\n", output)
@@ -174,7 +174,7 @@ class AdaptersTest(CommandTest):
             7,
             says=['quantize: expected "int8", found "nf4"'],
         )
-        # As in its run, unless something else is asked for.
+        # Quantized as in its run, unless a flag asks for something else.
         trained = self.metrics("nf4")[-1]["eval_loss"]
         self.assertAlmostEqual(self.loss("--model", self.path("nf4")), trained, places=6)
         self.assertNotEqual(
@@ -306,7 +306,7 @@ class AdaptersTest(CommandTest):
             says=["--quantize"],
         )
 
-    def test_so_may_embeddings_and_head(self):
+    def test_embeddings_and_head_may_be_quantized(self):
         output = self.adapt(
             "whole", "--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--steps", 6
         ).stdout
@@ -408,7 +408,7 @@ class AdaptersTest(CommandTest):
             (config["r"], config["lora_alpha"], config["lora_dropout"], config["use_rslora"]),
             (8, 4, 0.1, True),
         )
-        self.assertEqual(config["target_modules"], ["c_attn", "mlp.c_proj"])  # some of those called c_proj
+        self.assertEqual(config["target_modules"], ["c_attn", "mlp.c_proj"])  # only the c_proj of the MLPs
         self.adapt("again", "--steps", 2, model=self.path("run"))
         plan = self.plan(
             "--model", self.base, "--lora", 8, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2
@@ -430,13 +430,13 @@ class AdaptersTest(CommandTest):
         os.unlink(self.path("merged/config.json"))
         self.write("merged/model.safetensors", "somebody's")
         self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
-        self.write(f"merged/config.json.tmp.{os.getpid()}.0", "")  # of a process that is there
+        self.write(f"merged/config.json.tmp.{os.getpid()}.0", "")  # of a process that still runs
         self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
         os.rename(
             self.path(f"merged/config.json.tmp.{os.getpid()}.0"),
             self.path(f"merged/config.json.tmp.{gone.pid}.0"),
         )
-        self.run_command(*words)  # what was killed between its two files is done again
+        self.run_command(*words)  # a merge that was killed between its two files is repeated
         self.assertEqual(
             sorted(os.listdir(self.path("merged"))), ["README.md", "config.json", "model.safetensors"]
         )

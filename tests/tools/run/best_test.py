@@ -1,4 +1,5 @@
-"""The best evaluation of a run: its weights, patience, checkpoints that are kept, events for TensorBoard, and the model card."""
+"""The best evaluation of a run: its weights, patience, checkpoints that are kept, events for TensorBoard, and
+the model card."""
 
 import json
 import os
@@ -78,18 +79,18 @@ class BestTest(CommandTest):
         self.assertIn(
             f"best        step {step}, with the loss {losses[step]:.6g}: its weights are written\n", output
         )
-        # They are those of a run that ends there; the bits of the run itself are as without the flag.
+        # The weights are those of a run that ends there. The flag does not change the bits of the run itself.
         self.train("short", *words[2:], "--steps", step)
         self.assertEqual(self.weights("best"), self.weights("short"))
         self.train("last", *words)
         self.assertEqual(self.metrics("last")[-2]["loss"], self.metrics("best")[-2]["loss"])
         self.assertEqual(self.losses("last"), losses)
-        # A run that was interrupted comes to the same.
+        # An interrupted run has the same result.
         self.train("parts", *words[2:], "--steps", 15, "--keep-best")
         self.run_command("train", "--resume", self.path("parts"), "--steps", 30)
         self.assertEqual(self.weights("parts"), self.weights("best"))
         self.assertEqual(self.losses("parts"), losses)
-        # In another folder, too; where the weights are gone, that is said.
+        # The same when resumed into another folder. If the best weights are missing, the output reports it.
         self.train("first", *words[2:], "--steps", 15, "--keep-best")
         self.run_command("train", "--resume", self.path("first"), "--out", self.path("second"), "--steps", 30)
         self.assertEqual(self.weights("second"), self.weights("best"))
@@ -141,14 +142,14 @@ class BestTest(CommandTest):
         self.assertIn(
             f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", output
         )
-        # It stays ended, and goes on with more patience.
+        # Resuming does not continue it, except with more patience.
         before = self.weights("run")
         self.run_command("train", "--resume", self.path("run"))
         self.assertEqual((self.weights("run"), self.losses("run")), (before, losses))
         self.run_command("train", "--resume", self.path("run"), "--patience", 4)
         self.assertGreater(max(self.losses("run")), steps[-1])
 
-    def test_too_few_evaluations_are_told(self):
+    def test_warns_of_too_few_evaluations(self):
         lines = self.train("run", "--steps", 8, "--patience", 3, "--keep-best").stderr.splitlines()
         self.assertEqual(
             lines,
@@ -183,7 +184,7 @@ class BestTest(CommandTest):
             "f1_macro",
         ).stdout
         values = {line["step"]: line["eval_f1_macro"] for line in self.metrics("run") if "eval_loss" in line}
-        best = max(values, key=values.get)  # of equal ones the first
+        best = max(values, key=values.get)  # the first one of equal values
         self.assertIn(f"best        step {best}, with the f1_macro {values[best]:.6g}: ", output)
         train = ["train", *SMALL[:-2], "--steps", 1, "--out", self.path("no"), "--data"]
         self.refused(
@@ -218,7 +219,8 @@ class BestTest(CommandTest):
         )
 
     def test_an_evaluation_without_a_target_does_not_count(self):
-        # Of the last tenth every token ends a document, and what follows it is not learned.
+        # In the last tenth every token ends a document. A token after such an end is not learned, so no
+        # target is left.
         data = self.write("text.txt", "the hold\n" * 400 + "\n" * 500)
         output = self.run_command(
             "train",
@@ -261,7 +263,7 @@ class BestTest(CommandTest):
             (self.folder / "run/checkpoints/10.stw").read_bytes(),
             (self.folder / "run/checkpoint.stw").read_bytes(),
         )
-        # Each is one to go on from.
+        # A run can be resumed from each.
         after = self.weights("run")
         shutil.copy(self.path("run/checkpoints/6.stw"), self.path("run/checkpoint.stw"))
         self.run_command("train", "--resume", self.path("run"))
@@ -322,7 +324,7 @@ class BestTest(CommandTest):
                     self.assertEqual(scalars.pop((tag, line["step"])), single(line[name]))
         self.assertEqual(
             list(scalars), [("eval/loss", 6)][: len(scalars)]
-        )  # the evaluation at the first end, if the run did not keep it
+        )  # the evaluation at the end of the first part; metrics.jsonl may not have it
         self.refused(
             "train",
             *SMALL,
@@ -361,7 +363,7 @@ class BestTest(CommandTest):
             {(event.step, event.value) for event in read.Scalars("eval/loss")},
         )
 
-    def test_a_model_card_tells_of_the_run(self):
+    def test_a_model_card_describes_the_run(self):
         self.run_command(
             "train", *SMALL[:-2], "--data", self.table(), "--out", self.path("run"), "--steps", 10
         )
@@ -381,7 +383,8 @@ class BestTest(CommandTest):
         ):
             self.assertIn(part, text)
         self.assertNotIn(str(self.folder), card)
-        # The Hub's cache names a model. What a config says of itself names the model that its author began with.
+        # A folder in the Hub's cache has the name of its model. The name in a config is not used, because it
+        # may be that of the model that its author began with.
         for folder, front_matter in (
             ("models--owner--name/snapshots/1", 'base_model: "owner/name"'),
             ("plain", None),
@@ -408,7 +411,7 @@ class BestTest(CommandTest):
                 self.assertIn(front_matter, card)
             else:
                 self.assertNotIn("base_model", card)
-        # A card of one's own stays.
+        # A card that the user wrote is kept.
         self.write("own/README.md", "# My model\n")
         self.run_command(
             "train", *SMALL[:-2], "--data", self.table(), "--out", self.path("own"), "--steps", 2

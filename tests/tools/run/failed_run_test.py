@@ -1,4 +1,4 @@
-"""Runs that fail or are told to end: what was trained until then is saved, and what is said about it is true."""
+"""Runs that fail or get a signal: the steps until then are saved, and the message about it is true."""
 
 import fcntl
 import os
@@ -42,7 +42,7 @@ class FailedRunTest(CommandTest):
         return [line["step"] for line in self.metrics(out) if "loss" in line]
 
     def check_saved(self, out, error):
-        """The failure is one line that tells of the checkpoint, which is of the last step."""
+        """The failure is one line that names the checkpoint, which has the last step."""
         steps = self.steps(out)[-1]
         self.assertEqual(len([line for line in error.splitlines() if line]), 1, error)
         self.assertIn(
@@ -53,7 +53,7 @@ class FailedRunTest(CommandTest):
         self.assertRegex(inspected, rf"steps +{steps:,}\n")
         return steps
 
-    def test_data_that_is_cut(self):
+    def test_data_that_is_truncated_during_a_run(self):
         process = self.start("run", "--steps", MANY, "--warmup", 5)
         os.truncate(self.path("text.txt"), 100)
         _, error = process.communicate(timeout=60)
@@ -94,7 +94,7 @@ class FailedRunTest(CommandTest):
         self.assertLess(self.check_saved("run", result.stderr), 9)
 
     def test_files_that_may_not_grow(self):
-        """Whichever file reaches the limit first, its signal does not end the run without a word."""
+        """Whichever file reaches the limit first, SIGXFSZ does not end the run without a message."""
 
         def limited(size):
             return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -135,7 +135,7 @@ class FailedRunTest(CommandTest):
     def test_the_last_evaluation_may_fail(self):
         process = self.start("run", "--steps", 400, "--eval-every", 0, "--warmup", 5)
         whole = (self.folder / "text.txt").read_bytes()
-        os.truncate(self.path("text.txt"), len(whole) * 9 // 10)  # all that is trained on
+        os.truncate(self.path("text.txt"), len(whole) * 9 // 10)  # the part that is trained on stays
         _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, FAILED, error)
         self.assertEqual(self.steps("run")[-1], 400)
@@ -153,7 +153,7 @@ class FailedRunTest(CommandTest):
         self.assertRegex(self.run_command("inspect", self.path("run/checkpoint.stw")).stdout, r"steps +5\n")
 
     def test_a_terminal_that_goes_away(self):
-        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests run under nohup
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
         try:
             process = self.start("run", "--steps", MANY, "--warmup", 5)
         finally:
@@ -161,7 +161,7 @@ class FailedRunTest(CommandTest):
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGCONT)
-        for _ in range(50):  # the kernel, the shell and others: no matter how often
+        for _ in range(50):  # the kernel, the shell and others may all send it
             if process.poll() is None:
                 process.send_signal(signal.SIGHUP)
             time.sleep(0.001)
@@ -189,16 +189,16 @@ class FailedRunTest(CommandTest):
             process = self.start(out, "--steps", MANY, *words)
             process.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGINT)
-            process.send_signal(signal.SIGTERM)  # both are there before the step ends
+            process.send_signal(signal.SIGTERM)  # both signals are pending before the step ends
             process.send_signal(signal.SIGCONT)
             _, error = process.communicate(timeout=60)
             self.assertIn(process.returncode, (130, 143), error)
             self.assertIn(says, error)
             self.assertEqual(os.path.exists(self.path(out + "/checkpoint.stw")), out == "some")
 
-    def test_one_run_a_folder(self):
+    def test_one_run_at_a_time_in_a_folder(self):
         process = self.start("run", "--steps", MANY)
-        data = self.path("text.txt")  # which must not be written again while the run reads it
+        data = self.path("text.txt")  # the helpers must not write it again while the run reads it
         for words in ([], ["--overwrite"]):
             self.refused(
                 "train",
@@ -224,20 +224,20 @@ class FailedRunTest(CommandTest):
         )
         self.run_command("inspect", self.path("run"))
 
-    def test_what_is_replaced_is_kept_until_the_new_run_saves(self):
+    def test_a_replaced_run_is_kept_until_the_new_run_saves(self):
         self.train("run", "--steps", 1)
         before = files_of(self.path("run"))
         data, aside = self.path("text.txt"), self.path("run/replaced-run")
-        for _ in range(2):  # the second time over a run that never saved
+        for _ in range(2):  # the second time it replaces a run that never saved
             process = self.start("run", "--steps", MANY, "--overwrite")
             process.kill()
             process.wait()
-            os.unlink(self.path("run/metrics.jsonl"))  # whose lines the next one is waited for by
+            os.unlink(self.path("run/metrics.jsonl"))  # start() waits for the lines of the next run
             kept = files_of(aside)
             self.assertEqual(
                 {name.replace("/replaced-run", ""): content for name, content in kept.items()}, before
             )
-            self.assertFalse(os.path.exists(self.path("run/README.md")))  # the card is in there, too
+            self.assertFalse(os.path.exists(self.path("run/README.md")))  # the card was moved too
         words = ["train", *SMALL, "--data", data, "--steps", 3]
         self.refused(*words, "--out", self.path("run"), says=["replaced-run", "--overwrite"])
         self.refused(*words, "--resume", self.path("run"), says=["found no", "replaced-run"])
@@ -247,7 +247,7 @@ class FailedRunTest(CommandTest):
         self.assertEqual(files_of(aside), kept)
         self.run_command("train", "--resume", aside, "--steps", 3, "--out", self.path("goes-on"))
         self.assertEqual(self.steps("goes-on"), [1, 2, 3])
-        # Nobody takes it from a run that goes on with it.
+        # A run that is being resumed from there keeps its folder.
         descriptor = os.open(aside, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         output = self.train("run", "--steps", 1, "--overwrite", data=data).stdout
@@ -265,8 +265,9 @@ class FailedRunTest(CommandTest):
         self.assertEqual(sorted(files_of(self.path("run"))), sorted(before))
         self.assertFalse(os.path.exists(aside))
 
-    def test_a_kill_while_a_run_is_set_aside(self):
-        """At any moment: the run that is replaced goes on, or can be replaced, and lies in one place as a whole."""
+    def test_a_kill_while_a_run_is_moved_aside(self):
+        """After a kill at any moment, the replaced run can be resumed or replaced, and is complete in one
+        place."""
         self.train("older", "--steps", 1, "--seed", 5)
         self.train("run", "--steps", 2)
         run, data = self.folder / "run", self.path("text.txt")
@@ -282,14 +283,14 @@ class FailedRunTest(CommandTest):
             "README.md",
         ]
         self.assertEqual(sorted(os.listdir(run)), sorted(names))
-        shutil.copytree(self.path("older"), aside)  # of a run that was killed when it had just saved
+        shutil.copytree(self.path("older"), aside)  # left by a run that was killed right after it saved
         self.write("run/replaced-run/notes.txt", "mine")
         before = files_of(run)
         shutil.copytree(run, self.path("whole"))
         self.run_command("train", "--resume", self.path("whole"), "--steps", 4)
 
         def stop(moved, cleared=0, others=False, whole=False):
-            """As a process leaves it that is killed behind so many of its steps."""
+            """Makes the state that a process leaves when it is killed after so many steps of the move."""
             shutil.rmtree(run)
             for path, content in before.items():
                 self.write(path, content)
@@ -312,7 +313,7 @@ class FailedRunTest(CommandTest):
         old = {name: before[str(run / name)] for name in names}
         for state in states:
             with self.subTest(state=state):
-                # Nothing may begin there, and nothing is missing.
+                # A new run is refused there, and no file is missing.
                 stop(*state)
                 self.refused(
                     "train",
@@ -328,7 +329,7 @@ class FailedRunTest(CommandTest):
                 self.assertFalse(moving.exists())
                 self.assertEqual({name: (run / name).read_bytes() for name in names}, old)
                 self.assertEqual((aside / "notes.txt").read_text(), "mine")
-                # What replaces it keeps it, as long as it has not saved.
+                # A run that replaces it keeps it until its own first save.
                 stop(*state)
                 self.refused(
                     "train",
@@ -360,7 +361,7 @@ class FailedRunTest(CommandTest):
 
         stop(3)
         half = files_of(run)
-        descriptor = os.open(run, os.O_RDONLY)  # the process is still at it
+        descriptor = os.open(run, os.O_RDONLY)  # as if the process were still moving
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         self.refused("train", "--resume", run, says=["another run"])
         self.refused(
@@ -378,12 +379,12 @@ class FailedRunTest(CommandTest):
         )
         self.assertEqual(files_of(run), half)
 
-    def test_what_is_left_of_a_start_is_known(self):
-        """By its plan, which comes first and goes last."""
+    def test_the_files_of_an_unfinished_start_are_recognised(self):
+        """The plan marks them: it is written first and removed last."""
         self.train("run", "--steps", 1)
         for name in ("checkpoint.stw", "model.safetensors", "config.json", "loss.svg"):
             os.unlink(self.path("run") + "/" + name)
-        os.makedirs(self.path("run/loss.svg/in"))  # which cannot be removed
+        os.makedirs(self.path("run/loss.svg/in"))  # a folder that cannot be removed
         self.refused(
             "train",
             *SMALL,
@@ -400,8 +401,8 @@ class FailedRunTest(CommandTest):
         shutil.rmtree(self.path("run/loss.svg"))
         self.train("run", "--steps", 1)
 
-    def test_memory_for_what_is_offloaded_is_asked_for_too(self):
-        """On a CPU it is the same."""
+    def test_available_memory_must_hold_offloaded_parameters_too(self):
+        """On a CPU, host memory is the same memory."""
         plan = self.plan(
             "--model", "qwen2.5-3b", "--batch", 1, "--seq", 8, "--vram", "4GiB", "--host-memory", "100GiB"
         )

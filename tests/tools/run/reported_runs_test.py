@@ -1,5 +1,5 @@
-"""Small models of the shape of two runs that others have reported: BLOOM as a classifier of reviews, one sample at a time or sixteen at once, and a large
-BERT whose batch of 32 is cut as memory allows."""
+"""Small versions of two runs that others have reported: BLOOM as a classifier of reviews, with batches of 1
+and 16, and a large BERT with a batch of 32 that is split to fit the memory."""
 
 import json
 import random
@@ -36,7 +36,7 @@ BERT = {
 
 
 class ReportedRunsTest(CommandTest):
-    # Reviews of up to `most` words, good and bad ones.
+    # Good and bad reviews of up to `most` words.
     def reviews(self, count, most, good, bad):
         draw = random.Random(7)
         lines = []

@@ -1,4 +1,4 @@
-"""Interruption at any moment: what was saved goes on to the same bits, under another budget too."""
+"""Interruption at any moment: the saved run resumes to the same bits, also under another budget."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class ResumeTest(CommandTest):
         return process
 
     def wait_for(self, process, out, lines):
-        """Until the run has written that many lines of metrics, or is over."""
+        """Waits until the run has written that many lines of metrics, or has ended."""
         path = self.folder / out / "metrics.jsonl"
         for _ in range(6000):
             if process.poll() is not None:
@@ -80,11 +80,11 @@ class ResumeTest(CommandTest):
         out, err = process.communicate(timeout=60)
         self.assertEqual(
             process.returncode, 130 if b"stopped after" in out else 0, err
-        )  # it was over in time
+        )  # 0: it ended before the signal
         self.assertIn(b"stopping this step", err)
         if b"stopped after" in out:
             self.assertIn(f"--resume {self.path('run')}".encode(), out)
-        # Again, from another folder's checkpoint into a new one, with another cut and the smallest memory.
+        # Resumed into a new folder, with another micro-batch and the smallest budget.
         others = [word for pair in zip(SMALL[::2], SMALL[1::2]) if pair[0] != "--vram" for word in pair]
         self.run_command(
             "train",
@@ -102,7 +102,7 @@ class ResumeTest(CommandTest):
         self.check_complete("copy")
         self.run_command(*self.words, "--resume", self.path("run"))
         self.check_complete("run")
-        # What is complete is evaluated once more, and stays as it is.
+        # A complete run is only evaluated again, and stays the same.
         self.run_command(*self.words, "--resume", self.path("run"))
         self.check_complete("run")
 
@@ -119,7 +119,7 @@ class ResumeTest(CommandTest):
         self.assertEqual(process.returncode, 0, out + err)
         self.check_complete("run")
 
-    def test_an_evaluation_that_was_lost_is_made(self):
+    def test_a_missing_evaluation_is_made(self):
         words = [
             "train",
             *SMALL[:-2],
@@ -142,15 +142,15 @@ class ResumeTest(CommandTest):
         self.run_command(*words, *short, "--out", self.path("run"))
         lines = [
             line for line in self.read("run", "metrics.jsonl").splitlines(True) if "eval_loss" not in line
-        ]  # as a run leaves it that is ended there
+        ]  # the state if the run is killed before the evaluation
         self.write("run/metrics.jsonl", "".join(lines))
         self.assertEqual(evaluations("run"), [])
-        for _ in range(2):  # the second time nothing is missing
+        for _ in range(2):  # the second time no evaluation is missing
             self.run_command(*words, *long, "--resume", self.path("run"))
             self.assertEqual(evaluations("run"), evaluations("whole"))
             self.assertEqual([step for step, _ in evaluations("run")], [20, 40, 60])
 
-    def test_another_schedule_says_what_the_rate_becomes(self):
+    def test_another_schedule_reports_the_new_rate(self):
         words = [*SMALL, "--data", self.data, "--lr", "1e-3"]
         self.run_command("train", *words, "--steps", 10, "--out", self.path("run"))
         output = self.run_command("train", "--resume", self.path("run"), "--steps", 20).stdout
@@ -179,7 +179,7 @@ class ResumeTest(CommandTest):
             "--schedule linear (before: left out)\n",
             output,
         )
-        # Where nothing is another one, nothing is said; nor where the rate stays.
+        # No report if the schedule is the same, or if the rate does not change.
         self.run_command(
             "train",
             *words,
@@ -205,7 +205,7 @@ class ResumeTest(CommandTest):
         process.send_signal(signal.SIGINT)
         process.send_signal(
             signal.SIGTERM
-        )  # another signal, because pending ones of a kind are delivered once
+        )  # a different signal, because equal pending signals are delivered only once
         process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=60)
         if b"stopped after" not in out and process.returncode != 0:
@@ -214,7 +214,7 @@ class ResumeTest(CommandTest):
         self.run_command(*self.words, "--resume", self.path("run"))
 
     def test_numbers_of_the_run_are_kept(self):
-        seed = 2**63 + 12345  # more than a double holds
+        seed = 2**63 + 12345  # not exact as a double
         words = [
             "train",
             "--model",
@@ -275,7 +275,7 @@ class ResumeTest(CommandTest):
         for out in ("equal", "half"):
             self.assertEqual(self.weights(out), self.weights("whole"))
 
-    def test_a_run_goes_on_with_what_it_was_given(self):
+    def test_a_resumed_run_keeps_its_settings(self):
         data = self.write("odd \"name\" \\ of\n'data' \u00fc.txt", pathlib.Path(self.data).read_bytes())
         words = [
             "train",
@@ -321,7 +321,7 @@ class ResumeTest(CommandTest):
         self.wait_for(process, "run", 3)
         process.kill()
         process.wait()
-        # From another folder, into another one, within other memory; then where it lies.
+        # Resumed in another working folder, into another folder, with another budget; then in place.
         self.run_command(
             "train",
             "--resume",
@@ -361,7 +361,7 @@ class ResumeTest(CommandTest):
             self.write("cut.json", '{"format": "stowage-settings", "options": {'),
             says=["cut.json", "damaged"],
         )
-        # What is given replaces what was given, also where both cannot be.
+        # A new flag replaces the old one, also one that it contradicts.
         self.run_command(
             "train", "--resume", self.path("run"), "--out", self.path("longer"), "--steps", 9, "--fast"
         )
@@ -371,7 +371,7 @@ class ResumeTest(CommandTest):
         )
         self.assertNotIn("fast", json.loads(self.read("longer", "settings.json"))["options"])
 
-    def test_what_is_required(self):
+    def test_required_flags(self):
         output = self.run_command("train", "--help").stdout
         for flag in ("--model MODEL", "--data FILE..."):
             self.assertIn(flag + " (required unless --resume)\n", output)
@@ -382,7 +382,7 @@ class ResumeTest(CommandTest):
             "train", "--model", "nano", "--data", self.data, says=["--steps is required"], expect=USAGE
         )
 
-    def test_what_is_taken_back(self):
+    def test_settings_that_are_taken_back(self):
         words = [
             "train",
             *SMALL,
@@ -419,14 +419,14 @@ class ResumeTest(CommandTest):
         kept = json.loads(self.read("plain", "settings.json"))["options"]
         self.assertEqual(kept, json.loads(self.read("bare", "settings.json"))["options"])
         self.assertNotIn("nesterov", kept)
-        # A device's name is no file, whatever lies there.
+        # The name of a device is not a path, even if a file has that name.
         os.makedirs(self.path("cpu"))
         self.run_command(
             *words, "--device", "cpu", "--steps", 2, "--out", self.path("named"), cwd=self.folder
         )
         self.assertEqual(json.loads(self.read("named", "settings.json"))["options"]["device"], ["cpu"])
         self.run_command("train", "--resume", self.path("named"), "--steps", 3, cwd=self.folder)
-        # What a run was not given, and by another name.
+        # --no-NAME for flags that the run was not given, and under a flag's other name.
         self.run_command(
             "train",
             "--resume",
@@ -465,7 +465,7 @@ class ResumeTest(CommandTest):
         self.run_command(*words, "--steps", 1, "--out", self.path("other"))
         weights = self.path("other/model.safetensors")
         self.run_command(*words, "--steps", 2, "--weights", weights, "--out", self.path("run"))
-        # What the run began with may be said again, as all of its line.
+        # The weights that the run began with may be given again, like its other flags.
         os.symlink(self.path("other"), self.path("link"))
         for again in (
             [],
@@ -509,7 +509,7 @@ class ResumeTest(CommandTest):
         )
         self.assertEqual(files_of(self.path("run")), before)
 
-    def test_a_run_goes_on_with_its_plan(self):
+    def test_a_resumed_run_keeps_its_plan(self):
         plan = self.write(
             "plan.json", self.run_command("plan", *SMALL[:-2], "--freeze", "embeddings", "--json").stdout
         )
@@ -558,11 +558,11 @@ class ResumeTest(CommandTest):
         other = self.write("other.txt", text[::-1])
         self.assertEqual(
             self.run_command("train", "--resume", self.path("run"), "--steps", 4, "--data", other).stderr, ""
-        )  # which is meant
+        )  # other data on purpose
         self.assertEqual(
             self.run_command("train", "--resume", self.path("run"), "--steps", 5, "--data", data).stderr, ""
         )
-        self.write("text.txt", text[::-1])  # as many bytes
+        self.write("text.txt", text[::-1])  # the same number of bytes
         warnings = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
         self.assertRegex(
             warnings,
@@ -571,7 +571,7 @@ class ResumeTest(CommandTest):
         )
         self.assertEqual(
             self.run_command("train", "--resume", self.path("run"), "--steps", 7).stderr, ""
-        )  # it is the run's now
+        )  # now it is the data of the run
 
     def test_settings_that_cannot_be_read(self):
         self.run_command(*self.words, "--out", self.path("run"))
@@ -601,7 +601,7 @@ class ResumeTest(CommandTest):
                 says=[says],
                 expect=USAGE if says == "--lr" else FAILED,
             )
-        os.unlink(self.path("run/settings.json"))  # as older runs have it
+        os.unlink(self.path("run/settings.json"))  # older runs have none
         self.refused("train", "--resume", self.path("run"), says=["--model"], expect=USAGE)
         self.run_command(*self.words, "--resume", self.path("run"))
         after = files_of(self.path("run"))
@@ -610,8 +610,8 @@ class ResumeTest(CommandTest):
             after[self.path("run/model.safetensors")], before[self.path("run/model.safetensors")]
         )
 
-    def test_names_that_are_no_utf8(self):
-        """settings.json keeps their bytes."""
+    def test_file_names_may_be_invalid_utf8(self):
+        """settings.json keeps the bytes of the names."""
         for name in (b"t\xff\xfe.txt", "é\u2028\U0001f600.txt".encode() + b"\x80", b'q"\\\n.txt'):
             data = os.fsencode(str(self.folder)) + b"/" + name
             shutil.copy(self.data, data)
@@ -650,7 +650,7 @@ class ResumeTest(CommandTest):
             self.assertEqual(self.weights("odd"), self.weights("plain"))
 
     def test_flipped_bits(self):
-        """Of any file of a run: what goes on has the bits of the run, or nothing does."""
+        """A flipped bit in any file of a run: resuming is refused, or has the bits of the run."""
         config = {
             "model_type": "gpt2",
             "architectures": ["GPT2LMHeadModel"],
@@ -709,7 +709,7 @@ class ResumeTest(CommandTest):
                 refused += result.returncode != 0
                 if result.returncode == 0:
                     self.assertEqual(self.weights("again"), expected, f"{name}, bit {bit}")
-        self.assertGreater(refused, 20)  # settings, plan, labels, and the checkpoint
+        self.assertGreater(refused, 20)  # at least those in settings, plan, labels, and checkpoint
 
     def test_files_that_were_changed(self):
         self.run_command(*self.words, "--out", self.path("run"))
@@ -755,8 +755,8 @@ class ResumeTest(CommandTest):
         )
         self.assertEqual(files_of(self.path("run")), before)
 
-    def test_losses_beyond_what_counts_by_ones(self):
-        """From 2^53 on a double has no tick a half further, and a picture of losses so close to each other has an end all the same."""
+    def test_losses_too_large_for_ticks_between_them(self):
+        """From 2^53 on, a double cannot add half a tick. The picture of such losses must still end."""
         words = [
             "train",
             *SMALL[:-2],
@@ -783,11 +783,11 @@ class ResumeTest(CommandTest):
             self.assertNotRegex(picture, '[">, -](nan|inf)\\b')
         self.write(
             "run/metrics.jsonl", '{"step":1,"loss":nan}\n{"step":2,"loss":inf}\n'
-        )  # no JSON, so no losses
+        )  # not valid JSON, so not losses
         self.run_command(*words, "--resume", self.path("run"))
         self.assertNotRegex((self.folder / "run/loss.svg").read_text(), '[">, -](nan|inf)\\b')
 
-    def test_ticks_of_short_and_flat_curves_are_numbers_of_their_own(self):
+    def test_ticks_of_short_and_flat_curves_are_distinct_numbers(self):
         words = [
             "train",
             *SMALL[:-2],
@@ -822,7 +822,7 @@ class ResumeTest(CommandTest):
             self.assertGreater(len(ticks), 5, picture)
             self.assertEqual(len(set(ticks)), len(ticks), ticks)
 
-    def test_a_curve_does_not_end_with_its_last_step_alone(self):
+    def test_the_end_of_a_curve_is_a_mean_of_steps(self):
         words = [
             "train",
             *SMALL[:-2],
@@ -852,9 +852,9 @@ class ResumeTest(CommandTest):
         highest = float(raw[-1].split(",")[1])
         self.assertAlmostEqual(
             (heights[0] - heights[-1]) / (heights[0] - highest), 1 / 6, delta=0.01
-        )  # of six steps one
+        )  # one of the six steps in the mean
 
-    def test_what_cannot_be_resumed(self):
+    def test_runs_that_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])
         self.refused("train", "--resume", self.path("none"), says=["none/checkpoint.stw"])
         self.assertFalse(os.path.exists(self.path("none")))

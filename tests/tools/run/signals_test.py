@@ -1,4 +1,5 @@
-"""What signals do to the command in each phase: it ends within half a second, says so by its exit code, and leaves whole files."""
+"""Signals in each phase of the command: it ends soon, with the signal's exit code, and leaves complete
+files."""
 
 import os
 import pty
@@ -9,7 +10,7 @@ import unittest
 
 from support import SMALL, STOWAGE, CommandTest
 
-# A step of some seconds, in four micro-steps.
+# A step that takes some seconds, in four micro-steps.
 LONG = [
     "--model",
     "nano",
@@ -26,7 +27,7 @@ LONG = [
     "--eval-batches",
     "1",
 ]
-MOST = 5  # seconds from signal to end, on a machine that does other things too; alone it takes a tenth of one
+MOST = 5  # seconds from the signal to the end on a busy machine; on an idle one it takes 0.1
 
 
 class SignalsTest(CommandTest):
@@ -43,7 +44,7 @@ class SignalsTest(CommandTest):
         return process
 
     def end(self, process, number):
-        """Sends the signal; how long it took, and what was said."""
+        """Sends the signal and waits for the end, at most MOST seconds. Returns stdout and stderr."""
         begin = time.monotonic()
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -74,7 +75,7 @@ class SignalsTest(CommandTest):
             )
             self.assertEqual([name for name in os.listdir(out) if ".tmp." in name], [])
 
-    def test_a_step_that_was_dropped_is_made_again(self):
+    def test_an_interrupted_step_is_repeated(self):
         words = [
             "train",
             *SMALL,
@@ -143,7 +144,7 @@ class SignalsTest(CommandTest):
                 words,
             )
 
-    def test_a_pipe_that_nobody_reads(self):
+    def test_a_pipe_without_a_reader(self):
         process = subprocess.run(
             f"'{STOWAGE}' plan --model nano --vram 64MiB --threads 2 --json | true; echo ${{PIPESTATUS[0]}}",
             shell=True,
@@ -153,10 +154,10 @@ class SignalsTest(CommandTest):
             timeout=60,
             check=False,
         )
-        self.assertIn(process.stdout, ("141\n", "0\n"))  # 0: all of it fitted into the pipe
+        self.assertIn(process.stdout, ("141\n", "0\n"))  # 0: the pipe held the whole output
         self.assertEqual(process.stderr, "")
 
-    def test_a_terminal_shows_how_far_a_step_is(self):
+    def test_a_terminal_shows_the_progress_of_a_step(self):
         controller, terminal = pty.openpty()
         process = subprocess.Popen(
             [STOWAGE, "train", *LONG, "--data", self.text(400000), "--steps", "2", "--out", self.path("run")],
@@ -175,7 +176,7 @@ class SignalsTest(CommandTest):
                     break
             while piece := os.read(controller, 4096):
                 shown += piece
-        except OSError:  # nobody writes any more
+        except OSError:  # the other end is closed
             pass
         os.close(controller)
         self.assertEqual(process.wait(timeout=60), 130)

@@ -1,4 +1,5 @@
-"""Folders of models whose weights did not come, or came as something else: refused by name, never trained from random numbers in silence."""
+"""Folders of models with missing or wrong weights: refused by name, never silently trained from random
+numbers."""
 
 import json
 import os
@@ -43,7 +44,7 @@ class WeightsTest(CommandTest):
         ]
 
     def model(self, name="m", **files):
-        """A folder with a config and these files; _ stands for a slash."""
+        """A folder with a config and these files. An underscore in a name stands for a slash."""
         self.write(f"{name}/config.json", json.dumps(CONFIG))
         for file, content in files.items():
             self.write(f"{name}/{file}", content)
@@ -64,13 +65,13 @@ class WeightsTest(CommandTest):
             )
             self.refused(
                 command, f"--model={model}", *more, says=says
-            )  # support.py adds no --from-scratch then
+            )  # so that support.py adds no --from-scratch
         self.assertFalse(os.path.exists(self.path("out")))
 
-    def test_a_config_alone_is_trained_from_scratch_if_that_is_said(self):
+    def test_a_config_alone_needs_from_scratch(self):
         folder, words = self.model(), [*self.small, "--out", self.path("out")]
         for model in (folder, folder + "/config.json"):
-            # Without a slash at its end: support.py adds the flag where it finds a config.
+            # No slash at the end, so that support.py adds the flag.
             result = self.refused(
                 "train", *words, f"--model={model}", says=[model, "no weights", "--weights", "--from-scratch"]
             )
@@ -101,7 +102,7 @@ class WeightsTest(CommandTest):
                 expect=USAGE,
                 says=["--from-scratch", other],
             )
-        # What is read from random weights means nothing, too.
+        # Reading from random weights is refused too.
         text = self.write("eval.txt", "the ship sails. " * 40)
         for words in (
             ["generate", "--tokenizer", "byte", "--tokens", 1],
@@ -129,7 +130,7 @@ class WeightsTest(CommandTest):
         self.assertIn("random weights", output)
         self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), weights)
 
-    def test_weights_that_did_not_come(self):
+    def test_missing_weights(self):
         self.text(4000)
         for number, (name, says) in enumerate(
             [
@@ -149,7 +150,7 @@ class WeightsTest(CommandTest):
         ):
             self.refuses(self.model(f"m{number}", **{name: b"\0" * 4096}), says, name.split("/")[-1])
         folder = self.model(
-            "beside", **{"rng_state.pth": "x", "optimizer.pt": "x", "ids.bin": "xx", "readme.md": "x"}
+            "other-files", **{"rng_state.pth": "x", "optimizer.pt": "x", "ids.bin": "xx", "readme.md": "x"}
         )
         self.run_command(
             "train", f"--model={folder}", "--from-scratch", *self.small, "--out", self.path("scratch")
@@ -280,7 +281,7 @@ class WeightsTest(CommandTest):
             self.assertEqual(len(losses), 1, prefix)
 
     def test_pipes_in_place_of_files(self):
-        """Said at once: nobody ever writes into them."""
+        """Refused at once, because the pipes have no writer."""
         whole = self.trained()
         for number, name in enumerate(
             ("config.json", "model.safetensors", "tokenizer.json", "generation_config.json")
@@ -289,7 +290,7 @@ class WeightsTest(CommandTest):
             if os.path.exists(f"{model}/{name}"):
                 os.unlink(f"{model}/{name}")
             os.mkfifo(f"{model}/{name}")
-            data = self.write("e.jsonl", '{"text": "a"}\n' * 9)  # whose end generation_config.json may say
+            data = self.write("e.jsonl", '{"text": "a"}\n' * 9)  # may have a generation_config.json
             self.refused(
                 "train",
                 f"--model={model}",

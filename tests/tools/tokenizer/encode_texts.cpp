@@ -51,7 +51,7 @@ std::string decode(const Tokenizer& tokenizer, std::span<const int32_t> tokens) 
   const std::string text = tokenizer.decode(tokens, state);
   return text + tokenizer.finish(state);
 }
-// One by one, as `generate` may.
+// Token by token, as `generate` may do.
 std::string decode_slowly(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   Decoding state;
   std::string text;

@@ -79,7 +79,7 @@ class EncoderTokensTest(CommandTest):
         for part in (name, *says):
             self.assertIn(part, result.stderr.decode())
 
-    def test_tokens_are_those_of_the_libraries(self):
+    def test_tokens_agree_with_the_libraries(self):
         questions = questions_of(list(lines()))
         for name, golden in GOLDENS["tokenizers"].items():
             path = self.path_of(golden)
@@ -88,7 +88,7 @@ class EncoderTokensTest(CommandTest):
                     answers = self.ask(path, of_kind)
                     for question, answer in zip(of_kind, answers):
                         if "max_tokens" in question:
-                            answer.pop("text", None)  # it may end inside a character
+                            answer.pop("text", None)  # the cut may lie inside a character
                     problems = {answer["error"] for answer in answers if "error" in answer}
                     self.assertTrue(
                         all("cannot be truncated to" in problem for problem in problems), problems
@@ -127,7 +127,7 @@ class EncoderTokensTest(CommandTest):
         content = (self.folder / "o.bin").read_bytes()
         expected = self.ids(self.path("model/vocab.txt"), pathlib.Path(text).read_text())
         self.assertEqual(list(struct.unpack(f"<{len(content) // 2}H", content)), expected)
-        # A run keeps it under its name, even if the model also has a tokenizer.json.
+        # A run keeps vocab.txt under its name, even if the model also has a tokenizer.json.
         self.write("model/tokenizer.json", json.dumps({"model": LETTERS}))
         words = [
             "train",
@@ -176,7 +176,7 @@ class EncoderTokensTest(CommandTest):
             untyped = {key: value for key, value in model.items() if key != "type"}
             self.assertEqual(self.ids(self.write("t.json", json.dumps({"model": untyped})), "ab"), ids)
 
-    def test_metaspace_of_all_times(self):
+    def test_metaspace_of_old_and_new_files(self):
         """Files before 2024 have add_prefix_space, later ones prepend_scheme and split."""
         model = {**SCORES, "vocab": [["?", 0], ["\u2581a", -1], ["a", -1], ["\u2581", -1], ["a\u2581a", 0]]}
         for how, ids in (
@@ -330,7 +330,7 @@ class EncoderTokensTest(CommandTest):
                 },
             )
 
-    def test_templates_that_make_no_sense_are_refused(self):
+    def test_invalid_templates_are_refused(self):
         def refuses(*says, **parts):
             self.refuses(*says, t__json={"model": LETTERS, "post_processor": parts})
 
@@ -419,7 +419,7 @@ class EncoderTokensTest(CommandTest):
         size = struct.unpack("<I", good[:4])[0]
         broken = (
             struct.pack("<I", size) + struct.pack("<I", 0xFFFFFC00) * (size // 4) + good[4 + size :]
-        )  # every unit points far away
+        )  # every entry of the table points outside
         path = self.tokenizer(
             normalizer={"type": "Precompiled", "precompiled_charsmap": base64.b64encode(broken).decode()}
         )
@@ -431,7 +431,7 @@ class EncoderTokensTest(CommandTest):
         self.assertEqual(answers[0]["tokens"], [1, 3])
         self.assertIn('no token matches "é" of the text', answers[1]["error"])
 
-    def test_a_vocab_txt_that_contradicts_the_files_beside_it_is_refused(self):
+    def test_a_vocab_txt_that_contradicts_its_folder_is_refused(self):
         tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
         vocabulary = "".join(f"{token}\n" for token in tokens)
 
@@ -479,7 +479,7 @@ class EncoderTokensTest(CommandTest):
         refuses("expected UTF-8", vocabulary="\udcff".encode(errors="surrogateescape"))
         refuses("tokenizer_config.json: expected an object", tokenizer_config__json="no object")
 
-    def test_texts_of_one_word_take_no_longer_than_others(self):
+    def test_texts_of_a_single_word_take_no_longer_than_others(self):
         """A search that tried every prefix of the rest of a word would take hours."""
         word = "ab" * 200000
         for model in (

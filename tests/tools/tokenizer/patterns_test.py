@@ -1,4 +1,5 @@
-"""Patterns of tokenizers, which are Oniguruma's, against what the tokenizers library finds by them (tests/golden/patterns.py)."""
+"""Patterns of tokenizers, in Oniguruma's syntax: the same matches as by the tokenizers library
+(tests/golden/patterns.py)."""
 
 import gzip
 import json
@@ -32,7 +33,7 @@ class PatternsTest(unittest.TestCase):
         self.assertEqual(len(rows), 5000)
         same = 0
         for row, answer in zip(rows, answers([(row["pattern"], row["text"]) for row in rows]), strict=True):
-            if "error" in answer:  # by name, and never other matches
+            if "error" in answer:  # refused by name; other matches would be an error
                 self.assertRegex(
                     answer["error"],
                     "^file: (the pattern "
@@ -44,7 +45,7 @@ class PatternsTest(unittest.TestCase):
             same += 1
         self.assertGreater(same, 3300)
 
-    # Pattern, text, matches: each of these was read in another way once, or is in a published tokenizer.
+    # Pattern, text, matches. Each was once parsed wrongly or is in a published tokenizer.
     def test_patterns_of_tokenizers(self):
         cases = [
             (r"[\p{Han}]+|[\p{L}&&[^\p{Han}]]+", "of 東京Tower", ["of", "東京", "Tower"]),
@@ -77,7 +78,7 @@ class PatternsTest(unittest.TestCase):
                 [text.encode()[begin:end].decode() for begin, end in answer["matches"]], expected, pattern
             )
 
-    def test_what_is_not_read_is_refused_by_name(self):
+    def test_unsupported_patterns_are_refused_by_name(self):
         refused = {
             r"(a": "a parenthesis without its other one",
             r"a)": "a closing parenthesis",

@@ -13,7 +13,7 @@ from support import GOLDEN, USAGE, CommandTest
 
 GOLDENS = json.loads((GOLDEN / "tokenizers.json").read_text())
 FOLDERS = GOLDEN / "tokenizer_folders.jsonl.gz"
-END = 999  # a token that no tokenizer gives
+END = 999  # a token id that no tokenizer gives
 
 
 class TokenizerTest(CommandTest):
@@ -65,7 +65,7 @@ class TokenizerTest(CommandTest):
             **how,
         )
 
-    def test_tokens_are_those_of_the_library_that_made_the_file(self):
+    def test_tokens_agree_with_the_library(self):
         for name, golden in GOLDENS.items():
             with self.subTest(name):
                 model = self.model("model", golden["tokenizer"])
@@ -96,7 +96,7 @@ class TokenizerTest(CommandTest):
                     output,
                 )
 
-    def test_text_of_tokens_is_what_the_library_gives(self):
+    def test_decoded_text_agrees_with_the_library(self):
         for name, golden in GOLDENS.items():
             model = self.model("model", golden["tokenizer"])
             for text, ids, back in golden["cases"][1::3]:
@@ -117,7 +117,8 @@ class TokenizerTest(CommandTest):
                         output = self.run_command(*words, text, "--tokenizer", model).stdout
                         self.assertEqual(output[: len(back)], back)
 
-    # Folders whose files name other tokens and settings than tokenizer.json, and pairs of vocab.json and merges.txt, drawn at random (tokenizer_folders.py).
+    # Random folders (tokenizer_folders.py): files with other tokens and settings than tokenizer.json, and
+    # pairs of vocab.json and merges.txt.
     def test_folders_are_read_as_transformers_reads_them(self):
         with gzip.open(FOLDERS, "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
@@ -132,7 +133,7 @@ class TokenizerTest(CommandTest):
             result = subprocess.run(
                 [os.environ["ENCODE_TEXTS"], tokenizer], input=lines, capture_output=True, encoding="utf-8"
             )
-            if result.returncode != 0:  # by name
+            if result.returncode != 0:  # refused by name
                 self.assertRegex(
                     result.stderr,
                     "tokenizer_config.json: (add_prefix_space is (true|false), "
@@ -191,7 +192,8 @@ class TokenizerTest(CommandTest):
         ):
             self.write("model/tokenizer_config.json", json.dumps(config))
             self.refused(*words, says=[f"model/tokenizer_config.json: {says}"])
-        # BERT's classes of transformers 5 take what is not set as their default, whatever the tokenizer's own file says.
+        # BERT's classes of transformers 5 use their defaults for settings that are missing, whatever
+        # tokenizer.json contains.
         for normalizer, says in (
             (
                 {"lowercase": False},
@@ -234,7 +236,7 @@ class TokenizerTest(CommandTest):
             self.run_command(*words)
             self.assertEqual(self.tokens(self.path("o.bin")), [1])
 
-    def test_other_kinds_of_tokenizers_are_refused_with_what_converts_them(self):
+    def test_other_kinds_of_tokenizers_are_refused_with_a_way_to_convert_them(self):
         for name in ("tokenizer.model", "spiece.model", "tekken.json"):
             model = self.model(name.replace(".", "-"))
             self.write(f"{name.replace('.', '-')}/{name}", "x")
@@ -273,7 +275,7 @@ class TokenizerTest(CommandTest):
             says=["vocab.json", "CTRLTokenizer", "save_pretrained"],
         )
 
-    # Also where they are bytes of which no characters can be made, and one by one.
+    # Decoded at once and token by token, also if the bytes are not valid UTF-8.
     def test_characters_are_whole(self):
         for name, golden in GOLDENS.items():
             with self.subTest(name):
@@ -289,7 +291,7 @@ class TokenizerTest(CommandTest):
                 for (ids, text), line in zip(golden["drawn"], result.stdout.split("\n")[:-1], strict=True):
                     self.assertEqual(json.loads(line), {"text": text, "slowly": text}, ids)
 
-    # What a model that has learned nothing says are bytes of any kind.
+    # An untrained model generates arbitrary bytes.
     def test_generated_text_is_utf8(self):
         model = self.model(
             "model",
@@ -321,7 +323,7 @@ class TokenizerTest(CommandTest):
             self.assertTrue(text.startswith("the ship"))
             self.assertIn("\ufffd", text)
 
-    # The tokenizers library numbers added tokens itself, from the vocabulary's size on.
+    # The tokenizers library gives added tokens new ids, from the size of the vocabulary on.
     def test_added_tokens_have_the_ids_that_the_library_gives(self):
         vocabulary = {"a": 0, "b": 1, "The": 2}
 
@@ -344,7 +346,7 @@ class TokenizerTest(CommandTest):
             ("out of order", added((4, "<x>"), (3, "<y>")), "a<x>b<y>", [0, 3, 1, 4]),
             ("another one's id", added((0, "<x>")), "a<x>b", [0, 3, 1]),
             ("in the vocabulary", added((3, "The"), (4, "<x>")), "The<x>", [2, 3]),
-            ("said twice", added((3, "<x>"), (7, "<x>"), (8, "<y>")), "<x><y>", [3, 4]),
+            ("given twice", added((3, "<x>"), (7, "<x>"), (8, "<y>")), "<x><y>", [3, 4]),
         ]
         for name, tokens, text, expected in cases:
             with self.subTest(name):
@@ -364,7 +366,7 @@ class TokenizerTest(CommandTest):
                 )
                 self.assertEqual(self.tokens(self.path("o.bin")), expected)
 
-    def test_a_byte_order_mark_is_no_text(self):
+    def test_a_byte_order_mark_is_not_text(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         for name, content in (("plain", b"what lies where"), ("marked", b"\xef\xbb\xbfwhat lies where")):
             self.run_command(
@@ -379,7 +381,7 @@ class TokenizerTest(CommandTest):
         self.assertEqual(self.tokens(self.path("marked.bin")), self.tokens(self.path("plain.bin")))
 
     def test_a_pipe_is_read_as_a_text(self):
-        """Which happens once."""
+        """A pipe can be read only once."""
         model, text, pipe = self.model("model", GOLDENS["gpt2"]["tokenizer"]), self.text(), self.path("pipe")
         self.train_model("of-text", model, text)
         os.mkfifo(pipe)
@@ -425,7 +427,7 @@ class TokenizerTest(CommandTest):
             says=["is for texts", "t.bin"],
         )
 
-    def test_runs_on_text_take_and_give_text_and_others_ids(self):
+    def test_runs_on_text_take_and_give_text_and_runs_on_ids_ids(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         self.run_command("tokenize", "--model", model, "--data", self.text(), "--out", self.path("t.bin"))
         self.train_model("of-text", model, self.text())
@@ -470,7 +472,7 @@ class TokenizerTest(CommandTest):
             says=["--prompt", "at least one token"],
         )
 
-    def test_text_ends_where_the_model_says(self):
+    def test_text_ends_at_the_models_end_of_text(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         words = ["generate", "--model", model, "--tokens", 40, "--threads", 1]
         of_ids = [*words, "--prompt", "10 11 12", "--tokenizer", "ids"]
@@ -486,11 +488,11 @@ class TokenizerTest(CommandTest):
             self.assertLess(len(short), len(whole))
             self.assertTrue(whole.startswith(short[:-1]))
             self.assertEqual(self.run_command(*of_text, "--ignore-end").stdout, whole)
-            self.assertEqual(len(self.run_command(*of_ids).stdout.split()), 43)  # ids are what they were
+            self.assertEqual(len(self.run_command(*of_ids).stdout.split()), 43)  # ids do not end
         self.write("model/generation_config.json", '{"eos_token_id": "x"}')
         self.refused(*of_text, says=["generation_config.json", "eos_token_id", "whole number"])
 
-    def test_a_run_has_its_tokenizer_and_no_other(self):
+    def test_a_run_has_only_its_own_tokenizer(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         self.write("model/tokenizer_config.json", "{}")
         self.write("model/vocab.json", '{"the": 1}')
@@ -502,7 +504,7 @@ class TokenizerTest(CommandTest):
         self.assertNotEqual(
             self.read("run", "README.md"), "no"
         )  # the model card of the run, not that of the model
-        # Replaced by a run of the same model, then by one of bytes: nothing of it is left to be taken for that one's.
+        # Replaced by a run of the same model, then by a run on bytes, which must not keep the tokenizer.
         self.train_model("run", model, self.text(), "--overwrite")
         self.assertEqual(self.read("run", "vocab.json"), self.read("model", "vocab.json"))
         self.assertFalse((self.folder / "run/replaced-run").exists())
@@ -549,9 +551,9 @@ class TokenizerTest(CommandTest):
             expect=USAGE,
             says=["--batch"],
             **here,
-        )  # it is not the preset's
+        )  # the defaults of the preset do not apply
 
-    def test_what_lies_there_already_stays(self):
+    def test_an_existing_tokenizer_file_is_kept(self):
         self.write("run/tokenizer.json", "mine")
         self.train_model("run", self.model("model", GOLDENS["gpt2"]["tokenizer"]), self.text())
         self.assertEqual(self.read("run", "tokenizer.json"), "mine")
@@ -565,9 +567,9 @@ class TokenizerTest(CommandTest):
         self.assertEqual(self.tokens(self.path("t.bin"), "I"), ids)
 
     def test_long_words_take_no_longer_than_short_ones(self):
-        """A merge of all pairs by looking at each again would take hours."""
+        """An algorithm that looks at every pair again after each merge would take hours."""
         model = self.model("model", GOLDENS["llama2"]["tokenizer"])
-        words = "the ship sails where the hold lies before the word " * 20000  # one word to this tokenizer
+        words = "the ship sails where the hold lies before the word " * 20000  # one word for this tokenizer
         self.run_command(
             "tokenize", "--model", model, "--data", self.write("t", words), "--out", self.path("t.bin")
         )
@@ -578,7 +580,8 @@ class TokenizerTest(CommandTest):
         )
 
     def test_many_added_tokens_take_no_longer_than_few(self):
-        """Of those that begin at one place the longest is found. To look at each of them would take minutes here."""
+        """Finds the longest of the added tokens that begin at a place. Trying each of them would take minutes
+        here."""
 
         def added(*contents):
             flags = {
@@ -606,7 +609,7 @@ class TokenizerTest(CommandTest):
         )
         first = len(
             GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"]
-        )  # which has a z itself; the others' numbers follow
+        )  # it has "z" already; the ids of the others follow
         places = [token - first for token in self.tokens(self.path("t.bin")) if token >= first]
         self.assertEqual(
             [(place, len([*same])) for place, same in itertools.groupby(places)],
@@ -700,7 +703,7 @@ class TokenizerTest(CommandTest):
             "decoder.content",
             "a character",
         )
-        # Little of a file makes no gigabytes of a text.
+        # A small file must not turn a text into gigabytes.
         tenfold = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
         self.refuses(
             {**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}},
@@ -738,7 +741,7 @@ class TokenizerTest(CommandTest):
             "far too long",
             data=" a" * 60000,
         )
-        # By a group that is called from inside of what looks behind, a match would begin before where it is looked for.
+        # If a lookbehind could call a group with \K, a match would begin before the place of the search.
         lookbehind = {"Regex": "(?<=(?1)t)|a(\\K)"}
         self.refuses(
             {**good, "normalizer": {"type": "Replace", "pattern": lookbehind, "content": "q"}},
@@ -765,7 +768,7 @@ class TokenizerTest(CommandTest):
             data="aab",
         )
 
-    def test_what_is_asked_for_must_be_there(self):
+    def test_requested_tokenizers_must_exist(self):
         text = self.text()
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         out = ["--out", self.path("o.bin")]

@@ -287,6 +287,10 @@ class PlanTest(CommandTest):
             "plan", "--compare", files[0], self.write("other.json", other)
         ).stdout.splitlines()
         rows = {line[:24].strip(): line[24:].split() for line in lines}
+        # Every field of the numerics is compared.
+        names = {"inputs": "optional inputs"}
+        for field in json.loads(other)["numerics"].keys() - {"states_reason"}:
+            self.assertIn(names.get(field, field.replace("_", " ")), rows)
         self.assertEqual(rows["fused update"], ["no", "yes", "differs"])
         self.assertEqual(rows["exact"], ["yes", "yes"])
         self.assertEqual(rows["groups"], ["none", "2", "differs"])

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/failure.h"
 #include "base/files.h"
@@ -58,6 +61,27 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   for (const auto& [rows, count] : blocks)
     text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, rows);
   return text.empty() ? "none" : text + " rows";
+}
+
+// The fields of a plan's numerics, in the plan's order, with the first character of each value.
+using Fields = std::vector<std::pair<std::string, char>>;
+Fields numerics_fields(const std::string& plan, const std::string& path) {
+  constexpr std::string_view name = "\"numerics\":";
+  const size_t found = plan.find(name), begin = found + name.size();
+  Fields fields;
+  if (found == std::string::npos) return fields;
+  JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
+  reader.object([&](const std::string& key) { fields.emplace_back(key, reader.skip().front()); });
+  return fields;
+}
+
+// The fields of both plans. A field that only the second has comes last.
+Fields numerics_fields(const std::string (&plans)[2], const std::string (&paths)[2]) {
+  Fields fields = numerics_fields(plans[0], paths[0]);
+  for (const auto& field : numerics_fields(plans[1], paths[1]))
+    if (std::none_of(fields.begin(), fields.end(), [&](const auto& f) { return f.first == field.first; }))
+      fields.push_back(field);
+  return fields;
 }
 
 std::string read_plan(const std::string& path) {
@@ -116,16 +140,18 @@ void compare_plans(const std::string& first, const std::string& second) {
   words("model", "model", "architecture");
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");
-  words("precision", "numerics", "precision");
-  for (const char* name :
-       {"optimizer", "master", "gradients", "kernels", "attention", "preference", "quantize"})
-    words(name, "numerics", name);
-  words("quantize embeddings", "numerics", "quantize_embeddings");
-  numbers("state bits", "numerics", "state_bits", whole);
-  flags("fused update", "numerics", "fused_update");
-  flags("exact", "numerics", "exact");
-  lists("groups", "groups");
-  lists("optional inputs", "inputs");
+  for (const auto& [key, begin] : numerics_fields(texts, paths)) {
+    if (key == "states_reason") continue;  // a sentence
+    std::string name = key == "inputs" ? "optional inputs" : key;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    switch (begin) {
+      case '"': words(name.c_str(), "numerics", key.c_str()); break;
+      case '[': lists(name.c_str(), key.c_str()); break;
+      case 't':
+      case 'f': flags(name.c_str(), "numerics", key.c_str()); break;
+      default: numbers(name.c_str(), "numerics", key.c_str(), whole);
+    }
+  }
   numbers("budget", "bytes", "budget", bytes);
   numbers("global batch", "request", "global_batch", whole);
   numbers("sequence", "request", "sequence", whole);

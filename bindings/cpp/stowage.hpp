@@ -49,32 +49,32 @@ Struct made() {
 class Error : public std::runtime_error {
  public:
   Error(stw_status status, const std::string& message) : Error(status, message, made<stw_error>()) {}
-  explicit Error(const stw_error& told) : Error(told.status, told.message, told) {}
+  explicit Error(const stw_error& error) : Error(error.status, error.message, error) {}
 
-  stw_status status() const noexcept { return told_.status; }
+  stw_status status() const noexcept { return error_.status; }
   /// errno or cudaError_t, else 0.
-  int native_code() const noexcept { return told_.native_code; }
+  int native_code() const noexcept { return error_.native_code; }
   /// Bytes, if there was too little memory; else 0.
-  uint64_t bytes_needed() const noexcept { return told_.bytes_needed; }
-  uint64_t bytes_available() const noexcept { return told_.bytes_available; }
+  uint64_t bytes_needed() const noexcept { return error_.bytes_needed; }
+  uint64_t bytes_available() const noexcept { return error_.bytes_available; }
 
  protected:
-  Error(stw_status status, const std::string& message, const stw_error& told)
+  Error(stw_status status, const std::string& message, const stw_error& error)
       : std::runtime_error(message.empty() ? stw_status_name(status)
                                            : stw_status_name(status) + (": " + message)),
-        told_(told) {
-    told_.status = status;
+        error_(error) {
+    error_.status = status;
   }
 
  private:
-  stw_error told_;
+  stw_error error_;
 };
 
 /// Nothing fits the budget. bytes_needed() is a budget that works.
 class OverBudget : public Error {
  public:
-  explicit OverBudget(const stw_error& told, std::shared_ptr<const Plan> plan = nullptr)
-      : Error(told), plan_(std::move(plan)) {}
+  explicit OverBudget(const stw_error& error, std::shared_ptr<const Plan> plan = nullptr)
+      : Error(error), plan_(std::move(plan)) {}
   /// From the constructor of Plan: the plan that needs the least memory. It cannot be trained, but it has a
   /// report, the smallest budget, and the settings that would help. Null if something else did not fit.
   const Plan* plan() const noexcept { return plan_.get(); }
@@ -102,36 +102,37 @@ void check(Call&& call) {
 
 /// The result of an entry that has no error argument. Empty if the entry answers that there is no such
 /// object.
-template <class Struct, class Ask>
-std::optional<Struct> told(Ask&& ask) {
+template <class Struct, class Call>
+std::optional<Struct> query(Call&& call) {
   auto out = made<Struct>();
-  const stw_status status = ask(&out);
+  const stw_status status = call(&out);
   if (status == STW_OK) return out;
   if (status != STW_BAD_ARGUMENT) throw Error(status, "");
   return std::nullopt;
 }
 
 /// The description of an object.
-template <class Struct, class Ask>
-Struct info(Ask&& ask) {
-  if (auto found = told<Struct>(ask)) return *found;
+template <class Struct, class Call>
+Struct info(Call&& call) {
+  if (auto found = query<Struct>(call)) return *found;
   throw Error(STW_BAD_ARGUMENT, "an object that was moved from");
 }
 
 /// A copy of a callback's argument. An older library may know fewer fields: the rest is zero.
 template <class Struct>
-Struct copied(const Struct* told) {
+Struct copied(const Struct* argument) {
   Struct copy;
   std::memset(&copy, 0, sizeof copy);
-  std::memcpy(&copy, told, told->struct_size < sizeof copy ? told->struct_size : sizeof copy);
+  std::memcpy(&copy, argument, argument->struct_size < sizeof copy ? argument->struct_size : sizeof copy);
   return copy;
 }
 
 /// All results of an entry, from index 0 on.
-template <class Struct, class Ask>
-std::vector<Struct> every(Ask&& ask) {
+template <class Struct, class Call>
+std::vector<Struct> every(Call&& call) {
   std::vector<Struct> found;
-  while (auto one = told<Struct>([&](Struct* out) { return ask(found.size(), out); })) found.push_back(*one);
+  while (auto one = query<Struct>([&](Struct* out) { return call(found.size(), out); }))
+    found.push_back(*one);
   return found;
 }
 
@@ -270,7 +271,7 @@ class Device {
   /// The oldest kept message whose number is larger than `after`.
   std::optional<stw_log_message> next_log(uint64_t after = 0) const {
     auto found =
-        detail::told<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
+        detail::query<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
     return found && found->number ? found : std::nullopt;
   }
 
@@ -334,7 +335,7 @@ class Model {
     owned_.reset(out);
   }
   /// A folder, a config.json, or a preset by its name.
-  explicit Model(const std::filesystem::path& source) : Model(of(source.string())) {}
+  explicit Model(const std::filesystem::path& source) : Model(with_source(source.string())) {}
 
   stw_model* get() const noexcept { return owned_.get(); }
   stw_model_info info() const {
@@ -362,13 +363,13 @@ class Model {
   }
 
  private:
-  explicit Model(const std::pair<stw_model_options, std::string>& asked) : Model(pointing(asked)) {}
-  static std::pair<stw_model_options, std::string> of(std::string source) {
+  explicit Model(const std::pair<stw_model_options, std::string>& given) : Model(pointing(given)) {}
+  static std::pair<stw_model_options, std::string> with_source(std::string source) {
     return {made<stw_model_options>(), std::move(source)};
   }
-  static stw_model_options pointing(const std::pair<stw_model_options, std::string>& asked) {
-    stw_model_options options = asked.first;
-    options.source = asked.second.c_str();
+  static stw_model_options pointing(const std::pair<stw_model_options, std::string>& given) {
+    stw_model_options options = given.first;
+    options.source = given.second.c_str();
     return options;
   }
 
@@ -572,15 +573,15 @@ class View {
   /// The address of the first element, in the device's memory.
   void* data() const { return static_cast<char*>(owned_->data) + owned_->byte_offset; }
   /// The numbers of an fp32 tensor in host memory; empty for other tensors.
-  std::span<float> floats() const { return of<float>(is_fp32()); }
+  std::span<float> floats() const { return numbers<float>(is_fp32()); }
   /// The bits of a bf16 or fp16 tensor in host memory; empty for other tensors.
-  std::span<uint16_t> bits16() const { return of<uint16_t>(is_bf16() || is_fp16()); }
+  std::span<uint16_t> bits16() const { return numbers<uint16_t>(is_bf16() || is_fp16()); }
   /// Gives the tensor to a reader of DLPack, who has to call its deleter.
   DLManagedTensorVersioned* release() { return detail::as_dlpack(owned_.release()); }
 
  private:
   template <class Number>
-  std::span<Number> of(bool is_that) const {
+  std::span<Number> numbers(bool is_that) const {
     if (!is_that || !is_on_host()) return {};
     return {static_cast<Number*>(data()), size()};
   }
@@ -657,21 +658,21 @@ class Trainer {
   /// Makes steps over a dataset. Returns true at the end of the run, false if `progress` or cancel() stopped
   /// it. Throws the exceptions of `progress` and of the hook.
   bool run(Dataset& dataset, stw_run_options options, Progress progress = {}) {
-    struct Told {
+    struct ProgressCall {
       Progress progress;
       detail::Thrown thrown;
-    } told{std::move(progress), {}};
-    if (told.progress) {
+    } callback{std::move(progress), {}};
+    if (callback.progress) {
       options.progress = [](void* user, const stw_progress* now) noexcept {
-        Told& to = *static_cast<Told*>(user);
+        auto& to = *static_cast<ProgressCall*>(user);
         return to.thrown.guard([&] { return to.progress(detail::copied(now)); });
       };
-      options.progress_user = &told;
+      options.progress_user = &callback;
     }
     auto error = made<stw_error>();
     error.status = stw_trainer_run(get(), dataset.get(), &options, &error);
     if (error.status == STW_OK) return true;
-    told.thrown.rethrow();
+    callback.thrown.rethrow();
     rethrow_of_hook();
     if (error.status != STW_CANCELLED) detail::fail(error);
     return false;
@@ -890,9 +891,9 @@ class Trainer {
 
   /// Makes a call that may run the gradient hook.
   template <class Call>
-  void call(Call&& made) {
+  void call(Call&& entry) {
     try {
-      detail::check(made);
+      detail::check(entry);
     } catch (const Error&) {
       rethrow_of_hook();
       throw;

@@ -37,7 +37,7 @@ namespace Stowage
         /// <summary>(samples, tokens): every row has `length` numbers, one after the other.</summary>
         public static Rows<T> Of<T>(T[] values, int length) where T : struct
         {
-            int count = Numbers.Given(values, nameof(values)).Length;
+            int count = Numbers.NotNull(values, nameof(values)).Length;
             if (length <= 0 || count % length != 0)
                 throw new StowageException(Status.BadArgument,
                     $"{count} numbers cannot form rows of {length}");
@@ -78,7 +78,7 @@ namespace Stowage
     }
 
     /// <summary>A batch as a C struct. Its arrays are pinned until it is disposed of.</summary>
-    internal sealed unsafe class GivenBatch : IDisposable
+    internal sealed unsafe class PinnedBatch : IDisposable
     {
         private const int Most = 9;
         private readonly Texts memory = new Texts();
@@ -86,7 +86,7 @@ namespace Stowage
         private readonly stw_batch* batch;
         private readonly DLManagedTensorVersioned* tensors;
 
-        public GivenBatch(Batch of, double learningRate)
+        public PinnedBatch(Batch source, double learningRate)
         {
             try
             {
@@ -97,15 +97,15 @@ namespace Stowage
                 batch->tensors = (DLManagedTensorVersioned**)memory.Take(
                     Most * sizeof(DLManagedTensorVersioned*));
                 tensors = (DLManagedTensorVersioned*)memory.Take(Most * sizeof(DLManagedTensorVersioned));
-                Add("tokens", of.Tokens, DLManagedTensorVersioned.Int);
-                Add("targets", of.Targets, DLManagedTensorVersioned.Int);
-                Add("labels", of.Labels, DLManagedTensorVersioned.Int);
-                Add("lengths", of.Lengths, DLManagedTensorVersioned.Int);
-                Add("positions", of.Positions, DLManagedTensorVersioned.Int);
-                Add("token_types", of.TokenTypes, DLManagedTensorVersioned.Int);
-                Add("weights", of.Weights, DLManagedTensorVersioned.Float);
-                Add("reference", of.Reference, DLManagedTensorVersioned.Float);
-                Add("labels", of.Values, DLManagedTensorVersioned.Float);
+                Add("tokens", source.Tokens, DLManagedTensorVersioned.Int);
+                Add("targets", source.Targets, DLManagedTensorVersioned.Int);
+                Add("labels", source.Labels, DLManagedTensorVersioned.Int);
+                Add("lengths", source.Lengths, DLManagedTensorVersioned.Int);
+                Add("positions", source.Positions, DLManagedTensorVersioned.Int);
+                Add("token_types", source.TokenTypes, DLManagedTensorVersioned.Int);
+                Add("weights", source.Weights, DLManagedTensorVersioned.Float);
+                Add("reference", source.Reference, DLManagedTensorVersioned.Float);
+                Add("labels", source.Values, DLManagedTensorVersioned.Float);
             }
             catch
             {

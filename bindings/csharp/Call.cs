@@ -10,21 +10,21 @@ namespace Stowage
     /// cancel. This call throws the exceptions of callbacks.</summary>
     internal sealed unsafe class Call : IDisposable
     {
-        private readonly Trainer of;
+        private readonly Trainer owner;
         private readonly CancellationToken cancellation;
         private readonly CancellationTokenRegistration registration;
         private Held held;
-        private volatile bool isAsked;
+        private volatile bool isCancelRequested;
 
-        public Call(Trainer of, CancellationToken cancellation)
+        public Call(Trainer owner, CancellationToken cancellation)
         {
-            this.of = of;
+            this.owner = owner;
             this.cancellation = cancellation;
-            held = of.HoldAlone();
+            held = owner.HoldAlone();
             try
             {
                 cancellation.ThrowIfCancellationRequested();
-                registration = cancellation.Register(Ask);
+                registration = cancellation.Register(RequestCancel);
             }
             catch
             {
@@ -39,9 +39,9 @@ namespace Stowage
         }
 
         /// <summary>Called on any thread, at the latest before the registration's Dispose returns.</summary>
-        private void Ask()
+        private void RequestCancel()
         {
-            isAsked = true;
+            isCancelRequested = true;
             stw_trainer_cancel(Trainer);
         }
 
@@ -50,16 +50,16 @@ namespace Stowage
         public int End(int status, stw_error* error, Carrier carrier = null)
         {
             registration.Dispose();
-            if (isAsked)
+            if (isCancelRequested)
                 TakeBack();
-            ExceptionDispatchInfo failed = of.TakeFailure() ?? carrier?.Take();
+            ExceptionDispatchInfo failed = owner.TakeFailure() ?? carrier?.Take();
             bool isCancel = status == STW_CANCELLED &&
                 (failed == null || (failed.SourceException as StowageException)?.Status == Status.Cancelled);
             if (isCancel && cancellation.IsCancellationRequested)
                 throw new OperationCanceledException(cancellation);
             failed?.Throw();
             if (status != STW_CANCELLED || carrier == null)
-                Errors.Check(status, error, of.TakeCause());
+                Errors.Check(status, error, owner.TakeCause());
             return status;
         }
 
@@ -68,7 +68,7 @@ namespace Stowage
         private void TakeBack()
         {
             int token = 0;
-            var none = new float[of.Classes];
+            var none = new float[owner.Classes];
             fixed (float* to = none)
                 stw_trainer_logits(Trainer, &token, 1, to, (ulong)none.Length, null);
         }

@@ -37,9 +37,9 @@ namespace Stowage
 
         /// <summary>Copies a callback's argument, which begins with its size. An older library may know fewer
         /// fields: the rest stays zero.</summary>
-        protected static void Copy(void* told, void* to, int bytes)
+        protected static void Copy(void* argument, void* to, int bytes)
         {
-            Buffer.MemoryCopy(told, to, bytes, Math.Min(*(uint*)told, (uint)bytes));
+            Buffer.MemoryCopy(argument, to, bytes, Math.Min(*(uint*)argument, (uint)bytes));
         }
     }
 
@@ -192,13 +192,13 @@ namespace Stowage
             given.gradient_user = User;
         }
 
-        private static int OnHook(void* user, stw_gradients* gradients)
+        private static int OnHook(void* user, stw_gradients* argument)
         {
             HookCalls calls = Of<HookCalls>(user);
-            stw_gradients told = Told(gradients);
+            stw_gradients native = Copied(argument);
             return calls.Guard(() =>
             {
-                var given = new Gradients(told, calls.onHost);
+                var given = new Gradients(native, calls.onHost);
                 try
                 {
                     calls.hook(given);
@@ -211,11 +211,11 @@ namespace Stowage
             });
         }
 
-        private static stw_gradients Told(stw_gradients* gradients)
+        private static stw_gradients Copied(stw_gradients* argument)
         {
-            stw_gradients told = stw_gradients.Sized();
-            Copy(gradients, &told, sizeof(stw_gradients));
-            return told;
+            stw_gradients native = stw_gradients.Sized();
+            Copy(argument, &native, sizeof(stw_gradients));
+            return native;
         }
     }
 
@@ -243,21 +243,21 @@ namespace Stowage
             given.progress_user = User;
         }
 
-        private static int OnProgress(void* user, stw_progress* now)
+        private static int OnProgress(void* user, stw_progress* argument)
         {
             ProgressCalls calls = Of<ProgressCalls>(user);
-            stw_progress told = Told(now);
-            bool isTold = calls.progress != null &&
-                (told.batches % calls.every == 0 || told.batches >= calls.until);
+            stw_progress native = Copied(argument);
+            bool isDue = calls.progress != null &&
+                (native.batches % calls.every == 0 || native.batches >= calls.until);
             return calls.Guard(() => !calls.cancellation.IsCancellationRequested &&
-                (!isTold || calls.progress(new Progress(told))));
+                (!isDue || calls.progress(new Progress(native))));
         }
 
-        private static stw_progress Told(stw_progress* now)
+        private static stw_progress Copied(stw_progress* argument)
         {
-            stw_progress told = stw_progress.Sized();
-            Copy(now, &told, sizeof(stw_progress));
-            return told;
+            stw_progress native = stw_progress.Sized();
+            Copy(argument, &native, sizeof(stw_progress));
+            return native;
         }
     }
 }

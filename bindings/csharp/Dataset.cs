@@ -53,14 +53,14 @@ namespace Stowage
     /// <summary>The numbers of tokens and samples of a dataset.</summary>
     public sealed class DatasetInfo
     {
-        internal DatasetInfo(stw_dataset_info told)
+        internal DatasetInfo(stw_dataset_info native)
         {
-            Tokenizer = (Tokenizer)told.tokenizer;
-            TrainingTokens = Numbers.Of(told.training_tokens);
-            EvaluationTokens = Numbers.Of(told.evaluation_tokens);
-            TrainingSamples = Numbers.Of(told.training_samples);
-            EvaluationSamples = Numbers.Of(told.evaluation_samples);
-            ContentHash = told.content_hash;
+            Tokenizer = (Tokenizer)native.tokenizer;
+            TrainingTokens = Numbers.Of(native.training_tokens);
+            EvaluationTokens = Numbers.Of(native.evaluation_tokens);
+            TrainingSamples = Numbers.Of(native.training_samples);
+            EvaluationSamples = Numbers.Of(native.evaluation_samples);
+            ContentHash = native.content_hash;
         }
 
         /// <summary>The content of the file.</summary>
@@ -85,7 +85,7 @@ namespace Stowage
         /// for other tokens</exception>
         public Dataset(string path, DatasetOptions options)
         {
-            Own((IntPtr)Open(Numbers.Given(path, nameof(path)), Numbers.Given(options, nameof(options))),
+            Own((IntPtr)Open(Numbers.NotNull(path, nameof(path)), Numbers.NotNull(options, nameof(options))),
                 pointer => stw_dataset_close((stw_dataset*)pointer));
         }
 
@@ -113,7 +113,7 @@ namespace Stowage
                 throw new ArgumentException("expected " + options.Vocabulary +
                     " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength,
                     nameof(options.TokenKinds));
-            stw_dataset* made = null;
+            stw_dataset* dataset = null;
             stw_error error = stw_error.Sized();
             fixed (TokenKinds* kinds = options.TokenKinds)
             using (var texts = new Texts())
@@ -124,11 +124,11 @@ namespace Stowage
                 given.labels = texts.Of(options.Labels);
                 given.reference = texts.Of(options.Reference);
                 given.watch = texts.Of(options.Watch);
-                int status = stw_dataset_open(&made, &given, &error);
+                int status = stw_dataset_open(&dataset, &given, &error);
                 options.Watch?.TakeFailure()?.Throw();
                 Errors.Check(status, &error);
             }
-            return made;
+            return dataset;
         }
 
         /// <summary>The numbers of tokens and samples.</summary>
@@ -136,10 +136,10 @@ namespace Stowage
         {
             get
             {
-                stw_dataset_info told = stw_dataset_info.Sized();
+                stw_dataset_info native = stw_dataset_info.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_dataset_query((stw_dataset*)held.Pointer, &told));
-                return new DatasetInfo(told);
+                    Errors.Check(stw_dataset_query((stw_dataset*)held.Pointer, &native));
+                return new DatasetInfo(native);
             }
         }
     }

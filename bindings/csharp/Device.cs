@@ -58,18 +58,18 @@ namespace Stowage
     /// <summary>The description of a device.</summary>
     public sealed unsafe class DeviceInfo
     {
-        internal DeviceInfo(stw_device_info told)
+        internal DeviceInfo(stw_device_info native)
         {
-            Backend = (Backend)told.backend;
-            MemoryTotal = Numbers.Of(told.memory_total);
-            MemoryFree = Numbers.Of(told.memory_free);
-            MemoryReserved = Numbers.Of(told.memory_reserved);
-            ComputeMajor = told.compute_major;
-            ComputeMinor = told.compute_minor;
-            Threads = Numbers.Of(told.threads);
-            Isa = (Isa)told.isa;
-            Name = Texts.Read(told.name, 64);
-            Profile = Texts.Read(told.profile, 24);
+            Backend = (Backend)native.backend;
+            MemoryTotal = Numbers.Of(native.memory_total);
+            MemoryFree = Numbers.Of(native.memory_free);
+            MemoryReserved = Numbers.Of(native.memory_reserved);
+            ComputeMajor = native.compute_major;
+            ComputeMinor = native.compute_minor;
+            Threads = Numbers.Of(native.threads);
+            Isa = (Isa)native.isa;
+            Name = Texts.Read(native.name, 64);
+            Profile = Texts.Read(native.profile, 24);
         }
 
         /// <summary>CPU or CUDA.</summary>
@@ -97,11 +97,11 @@ namespace Stowage
     /// <summary>A process that holds memory of a CUDA device.</summary>
     public sealed unsafe class MemoryHolder
     {
-        internal MemoryHolder(stw_memory_holder told)
+        internal MemoryHolder(stw_memory_holder native)
         {
-            Process = Numbers.Of(told.process);
-            Bytes = Numbers.Of(told.bytes);
-            Name = Texts.Read(told.name, 64);
+            Process = Numbers.Of(native.process);
+            Bytes = Numbers.Of(native.bytes);
+            Name = Texts.Read(native.name, 64);
         }
 
         /// <summary>The process id.</summary>
@@ -115,12 +115,12 @@ namespace Stowage
     /// <summary>A message for <see cref="DeviceOptions.Log"/>.</summary>
     public sealed unsafe class LogMessage
     {
-        internal LogMessage(stw_log_message told)
+        internal LogMessage(stw_log_message native)
         {
-            Level = (LogLevel)told.level;
-            Number = Numbers.Of(told.number);
-            Component = Texts.Read(told.component, 32);
-            Text = Texts.Read(told.text, 224);
+            Level = (LogLevel)native.level;
+            Number = Numbers.Of(native.number);
+            Component = Texts.Read(native.component, 32);
+            Text = Texts.Read(native.text, 224);
         }
 
         /// <summary>The level of the message.</summary>
@@ -142,11 +142,11 @@ namespace Stowage
         /// instruction set</exception>
         public Device(DeviceOptions options = null)
         {
-            DeviceOptions asked = options ?? new DeviceOptions();
-            HostCalls calls = Calls = new HostCalls(asked);
+            options = options ?? new DeviceOptions();
+            HostCalls calls = Calls = new HostCalls(options);
             try
             {
-                Own((IntPtr)Open(asked, calls), pointer =>
+                Own((IntPtr)Open(options, calls), pointer =>
                 {
                     stw_device_close((stw_device*)pointer);
                     calls.End();
@@ -171,16 +171,16 @@ namespace Stowage
             given.log_level = (int)options.LogLevel;
             given.stream = (void*)options.Stream;
             calls.Enter(ref given);
-            stw_device* made = null;
+            stw_device* device = null;
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())
             {
                 given.cublaslt = texts.Of(options.CublasLt);
                 given.cudnn = texts.Of(options.Cudnn);
-                Errors.Check(stw_device_open(&made, &given, &error), &error);
+                Errors.Check(stw_device_open(&device, &given, &error), &error);
             }
             GC.KeepAlive(calls);
-            return made;
+            return device;
         }
 
         /// <summary>The description of the device, with the memory that is free now.</summary>
@@ -188,10 +188,10 @@ namespace Stowage
         {
             get
             {
-                stw_device_info told = stw_device_info.Sized();
+                stw_device_info native = stw_device_info.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_device_query((stw_device*)held.Pointer, &told));
-                return new DeviceInfo(told);
+                    Errors.Check(stw_device_query((stw_device*)held.Pointer, &native));
+                return new DeviceInfo(native);
             }
         }
 
@@ -200,10 +200,10 @@ namespace Stowage
         public IReadOnlyList<MemoryHolder> Holders()
         {
             var found = new List<MemoryHolder>();
-            stw_memory_holder told = stw_memory_holder.Sized();
+            stw_memory_holder native = stw_memory_holder.Sized();
             using (Held held = Hold())
-                while (stw_device_holder_at((stw_device*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
-                    found.Add(new MemoryHolder(told));
+                while (stw_device_holder_at((stw_device*)held.Pointer, (UIntPtr)found.Count, &native) == STW_OK)
+                    found.Add(new MemoryHolder(native));
             return found;
         }
 
@@ -211,11 +211,11 @@ namespace Stowage
         /// none.</summary>
         public LogMessage NextLog(long after)
         {
-            stw_log_message told = stw_log_message.Sized();
+            stw_log_message native = stw_log_message.Sized();
             using (Held held = Hold())
                 Errors.Check(stw_device_next_log((stw_device*)held.Pointer,
-                    Numbers.Unsigned(after, nameof(after)), &told));
-            return told.number == 0 ? null : new LogMessage(told);
+                    Numbers.Unsigned(after, nameof(after)), &native));
+            return native.number == 0 ? null : new LogMessage(native);
         }
 
         /// <summary>The devices that can train on this machine, the CPU first.</summary>
@@ -224,13 +224,13 @@ namespace Stowage
             var found = new List<DeviceInfo>();
             while (true)
             {
-                stw_device_info told = stw_device_info.Sized();
+                stw_device_info native = stw_device_info.Sized();
                 stw_error error = stw_error.Sized();
-                int status = stw_device_at((UIntPtr)found.Count, &told, &error);
+                int status = stw_device_at((UIntPtr)found.Count, &native, &error);
                 if (status == STW_BAD_ARGUMENT)
                     return found;
                 Errors.Check(status, &error);
-                found.Add(new DeviceInfo(told));
+                found.Add(new DeviceInfo(native));
             }
         }
     }

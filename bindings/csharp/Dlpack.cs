@@ -50,13 +50,13 @@ namespace Stowage
         /// <summary>A compact tensor of 32-bit elements in host memory, for the duration of a call.</summary>
         public static DLManagedTensorVersioned Borrowed(IntPtr values, byte code, long* shape, int ndim)
         {
-            var made = new DLManagedTensorVersioned { major = 1 };
-            made.dl_tensor.data = (void*)values;
-            made.dl_tensor.device.device_type = Host;
-            made.dl_tensor.ndim = ndim;
-            made.dl_tensor.dtype = new DLDataType { code = code, bits = 32, lanes = 1 };
-            made.dl_tensor.shape = shape;
-            return made;
+            var tensor = new DLManagedTensorVersioned { major = 1 };
+            tensor.dl_tensor.data = (void*)values;
+            tensor.dl_tensor.device.device_type = Host;
+            tensor.dl_tensor.ndim = ndim;
+            tensor.dl_tensor.dtype = new DLDataType { code = code, bits = 32, lanes = 1 };
+            tensor.dl_tensor.shape = shape;
+            return tensor;
         }
 
         /// <summary>Deletes a tensor that the library exported.</summary>

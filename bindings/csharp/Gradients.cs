@@ -10,12 +10,12 @@ namespace Stowage
     /// stream.</summary>
     public sealed unsafe class Gradients
     {
-        private readonly stw_gradients told;
+        private readonly stw_gradients native;
         private bool isOver;
 
-        internal Gradients(stw_gradients told, bool onHost)
+        internal Gradients(stw_gradients native, bool onHost)
         {
-            this.told = told;
+            this.native = native;
             OnHost = onHost;
         }
 
@@ -27,21 +27,21 @@ namespace Stowage
         /// <summary>Whether the gradients are in host memory.</summary>
         public bool OnHost { get; }
         /// <summary>The number of floats, including gaps, which you ignore.</summary>
-        public long Count { get { return Numbers.Of(told.count); } }
+        public long Count { get { return Numbers.Of(native.count); } }
         /// <summary>The scale that the gradients contain: 1 unless the precision is fp16.</summary>
-        public double Scale { get { return told.scale; } }
+        public double Scale { get { return native.scale; } }
         /// <summary>The address of Count floats: gradients of all trainable parameters, sums over tokens that
         /// are not divided by their number.</summary>
-        public IntPtr DataAddress { get { return Address(told.data); } }
+        public IntPtr DataAddress { get { return Address(native.data); } }
         /// <summary>The address of a double.</summary>
-        public IntPtr LossSumAddress { get { return Address(told.loss_sum); } }
+        public IntPtr LossSumAddress { get { return Address(native.loss_sum); } }
         /// <summary>The address of an unsigned number of 64 bits.</summary>
-        public IntPtr TargetCountAddress { get { return Address(told.target_count); } }
+        public IntPtr TargetCountAddress { get { return Address(native.target_count); } }
         /// <summary>The address of an unsigned number of 32 bits; 0 if the library does not know
         /// it.</summary>
-        public IntPtr InOrderAddress { get { return Address(told.in_order); } }
+        public IntPtr InOrderAddress { get { return Address(native.in_order); } }
         /// <summary>CUDA: the stream in whose order the values are computed and used.</summary>
-        public IntPtr Stream { get { return Address(told.stream); } }
+        public IntPtr Stream { get { return Address(native.stream); } }
 
         /// <summary>One gradient.</summary>
         public float this[long index]
@@ -67,28 +67,28 @@ namespace Stowage
         /// <summary>The sum of the losses of all targets.</summary>
         public double LossSum
         {
-            get { return *(double*)OfHost(told.loss_sum); }
-            set { *(double*)OfHost(told.loss_sum) = value; }
+            get { return *(double*)HostPointer(native.loss_sum); }
+            set { *(double*)HostPointer(native.loss_sum) = value; }
         }
 
         /// <summary>The number of targets.</summary>
         public long TargetCount
         {
-            get { return Numbers.Of(*(ulong*)OfHost(told.target_count)); }
-            set { *(ulong*)OfHost(told.target_count) = Numbers.Unsigned(value, nameof(TargetCount)); }
+            get { return Numbers.Of(*(ulong*)HostPointer(native.target_count)); }
+            set { *(ulong*)HostPointer(native.target_count) = Numbers.Unsigned(value, nameof(TargetCount)); }
         }
 
         /// <summary>With a preference: the number of pairs whose chosen document was ahead. null, and not
         /// settable, if the library does not know it.</summary>
         public int? InOrder
         {
-            get { return OfHost(told.in_order) == null ? (int?)null : Numbers.Of(*told.in_order); }
+            get { return HostPointer(native.in_order) == null ? (int?)null : Numbers.Of(*native.in_order); }
             set
             {
-                if (OfHost(told.in_order) == null || value == null)
+                if (HostPointer(native.in_order) == null || value == null)
                     throw new InvalidOperationException(
                         "InOrder: this library does not know it, or there is no number");
-                *told.in_order = Numbers.Unsigned(value.Value, nameof(InOrder));
+                *native.in_order = Numbers.Unsigned(value.Value, nameof(InOrder));
             }
         }
 
@@ -97,30 +97,30 @@ namespace Stowage
             if (index < 0 || count < 0 || index > Count - count)
                 throw new ArgumentOutOfRangeException(nameof(index),
                     $"expected {count} of {Count} gradients, from {index} on");
-            return (float*)OfHost(told.data) + index;
+            return (float*)HostPointer(native.data) + index;
         }
 
         private static void CheckPart(float[] values, int at, int count)
         {
-            if (at < 0 || count < 0 || at > Numbers.Given(values, nameof(values)).Length - count)
+            if (at < 0 || count < 0 || at > Numbers.NotNull(values, nameof(values)).Length - count)
                 throw new ArgumentOutOfRangeException(nameof(at),
                     $"expected {count} of {values.Length} numbers, from {at} on");
         }
 
-        private IntPtr Address(void* of)
+        private IntPtr Address(void* pointer)
         {
             if (isOver)
                 throw new ObjectDisposedException(nameof(Gradients),
                     "the hook that received these gradients has returned");
-            return (IntPtr)of;
+            return (IntPtr)pointer;
         }
 
-        private void* OfHost(void* of)
+        private void* HostPointer(void* pointer)
         {
-            Address(of);
+            Address(pointer);
             if (!OnHost)
                 throw new StowageException(Status.Unsupported, "gradients: they lie in a GPU's memory");
-            return of;
+            return pointer;
         }
     }
 }

@@ -46,24 +46,24 @@ namespace Stowage
     /// <summary>The description of a model.</summary>
     public sealed unsafe class ModelInfo
     {
-        internal ModelInfo(stw_model_info told)
+        internal ModelInfo(stw_model_info native)
         {
-            Layers = Numbers.Of(told.layers);
-            Width = Numbers.Of(told.width);
-            Parameters = Numbers.Of(told.parameters);
-            Trainable = Numbers.Of(told.trainable);
-            Vocabulary = Numbers.Of(told.vocabulary);
-            Positions = Numbers.Of(told.positions);
-            HasWeights = told.has_weights != 0;
-            Architecture = Texts.Read(told.architecture, 32);
-            AdapterRank = Numbers.Of(told.adapter_rank);
-            HasCodes = told.has_codes != 0;
-            Labels = Numbers.Of(told.labels);
-            PaddingToken = told.padding_token;
-            Generates = told.generates != 0;
-            TokenTypes = Numbers.Of(told.token_types);
-            Task = (TrainingTask)told.task;
-            HeadIsNew = told.head_is_new != 0;
+            Layers = Numbers.Of(native.layers);
+            Width = Numbers.Of(native.width);
+            Parameters = Numbers.Of(native.parameters);
+            Trainable = Numbers.Of(native.trainable);
+            Vocabulary = Numbers.Of(native.vocabulary);
+            Positions = Numbers.Of(native.positions);
+            HasWeights = native.has_weights != 0;
+            Architecture = Texts.Read(native.architecture, 32);
+            AdapterRank = Numbers.Of(native.adapter_rank);
+            HasCodes = native.has_codes != 0;
+            Labels = Numbers.Of(native.labels);
+            PaddingToken = native.padding_token;
+            Generates = native.generates != 0;
+            TokenTypes = Numbers.Of(native.token_types);
+            Task = (TrainingTask)native.task;
+            HeadIsNew = native.head_is_new != 0;
         }
 
         /// <summary>Blocks.</summary>
@@ -105,13 +105,13 @@ namespace Stowage
     /// <summary>A tensor of a model.</summary>
     public sealed unsafe class TensorInfo
     {
-        internal TensorInfo(stw_tensor_info told)
+        internal TensorInfo(stw_tensor_info native)
         {
-            Name = Texts.Read(told.name);
-            Elements = Numbers.Of(told.elements);
-            var shape = new long[told.ndim];
+            Name = Texts.Read(native.name);
+            Elements = Numbers.Of(native.elements);
+            var shape = new long[native.ndim];
             for (int i = 0; i < shape.Length; ++i)
-                shape[i] = told.shape[i];
+                shape[i] = native.shape[i];
             Shape = shape;
         }
 
@@ -137,7 +137,7 @@ namespace Stowage
         /// BadArgument</exception>
         public Model(ModelOptions options)
         {
-            Own((IntPtr)Create(Numbers.Given(options, nameof(options))),
+            Own((IntPtr)Create(Numbers.NotNull(options, nameof(options))),
                 pointer => stw_model_destroy((stw_model*)pointer));
         }
 
@@ -162,7 +162,7 @@ namespace Stowage
             given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount,
                 nameof(options.LabelCount));
             given.task = (uint)options.Task;
-            stw_model* made = null;
+            stw_model* model = null;
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())
             {
@@ -172,9 +172,9 @@ namespace Stowage
                 given.adapter = texts.Of(options.Adapter);
                 given.adapter_targets = texts.Of(options.AdapterTargets);
                 given.label_names = texts.Of(options.LabelNames);
-                Errors.Check(stw_model_create(&made, &given, &error), &error);
+                Errors.Check(stw_model_create(&model, &given, &error), &error);
             }
-            return made;
+            return model;
         }
 
         /// <summary>The description of the model.</summary>
@@ -182,10 +182,10 @@ namespace Stowage
         {
             get
             {
-                stw_model_info told = stw_model_info.Sized();
+                stw_model_info native = stw_model_info.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_model_query((stw_model*)held.Pointer, &told));
-                return new ModelInfo(told);
+                    Errors.Check(stw_model_query((stw_model*)held.Pointer, &native));
+                return new ModelInfo(native);
             }
         }
 
@@ -198,9 +198,9 @@ namespace Stowage
                 var found = new TensorInfo[(int)stw_model_tensor_count(model)];
                 for (int i = 0; i < found.Length; ++i)
                 {
-                    stw_tensor_info told = stw_tensor_info.Sized();
-                    Errors.Check(stw_model_tensor_at(model, (UIntPtr)i, &told));
-                    found[i] = new TensorInfo(told);
+                    stw_tensor_info native = stw_tensor_info.Sized();
+                    Errors.Check(stw_model_tensor_at(model, (UIntPtr)i, &native));
+                    found[i] = new TensorInfo(native);
                 }
                 return found;
             }
@@ -213,7 +213,7 @@ namespace Stowage
             using (Held held = Hold())
             using (var texts = new Texts())
                 return stw_model_tensor_find((stw_model*)held.Pointer,
-                    texts.Of(Numbers.Given(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
+                    texts.Of(Numbers.NotNull(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
         }
 
         /// <summary>The labels of a classifier.</summary>

@@ -37,7 +37,7 @@ namespace Stowage
                 Status.BadArgument, $"{name}: expected 0 or more, found {value}");
         }
 
-        public static T Given<T>(T value, string name) where T : class
+        public static T NotNull<T>(T value, string name) where T : class
         {
             return value ?? throw new ArgumentNullException(name);
         }

@@ -61,13 +61,13 @@ namespace Stowage
     /// <summary>Offsets for any buffers that share memory, not only those of a plan.</summary>
     public sealed unsafe class Packing
     {
-        private Packing(IReadOnlyList<long> offsets, stw_pack_result told)
+        private Packing(IReadOnlyList<long> offsets, stw_pack_result native)
         {
             Offsets = offsets;
-            Answer = (PackAnswer)told.answer;
-            Height = Numbers.Of(told.height);
-            Bound = Numbers.Of(told.bound);
-            Nodes = Numbers.Of(told.nodes);
+            Answer = (PackAnswer)native.answer;
+            Height = Numbers.Of(native.height);
+            Bound = Numbers.Of(native.bound);
+            Nodes = Numbers.Of(native.nodes);
         }
 
         /// <summary>The offsets; null if no placement within the capacity was found.</summary>
@@ -91,7 +91,7 @@ namespace Stowage
         public static Packing Find(IReadOnlyList<Lifetime> lifetimes, long capacity = 0, long nodeLimit = 0,
             IReadOnlyList<BufferConstraint> constraints = null)
         {
-            var given = Numbers.Given(lifetimes, nameof(lifetimes))
+            var given = Numbers.NotNull(lifetimes, nameof(lifetimes))
                 .Select(one => new stw_buffer_lifetime { lower = one.Lower, upper = one.Upper,
                     size = Numbers.Unsigned(one.Size, nameof(one.Size)) }).ToArray();
             var offsets = new ulong[given.Length];
@@ -119,7 +119,7 @@ namespace Stowage
                 set_mask = one.Offset != null ? STW_SET_OFFSET : 0,
                 gap_count = (uint)(one.Gaps?.Count ?? 0),
             }).ToArray();
-            stw_pack_result told = stw_pack_result.Sized();
+            stw_pack_result native = stw_pack_result.Sized();
             stw_error error = stw_error.Sized();
             int status;
             fixed (stw_buffer_lifetime* buffers = given)
@@ -134,12 +134,12 @@ namespace Stowage
                     next += allPlaces[i].gap_count;
                 }
                 options.constraints = allPlaces;
-                status = stw_pack(to, buffers, (UIntPtr)given.Length, &options, &told, &error);
+                status = stw_pack(to, buffers, (UIntPtr)given.Length, &options, &native, &error);
             }
             if (status == STW_OVER_BUDGET)
-                return new Packing(null, told);
+                return new Packing(null, native);
             Errors.Check(status, &error);
-            return new Packing(Array.ConvertAll(offsets, Numbers.Of), told);
+            return new Packing(Array.ConvertAll(offsets, Numbers.Of), native);
         }
     }
 }

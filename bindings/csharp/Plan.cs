@@ -10,9 +10,9 @@ namespace Stowage
     public sealed unsafe class Plan : NativeObject
     {
         /// <summary>Takes a plan of the library.</summary>
-        internal Plan(stw_plan* made)
+        internal Plan(stw_plan* plan)
         {
-            Own((IntPtr)made, pointer => stw_plan_destroy((stw_plan*)pointer));
+            Own((IntPtr)plan, pointer => stw_plan_destroy((stw_plan*)pointer));
         }
 
         /// <summary>Chooses the fastest way to train that fits. If a device is given, its profile, number of
@@ -27,19 +27,19 @@ namespace Stowage
 
         private static stw_plan* Create(Model model, PlanOptions options, Device device)
         {
-            stw_plan* made = null;
+            stw_plan* plan = null;
             stw_error error = stw_error.Sized();
-            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (Held held = Numbers.NotNull(model, nameof(model)).Hold())
             using (var texts = new Texts())
             {
-                stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
-                int status = stw_plan_create(&made, (stw_model*)of.Pointer, &given, &error);
+                stw_plan_options given = Numbers.NotNull(options, nameof(options)).ToNative(texts, device);
+                int status = stw_plan_create(&plan, (stw_model*)held.Pointer, &given, &error);
                 options.Watch?.TakeFailure()?.Throw();
                 if (status == STW_OVER_BUDGET)
-                    throw new OverBudgetException(&error, made == null ? null : new Plan(made));
+                    throw new OverBudgetException(&error, plan == null ? null : new Plan(plan));
                 Errors.Check(status, &error);
             }
-            return made;
+            return plan;
         }
 
         /// <summary>Reads text that <see cref="Json"/> returned.</summary>
@@ -47,15 +47,15 @@ namespace Stowage
         /// version</exception>
         public static Plan Load(Model model, string json)
         {
-            stw_plan* made = null;
+            stw_plan* plan = null;
             stw_error error = stw_error.Sized();
-            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (Held held = Numbers.NotNull(model, nameof(model)).Hold())
             using (var texts = new Texts())
             {
-                byte* text = texts.Of(Numbers.Given(json, nameof(json)), out UIntPtr size);
-                Errors.Check(stw_plan_load(&made, (stw_model*)of.Pointer, text, size, &error), &error);
+                byte* text = texts.Of(Numbers.NotNull(json, nameof(json)), out UIntPtr size);
+                Errors.Check(stw_plan_load(&plan, (stw_model*)held.Pointer, text, size, &error), &error);
             }
-            return new Plan(made);
+            return new Plan(plan);
         }
 
         /// <summary>The longest sequence, in tokens, that fits with these options; at most the model's
@@ -65,11 +65,11 @@ namespace Stowage
         {
             ulong longest;
             stw_error error = stw_error.Sized();
-            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (Held held = Numbers.NotNull(model, nameof(model)).Hold())
             using (var texts = new Texts())
             {
-                stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
-                int status = stw_plan_longest_sequence((stw_model*)of.Pointer, &given, &longest, &error);
+                stw_plan_options given = Numbers.NotNull(options, nameof(options)).ToNative(texts, device);
+                int status = stw_plan_longest_sequence((stw_model*)held.Pointer, &given, &longest, &error);
                 options.Watch?.TakeFailure()?.Throw();
                 Errors.Check(status, &error);
             }
@@ -81,10 +81,10 @@ namespace Stowage
         {
             get
             {
-                stw_plan_info told = stw_plan_info.Sized();
+                stw_plan_info native = stw_plan_info.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_plan_query((stw_plan*)held.Pointer, &told));
-                return new PlanInfo(told);
+                    Errors.Check(stw_plan_query((stw_plan*)held.Pointer, &native));
+                return new PlanInfo(native);
             }
         }
 
@@ -122,10 +122,10 @@ namespace Stowage
         public IReadOnlyList<Relaxation> Relaxations()
         {
             var found = new List<Relaxation>();
-            stw_relaxation_info told = stw_relaxation_info.Sized();
+            stw_relaxation_info native = stw_relaxation_info.Sized();
             using (Held held = Hold())
-                while (stw_plan_relaxation_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
-                    found.Add(new Relaxation(told));
+                while (stw_plan_relaxation_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &native) == STW_OK)
+                    found.Add(new Relaxation(native));
             return found;
         }
 
@@ -133,10 +133,10 @@ namespace Stowage
         public IReadOnlyList<Offload> Offloads()
         {
             var found = new List<Offload>();
-            stw_offload_info told = stw_offload_info.Sized();
+            stw_offload_info native = stw_offload_info.Sized();
             using (Held held = Hold())
-                while (stw_plan_offload_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
-                    found.Add(new Offload(told));
+                while (stw_plan_offload_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &native) == STW_OK)
+                    found.Add(new Offload(native));
             return found;
         }
 
@@ -149,20 +149,20 @@ namespace Stowage
                 // if there are more points than fit, the library leaves some out; it gives at most 1000
                 for (int capacity = 1024; ; capacity *= 2)
                 {
-                    var told = new stw_frontier_point[capacity];
-                    told[0] = stw_frontier_point.Sized();
+                    var points = new stw_frontier_point[capacity];
+                    points[0] = stw_frontier_point.Sized();
                     UIntPtr count;
                     stw_error error = stw_error.Sized();
                     int status;
-                    fixed (stw_frontier_point* to = told)
+                    fixed (stw_frontier_point* to = points)
                         status = stw_plan_frontier_watched((stw_plan*)held.Pointer, to, (UIntPtr)capacity,
                             &count, texts.Of(watch), &error);
                     watch?.TakeFailure()?.Throw();
                     Errors.Check(status, &error);
                     if ((int)count == capacity)
                         continue;
-                    Array.Resize(ref told, (int)count);
-                    return Array.ConvertAll(told, point => new FrontierPoint(point));
+                    Array.Resize(ref points, (int)count);
+                    return Array.ConvertAll(points, point => new FrontierPoint(point));
                 }
         }
 
@@ -198,9 +198,9 @@ namespace Stowage
                 var found = new BufferInfo[(int)stw_plan_buffer_count(plan)];
                 for (int i = 0; i < found.Length; ++i)
                 {
-                    stw_buffer_info told = stw_buffer_info.Sized();
-                    Errors.Check(stw_plan_buffer_at(plan, (UIntPtr)i, &told));
-                    found[i] = new BufferInfo(told);
+                    stw_buffer_info native = stw_buffer_info.Sized();
+                    Errors.Check(stw_plan_buffer_at(plan, (UIntPtr)i, &native));
+                    found[i] = new BufferInfo(native);
                 }
                 return found;
             }

@@ -6,42 +6,42 @@ namespace Stowage
     /// Parameters to Padding add up to Arena.</summary>
     public sealed unsafe class PlanInfo
     {
-        internal PlanInfo(stw_plan_info told)
+        internal PlanInfo(stw_plan_info native)
         {
-            Fits = told.fits != 0;
-            MicroBatch = Numbers.Of(told.micro_batch);
-            AccumulationSteps = Numbers.Of(told.accumulation_steps);
-            LastMicroBatch = Numbers.Of(told.last_micro_batch);
-            LossChunks = Numbers.Of(told.loss_chunks);
-            GlobalBatch = Numbers.Of(told.global_batch);
-            Sequence = Numbers.Of(told.sequence);
-            Parameters = Numbers.Of(told.parameters);
-            Gradients = Numbers.Of(told.gradients);
-            Optimizer = Numbers.Of(told.optimizer);
-            SavedActivations = Numbers.Of(told.saved_activations);
-            Transient = Numbers.Of(told.transient);
-            Workspace = Numbers.Of(told.workspace);
-            Inputs = Numbers.Of(told.inputs);
-            Padding = Numbers.Of(told.padding);
-            Arena = Numbers.Of(told.arena);
-            Reserve = Numbers.Of(told.reserve);
-            Peak = Numbers.Of(told.peak);
-            Budget = Numbers.Of(told.budget);
-            Host = Numbers.Of(told.host);
-            MinimumBytes = Numbers.Of(told.minimum_bytes);
-            StateBits = (States)told.state_bits;
-            Precision = (Precision)told.precision;
-            StepSeconds = told.step_seconds;
-            TokensPerSecond = told.tokens_per_second;
-            RecomputeFraction = told.recompute_fraction;
-            Fingerprint = Texts.Read(told.fingerprint, 20);
-            Proven = told.proven != 0;
-            BoundSeconds = told.bound_seconds;
-            UnlimitedSeconds = told.unlimited_seconds;
-            NextGibSeconds = told.next_gib_seconds;
-            CopiedBytes = Numbers.Of(told.copied_bytes);
-            TiledBlocks = Numbers.Of(told.tiled_blocks);
-            TileRows = Numbers.Of(told.tile_rows);
+            Fits = native.fits != 0;
+            MicroBatch = Numbers.Of(native.micro_batch);
+            AccumulationSteps = Numbers.Of(native.accumulation_steps);
+            LastMicroBatch = Numbers.Of(native.last_micro_batch);
+            LossChunks = Numbers.Of(native.loss_chunks);
+            GlobalBatch = Numbers.Of(native.global_batch);
+            Sequence = Numbers.Of(native.sequence);
+            Parameters = Numbers.Of(native.parameters);
+            Gradients = Numbers.Of(native.gradients);
+            Optimizer = Numbers.Of(native.optimizer);
+            SavedActivations = Numbers.Of(native.saved_activations);
+            Transient = Numbers.Of(native.transient);
+            Workspace = Numbers.Of(native.workspace);
+            Inputs = Numbers.Of(native.inputs);
+            Padding = Numbers.Of(native.padding);
+            Arena = Numbers.Of(native.arena);
+            Reserve = Numbers.Of(native.reserve);
+            Peak = Numbers.Of(native.peak);
+            Budget = Numbers.Of(native.budget);
+            Host = Numbers.Of(native.host);
+            MinimumBytes = Numbers.Of(native.minimum_bytes);
+            StateBits = (States)native.state_bits;
+            Precision = (Precision)native.precision;
+            StepSeconds = native.step_seconds;
+            TokensPerSecond = native.tokens_per_second;
+            RecomputeFraction = native.recompute_fraction;
+            Fingerprint = Texts.Read(native.fingerprint, 20);
+            Proven = native.proven != 0;
+            BoundSeconds = native.bound_seconds;
+            UnlimitedSeconds = native.unlimited_seconds;
+            NextGibSeconds = native.next_gib_seconds;
+            CopiedBytes = Numbers.Of(native.copied_bytes);
+            TiledBlocks = Numbers.Of(native.tiled_blocks);
+            TileRows = Numbers.Of(native.tile_rows);
         }
 
         /// <summary>false: nothing fits; MinimumBytes is the budget that would be enough.</summary>
@@ -120,15 +120,15 @@ namespace Stowage
     /// <summary>A buffer of a plan.</summary>
     public sealed unsafe class BufferInfo
     {
-        internal BufferInfo(stw_buffer_info told)
+        internal BufferInfo(stw_buffer_info native)
         {
-            Name = Texts.Read(told.name);
-            Owner = Texts.Read(told.owner);
-            Offset = Numbers.Of(told.offset);
-            Bytes = Numbers.Of(told.bytes);
-            Persistent = told.persistent != 0;
-            First = Numbers.Of(told.first);
-            Last = Numbers.Of(told.last);
+            Name = Texts.Read(native.name);
+            Owner = Texts.Read(native.owner);
+            Offset = Numbers.Of(native.offset);
+            Bytes = Numbers.Of(native.bytes);
+            Persistent = native.persistent != 0;
+            First = Numbers.Of(native.first);
+            Last = Numbers.Of(native.last);
         }
 
         /// <summary>The name of the tensor.</summary>
@@ -150,13 +150,13 @@ namespace Stowage
     /// <summary>A change of settings with which a plan would need less memory.</summary>
     public sealed unsafe class Relaxation
     {
-        internal Relaxation(stw_relaxation_info told)
+        internal Relaxation(stw_relaxation_info native)
         {
-            Change = Texts.Read(told.change, 64);
-            SavesBytes = Numbers.Of(told.saves_bytes);
-            CostsFraction = told.costs_fraction;
-            ChangesNumerics = told.changes_numerics != 0;
-            Fits = told.fits != 0;
+            Change = Texts.Read(native.change, 64);
+            SavesBytes = Numbers.Of(native.saves_bytes);
+            CostsFraction = native.costs_fraction;
+            ChangesNumerics = native.changes_numerics != 0;
+            Fits = native.fits != 0;
         }
 
         /// <summary>The settings to change, as flags of the command: "states 8", …</summary>
@@ -174,12 +174,12 @@ namespace Stowage
     /// <summary>Tensors that a plan keeps in host memory.</summary>
     public sealed unsafe class Offload
     {
-        internal Offload(stw_offload_info told)
+        internal Offload(stw_offload_info native)
         {
-            Tensors = Texts.Read(told.tensors);
-            Blocks = Numbers.Of(told.blocks);
-            OutsideBlocks = told.outside_blocks != 0;
-            Bytes = Numbers.Of(told.bytes);
+            Tensors = Texts.Read(native.tensors);
+            Blocks = Numbers.Of(native.blocks);
+            OutsideBlocks = native.outside_blocks != 0;
+            Bytes = Numbers.Of(native.bytes);
         }
 
         /// <summary>"optimizer", "masters", "gradients", "weights" or "inputs" (of blocks).</summary>
@@ -195,14 +195,14 @@ namespace Stowage
     /// <summary>A plan that another budget would get.</summary>
     public sealed class FrontierPoint
     {
-        internal FrontierPoint(stw_frontier_point told)
+        internal FrontierPoint(stw_frontier_point native)
         {
-            Peak = Numbers.Of(told.peak);
-            MicroBatch = Numbers.Of(told.micro_batch);
-            LossChunks = Numbers.Of(told.loss_chunks);
-            StepSeconds = told.step_seconds;
-            TokensPerSecond = told.tokens_per_second;
-            IsKnee = told.is_knee != 0;
+            Peak = Numbers.Of(native.peak);
+            MicroBatch = Numbers.Of(native.micro_batch);
+            LossChunks = Numbers.Of(native.loss_chunks);
+            StepSeconds = native.step_seconds;
+            TokensPerSecond = native.tokens_per_second;
+            IsKnee = native.is_knee != 0;
         }
 
         /// <summary>The smallest budget that gets this plan.</summary>

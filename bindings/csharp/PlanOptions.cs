@@ -20,7 +20,7 @@ namespace Stowage
         /// <summary>Replaces the trainer's weight decay.</summary>
         public double? WeightDecay { get; set; }
 
-        internal unsafe stw_parameter_group Given(Texts texts)
+        internal unsafe stw_parameter_group ToNative(Texts texts)
         {
             stw_parameter_group given = stw_parameter_group.Sized();
             given.pattern = texts.Of(Pattern);
@@ -104,9 +104,9 @@ namespace Stowage
 
         /// <summary>The options as a C struct. Unset options take the device's values, if there is a
         /// device.</summary>
-        internal unsafe stw_plan_options Given(Texts texts, Device on)
+        internal unsafe stw_plan_options ToNative(Texts texts, Device device)
         {
-            DeviceInfo info = on?.Info;
+            DeviceInfo info = device?.Info;
             stw_plan_options given = stw_plan_options.Sized();
             given.memory_bytes = Numbers.Unsigned(MemoryBytes, nameof(MemoryBytes));
             given.global_batch = Numbers.Unsigned(GlobalBatch, nameof(GlobalBatch));
@@ -137,7 +137,7 @@ namespace Stowage
                 : texts.Take((long)count * sizeof(stw_parameter_group)));
             given.group_count = (UIntPtr)count;
             for (int i = 0; i < count; ++i)
-                given.groups[i] = Numbers.Given(Groups[i], nameof(Groups)).Given(texts);
+                given.groups[i] = Numbers.NotNull(Groups[i], nameof(Groups)).ToNative(texts);
             given.master = (uint)Master;
             given.kernels = (uint)Kernels;
             given.gradients = (uint)Gradients;

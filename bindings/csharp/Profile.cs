@@ -7,12 +7,12 @@ namespace Stowage
     /// <summary>A kind of op of a calibrated profile.</summary>
     public sealed unsafe class ProfileOp
     {
-        internal ProfileOp(stw_profile_op_info told)
+        internal ProfileOp(stw_profile_op_info native)
         {
-            Name = Texts.Read(told.name);
-            Permille = Numbers.Of(told.permille);
-            LaunchNanoseconds = Numbers.Of(told.launch_nanoseconds);
-            Nanoseconds = Numbers.Of(told.nanoseconds);
+            Name = Texts.Read(native.name);
+            Permille = Numbers.Of(native.permille);
+            LaunchNanoseconds = Numbers.Of(native.launch_nanoseconds);
+            Nanoseconds = Numbers.Of(native.nanoseconds);
         }
 
         /// <summary>The name of the kind.</summary>
@@ -28,25 +28,25 @@ namespace Stowage
     /// <summary>The figures that the cost model has for a device, whether present or not.</summary>
     public sealed unsafe class Profile
     {
-        private Profile(stw_profile_info told, IReadOnlyList<ProfileOp> ops)
+        private Profile(stw_profile_info native, IReadOnlyList<ProfileOp> ops)
         {
-            Name = Texts.Read(told.name);
-            Title = Texts.Read(told.title);
-            Source = Texts.Read(told.source);
-            IsCuda = told.is_cuda != 0;
-            Memory = Numbers.Of(told.memory);
-            Reserve = Numbers.Of(told.reserve);
-            GflopsFp32 = Numbers.Of(told.gflops_fp32);
-            GflopsBf16 = Numbers.Of(told.gflops_bf16);
-            GbytesPerSecond = Numbers.Of(told.gbytes_per_second);
-            HostGbytesPerSecond = Numbers.Of(told.host_gbytes_per_second);
-            ProductPermille = Numbers.Of(told.product_permille);
-            StreamPermille = Numbers.Of(told.stream_permille);
-            LaunchNanoseconds = Numbers.Of(told.launch_nanoseconds);
-            Threads = Numbers.Of(told.threads);
-            Precision = (Precision)told.precision;
-            Kernels = (Kernels)told.kernels;
-            StepNanoseconds = Numbers.Of(told.step_nanoseconds);
+            Name = Texts.Read(native.name);
+            Title = Texts.Read(native.title);
+            Source = Texts.Read(native.source);
+            IsCuda = native.is_cuda != 0;
+            Memory = Numbers.Of(native.memory);
+            Reserve = Numbers.Of(native.reserve);
+            GflopsFp32 = Numbers.Of(native.gflops_fp32);
+            GflopsBf16 = Numbers.Of(native.gflops_bf16);
+            GbytesPerSecond = Numbers.Of(native.gbytes_per_second);
+            HostGbytesPerSecond = Numbers.Of(native.host_gbytes_per_second);
+            ProductPermille = Numbers.Of(native.product_permille);
+            StreamPermille = Numbers.Of(native.stream_permille);
+            LaunchNanoseconds = Numbers.Of(native.launch_nanoseconds);
+            Threads = Numbers.Of(native.threads);
+            Precision = (Precision)native.precision;
+            Kernels = (Kernels)native.kernels;
+            StepNanoseconds = Numbers.Of(native.step_nanoseconds);
             Ops = ops;
         }
 
@@ -91,9 +91,9 @@ namespace Stowage
         public static IReadOnlyList<Profile> All()
         {
             var found = new List<Profile>();
-            stw_profile_info told = stw_profile_info.Sized();
-            while (stw_profile_at((UIntPtr)found.Count, &told) == STW_OK)
-                found.Add(new Profile(told, new ProfileOp[0]));
+            stw_profile_info native = stw_profile_info.Sized();
+            while (stw_profile_at((UIntPtr)found.Count, &native) == STW_OK)
+                found.Add(new Profile(native, new ProfileOp[0]));
             return found;
         }
 
@@ -102,18 +102,18 @@ namespace Stowage
         /// version</exception>
         public static Profile Read(string profile)
         {
-            stw_profile_info told = stw_profile_info.Sized();
+            stw_profile_info native = stw_profile_info.Sized();
             stw_profile_op_info op = stw_profile_op_info.Sized();
             stw_error error = stw_error.Sized();
             var ops = new List<ProfileOp>();
             using (var texts = new Texts())
             {
-                byte* text = texts.Of(Numbers.Given(profile, nameof(profile)), out UIntPtr size);
-                Errors.Check(stw_profile_read(text, size, &told, &error), &error);
+                byte* text = texts.Of(Numbers.NotNull(profile, nameof(profile)), out UIntPtr size);
+                Errors.Check(stw_profile_read(text, size, &native, &error), &error);
                 while (stw_profile_op_at(text, size, (UIntPtr)ops.Count, &op) == STW_OK)
                     ops.Add(new ProfileOp(op));
             }
-            return new Profile(told, ops);
+            return new Profile(native, ops);
         }
     }
 }

@@ -5,17 +5,17 @@ namespace Stowage
     /// <summary>The result of a step.</summary>
     public sealed class StepResult
     {
-        internal StepResult(stw_step_result told)
+        internal StepResult(stw_step_result native)
         {
-            Skipped = told.skipped != 0;
-            Step = Numbers.Of(told.step);
-            Loss = told.loss;
-            GradNorm = told.grad_norm;
-            Targets = Numbers.Of(told.targets);
-            Seconds = told.seconds;
-            LossScale = told.loss_scale;
-            SkipReason = (SkipReason)told.skip_reason;
-            Accuracy = told.accuracy;
+            Skipped = native.skipped != 0;
+            Step = Numbers.Of(native.step);
+            Loss = native.loss;
+            GradNorm = native.grad_norm;
+            Targets = Numbers.Of(native.targets);
+            Seconds = native.seconds;
+            LossScale = native.loss_scale;
+            SkipReason = (SkipReason)native.skip_reason;
+            Accuracy = native.accuracy;
         }
 
         /// <summary>Whether the step updated nothing.</summary>
@@ -41,30 +41,30 @@ namespace Stowage
     /// <summary>The state of a trainer.</summary>
     public sealed class Progress
     {
-        internal Progress(stw_progress told)
+        internal Progress(stw_progress native)
         {
-            Phase = (Phase)told.phase;
-            Step = Numbers.Of(told.step);
-            Batches = Numbers.Of(told.batches);
-            Skipped = Numbers.Of(told.skipped);
-            Loss = told.loss;
-            GradNorm = told.grad_norm;
-            LearningRate = told.learning_rate;
-            Seconds = told.seconds;
-            TokensPerSecond = told.tokens_per_second;
-            Tokens = Numbers.Of(told.tokens);
-            EvaluationLoss = told.evaluation_loss;
-            LossScale = told.loss_scale;
-            SkipReason = (SkipReason)told.skip_reason;
-            EvaluationAccuracy = told.evaluation_accuracy;
-            Accuracy = told.accuracy;
-            EvaluationSamples = Numbers.Of(told.evaluation_samples);
-            EvaluatedSamples = Numbers.Of(told.evaluated_samples);
-            EvaluationTargets = Numbers.Of(told.evaluation_targets);
-            MicroSteps = Numbers.Of(told.micro_steps);
-            MicroStepsDone = Numbers.Of(told.micro_steps_done);
-            SampleTokens = Numbers.Of(told.sample_tokens);
-            EvaluationTokens = Numbers.Of(told.evaluation_tokens);
+            Phase = (Phase)native.phase;
+            Step = Numbers.Of(native.step);
+            Batches = Numbers.Of(native.batches);
+            Skipped = Numbers.Of(native.skipped);
+            Loss = native.loss;
+            GradNorm = native.grad_norm;
+            LearningRate = native.learning_rate;
+            Seconds = native.seconds;
+            TokensPerSecond = native.tokens_per_second;
+            Tokens = Numbers.Of(native.tokens);
+            EvaluationLoss = native.evaluation_loss;
+            LossScale = native.loss_scale;
+            SkipReason = (SkipReason)native.skip_reason;
+            EvaluationAccuracy = native.evaluation_accuracy;
+            Accuracy = native.accuracy;
+            EvaluationSamples = Numbers.Of(native.evaluation_samples);
+            EvaluatedSamples = Numbers.Of(native.evaluated_samples);
+            EvaluationTargets = Numbers.Of(native.evaluation_targets);
+            MicroSteps = Numbers.Of(native.micro_steps);
+            MicroStepsDone = Numbers.Of(native.micro_steps_done);
+            SampleTokens = Numbers.Of(native.sample_tokens);
+            EvaluationTokens = Numbers.Of(native.evaluation_tokens);
         }
 
         /// <summary>The activity of the trainer.</summary>

@@ -18,16 +18,16 @@ namespace Stowage
     /// <summary>A copy of a tensor of a trainer.</summary>
     public sealed class Tensor
     {
-        internal Tensor(TensorView of)
+        internal Tensor(TensorView view)
         {
-            Shape = of.Shape;
-            DType = of.DType;
-            Values = new float[of.Count];
-            of.CopyTo(0, Values, 0, Values.Length);
+            Shape = view.Shape;
+            DType = view.DType;
+            Values = new float[view.Count];
+            view.CopyTo(0, Values, 0, Values.Length);
             if (DType == DType.Float32)
                 return;
-            Bits = new ushort[of.Count];
-            of.CopyBitsTo(0, Bits, 0, Bits.Length);
+            Bits = new ushort[view.Count];
+            view.CopyBitsTo(0, Bits, 0, Bits.Length);
         }
 
         /// <summary>Rows first.</summary>
@@ -146,7 +146,7 @@ namespace Stowage
 
         private static void CheckPart(Array to, int at, int count)
         {
-            if (at < 0 || count < 0 || at > Numbers.Given(to, nameof(to)).Length - count)
+            if (at < 0 || count < 0 || at > Numbers.NotNull(to, nameof(to)).Length - count)
                 throw new ArgumentOutOfRangeException(nameof(at),
                     $"expected {count} of {to.Length} numbers, from {at} on");
         }

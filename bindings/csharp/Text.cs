@@ -25,9 +25,9 @@ namespace Stowage
             bytes = (UIntPtr)encoded.Length;
             if (text == null)
                 return null;
-            byte* made = (byte*)Take(encoded.Length + 1);
-            Marshal.Copy(encoded, 0, (IntPtr)made, encoded.Length);
-            return made;
+            byte* copy = (byte*)Take(encoded.Length + 1);
+            Marshal.Copy(encoded, 0, (IntPtr)copy, encoded.Length);
+            return copy;
         }
 
         /// <summary>An array of C strings; NULL if there are none.</summary>
@@ -35,10 +35,10 @@ namespace Stowage
         {
             if (texts == null || texts.Count == 0)
                 return null;
-            byte** made = (byte**)Take((long)texts.Count * sizeof(byte*));
+            byte** array = (byte**)Take((long)texts.Count * sizeof(byte*));
             for (int i = 0; i < texts.Count; ++i)
-                made[i] = Of(texts[i] ?? throw new ArgumentNullException(nameof(texts)));
-            return made;
+                array[i] = Of(texts[i] ?? throw new ArgumentNullException(nameof(texts)));
+            return array;
         }
 
         /// <summary>Zeroed memory, until all is freed.</summary>

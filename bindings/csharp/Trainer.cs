@@ -36,30 +36,30 @@ namespace Stowage
         /// another model or device), the errors of reading weights</exception>
         public Trainer(Device device, Model model, Plan plan, TrainerOptions options = null)
         {
-            TrainerOptions asked = options ?? new TrainerOptions();
-            stw_trainer_options given = asked.Given();
-            ModelInfo about = Numbers.Given(model, nameof(model)).Info;
+            options = options ?? new TrainerOptions();
+            stw_trainer_options given = options.ToNative();
+            ModelInfo about = Numbers.NotNull(model, nameof(model)).Info;
             labels = about.Labels;
             labelsTokens = about.Task == TrainingTask.TokenLabel;
             Classes = labels > 0 ? labels : about.Vocabulary;
             tensors = model.Tensors();
-            sequence = Numbers.Given(plan, nameof(plan)).Info.Sequence;
-            if (asked.GradientHook != null)
+            sequence = Numbers.NotNull(plan, nameof(plan)).Info.Sequence;
+            if (options.GradientHook != null)
             {
-                hook = new HookCalls(asked.GradientHook,
-                    Numbers.Given(device, nameof(device)).Info.Backend == Backend.Cpu);
+                hook = new HookCalls(options.GradientHook,
+                    Numbers.NotNull(device, nameof(device)).Info.Backend == Backend.Cpu);
                 hook.Enter(ref given);
             }
-            host = Numbers.Given(device, nameof(device)).Calls;
-            watch = asked.Watch;
-            stw_trainer* made = null;
+            host = Numbers.NotNull(device, nameof(device)).Calls;
+            watch = options.Watch;
+            stw_trainer* trainer = null;
             stw_error error = stw_error.Sized();
             HookCalls called = hook;   // not `this`, which would be a reference cycle
             try
             {
-                using (Held on = device.HoldAlone())
-                using (Held of = model.Hold())
-                using (Held by = plan.Hold())
+                using (Held heldDevice = device.HoldAlone())
+                using (Held heldModel = model.Hold())
+                using (Held heldPlan = plan.Hold())
                 {
                     NativeHandle watched = null;
                     if (watch != null)
@@ -70,16 +70,16 @@ namespace Stowage
                             watched.DangerousAddRef(ref isWatched);   // the watch ends after its trainer
                             given.watch = (stw_watch*)seen.Pointer;
                         }
-                    int status = stw_trainer_create(&made, (stw_device*)on.Pointer, (stw_model*)of.Pointer,
-                        (stw_plan*)by.Pointer, &given, &error);
+                    int status = stw_trainer_create(&trainer, (stw_device*)heldDevice.Pointer, (stw_model*)heldModel.Pointer,
+                        (stw_plan*)heldPlan.Pointer, &given, &error);
                     if (status != STW_OK)
                         watched?.DangerousRelease();
                     watch?.TakeFailure()?.Throw();
                     Errors.Check(status, &error, host.Take());
-                    NativeHandle lent = on.Handle;
+                    NativeHandle lent = heldDevice.Handle;
                     bool isLent = false;
                     lent.DangerousAddRef(ref isLent);   // the device ends after the last of its trainers
-                    Own((IntPtr)made, pointer =>
+                    Own((IntPtr)trainer, pointer =>
                     {
                         stw_trainer_destroy((stw_trainer*)pointer);
                         called?.End();
@@ -113,17 +113,17 @@ namespace Stowage
         public StepResult Step(Batch batch, double learningRate,
             CancellationToken cancellation = default(CancellationToken))
         {
-            stw_step_result told = stw_step_result.Sized();
+            stw_step_result result = stw_step_result.Sized();
             stw_error error = stw_error.Sized();
-            using (var given = new GivenBatch(Numbers.Given(batch, nameof(batch)), learningRate))
+            using (var given = new PinnedBatch(Numbers.NotNull(batch, nameof(batch)), learningRate))
             using (var call = new Call(this, cancellation))
             {
                 int status = stw_trainer_step(call.Trainer, given.Pointer, &error);
                 if (status == STW_OK)
-                    status = stw_trainer_wait(call.Trainer, &told, &error);
+                    status = stw_trainer_wait(call.Trainer, &result, &error);
                 call.End(status, &error);
             }
-            return new StepResult(told);
+            return new StepResult(result);
         }
 
         /// <summary>Makes steps over a dataset. Returns true at the end of the run, false if Progress or
@@ -133,13 +133,13 @@ namespace Stowage
         public bool Run(Dataset dataset, RunOptions options,
             CancellationToken cancellation = default(CancellationToken))
         {
-            stw_run_options given = Numbers.Given(options, nameof(options)).Given();
+            stw_run_options given = Numbers.NotNull(options, nameof(options)).ToNative();
             var calls = new ProgressCalls(options, cancellation);
             stw_error error = stw_error.Sized();
             try
             {
                 calls.Enter(ref given);
-                using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+                using (Held from = Numbers.NotNull(dataset, nameof(dataset)).HoldAlone())
                 using (var call = new Call(this, cancellation))
                     return call.End(stw_trainer_run(call.Trainer, (stw_dataset*)from.Pointer, &given, &error),
                         &error, calls) == STW_OK;
@@ -158,7 +158,7 @@ namespace Stowage
             double loss;
             stw_error error = stw_error.Sized();
             ulong count = Numbers.Unsigned(batches, nameof(batches));
-            using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+            using (Held from = Numbers.NotNull(dataset, nameof(dataset)).HoldAlone())
             using (var call = new Call(this, cancellation))
                 call.End(stw_trainer_evaluate(call.Trainer, (stw_dataset*)from.Pointer, count, &loss, &error),
                     &error);
@@ -172,11 +172,11 @@ namespace Stowage
         public int[] Generate(int[] prompt, GenerateOptions options,
             CancellationToken cancellation = default(CancellationToken))
         {
-            Numbers.Given(prompt, nameof(prompt));
-            if (Numbers.Given(options, nameof(options)).Count > sequence)
+            Numbers.NotNull(prompt, nameof(prompt));
+            if (Numbers.NotNull(options, nameof(options)).Count > sequence)
                 throw new StowageException(Status.UnsupportedShape,
                     $"generate: expected at most {sequence} tokens with the prompt, found {options.Count}");
-            var made = new int[Numbers.Unsigned(options.Count, nameof(options.Count))];
+            var generated = new int[Numbers.Unsigned(options.Count, nameof(options.Count))];
             int[] ends = options.Stop?.ToArray() ?? new int[0];
             stw_generate_options given = stw_generate_options.Sized();
             given.top_k = Numbers.Unsigned(options.TopK, nameof(options.TopK));
@@ -186,19 +186,19 @@ namespace Stowage
             given.set_mask = options.Seed != null ? STW_SET_GENERATE_SEED : 0;
             ulong count;
             stw_error error = stw_error.Sized();
-            fixed (int* asked = prompt, stop = ends, to = made)
+            fixed (int* input = prompt, stop = ends, to = generated)
             using (var call = new Call(this, cancellation))
             {
-                given.prompt = asked;
+                given.prompt = input;
                 given.prompt_count = (ulong)prompt.Length;
                 given.stop = stop;
                 given.stop_count = (ulong)ends.Length;
                 given.@out = to;
-                given.out_capacity = (ulong)made.Length;
+                given.out_capacity = (ulong)generated.Length;
                 call.End(stw_trainer_generate(call.Trainer, &given, &count, &error), &error);
             }
-            Array.Resize(ref made, (int)count);
-            return made;
+            Array.Resize(ref generated, (int)count);
+            return generated;
         }
 
         /// <summary>The logits after these tokens: of the tokens that may follow, or of a classifier's
@@ -207,16 +207,16 @@ namespace Stowage
         /// NonFinite, Cancelled</exception>
         public float[] Logits(int[] tokens, CancellationToken cancellation = default(CancellationToken))
         {
-            if (Numbers.Given(tokens, nameof(tokens)).Length == 0)
+            if (Numbers.NotNull(tokens, nameof(tokens)).Length == 0)
                 throw new StowageException(Status.UnsupportedShape, "logits: expected at least one token");
-            var made = new float[Classes];
+            var logits = new float[Classes];
             stw_error error = stw_error.Sized();
-            fixed (int* asked = tokens)
-            fixed (float* to = made)
+            fixed (int* input = tokens)
+            fixed (float* to = logits)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_logits(call.Trainer, asked, (ulong)tokens.Length, to, (ulong)made.Length,
+                call.End(stw_trainer_logits(call.Trainer, input, (ulong)tokens.Length, to, (ulong)logits.Length,
                     &error), &error);
-            return made;
+            return logits;
         }
 
         /// <summary>The logits of a classifier's labels, one row for each text. If tokens have labels: one
@@ -228,14 +228,14 @@ namespace Stowage
         public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null,
             CancellationToken cancellation = default(CancellationToken))
         {
-            int count = Numbers.Given(texts, nameof(texts)).Count;
+            int count = Numbers.NotNull(texts, nameof(texts)).Count;
             if (tokenTypes != null && tokenTypes.Count != count)
                 throw new StowageException(Status.BadArgument,
                     $"{nameof(tokenTypes)}: expected {count} arrays, found {tokenTypes.Count}");
             for (int i = 0; i < count; ++i)
             {
-                int length = Numbers.Given(texts[i], nameof(texts)).Length;
-                if (tokenTypes != null && Numbers.Given(tokenTypes[i], nameof(tokenTypes)).Length != length)
+                int length = Numbers.NotNull(texts[i], nameof(texts)).Length;
+                if (tokenTypes != null && Numbers.NotNull(tokenTypes[i], nameof(tokenTypes)).Length != length)
                     throw new StowageException(Status.BadArgument,
                         $"{nameof(tokenTypes)}: text {i}: expected {length} numbers, " +
                         $"found {tokenTypes[i].Length}");
@@ -244,19 +244,19 @@ namespace Stowage
                 types = tokenTypes?.SelectMany(one => one).ToArray();
             ulong[] lengths = texts.Select(text => (ulong)text.Length).ToArray();
             int rowCount = labelsTokens ? all.Length : count;
-            var made = new float[checked(rowCount * labels)];
+            var logits = new float[checked(rowCount * labels)];
             stw_error error = stw_error.Sized();
-            fixed (int* asked = all, kinds = types)
+            fixed (int* input = all, kinds = types)
             fixed (ulong* each = lengths)
-            fixed (float* to = made)
+            fixed (float* to = logits)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_classify(call.Trainer, asked, kinds, each, (ulong)count, to,
-                    (ulong)made.Length, &error), &error);
+                call.End(stw_trainer_classify(call.Trainer, input, kinds, each, (ulong)count, to,
+                    (ulong)logits.Length, &error), &error);
             var rows = new float[rowCount][];
             for (int i = 0; i < rowCount; ++i)
             {
                 rows[i] = new float[labels];
-                Array.Copy(made, i * labels, rows[i], 0, labels);
+                Array.Copy(logits, i * labels, rows[i], 0, labels);
             }
             return rows;
         }
@@ -269,17 +269,17 @@ namespace Stowage
         public float[,] LogProbabilities(Batch batch,
             CancellationToken cancellation = default(CancellationToken))
         {
-            long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
-            var made = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
-            var told = new float[made.Length + 1];   // has an address even if it holds no numbers
+            long[] shape = Numbers.NotNull(batch, nameof(batch)).Tokens?.Shape;
+            var probabilities = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
+            var flat = new float[probabilities.Length + 1];   // has an address even if it holds no numbers
             stw_error error = stw_error.Sized();
-            fixed (float* to = told)
-            using (var given = new GivenBatch(batch, 0))
+            fixed (float* to = flat)
+            using (var given = new PinnedBatch(batch, 0))
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)made.Length,
+                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)probabilities.Length,
                     &error), &error);
-            Buffer.BlockCopy(told, 0, made, 0, made.Length * sizeof(float));
-            return made;
+            Buffer.BlockCopy(flat, 0, probabilities, 0, probabilities.Length * sizeof(float));
+            return probabilities;
         }
 
         /// <summary>Goes once over a dataset of pairs and writes the log-probabilities of its targets into a
@@ -291,7 +291,7 @@ namespace Stowage
         {
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())
-            using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+            using (Held from = Numbers.NotNull(dataset, nameof(dataset)).HoldAlone())
             using (var call = new Call(this, cancellation))
                 call.End(stw_trainer_write_reference(call.Trainer, (stw_dataset*)from.Pointer, texts.Of(path),
                     &error), &error);
@@ -305,7 +305,7 @@ namespace Stowage
         /// is open; the trainer is unchanged</exception>
         public Plan Replan(long memoryBytes)
         {
-            stw_plan* made = null;
+            stw_plan* plan = null;
             stw_error error = stw_error.Sized();
             ulong bytes = Numbers.Unsigned(memoryBytes, nameof(memoryBytes));
             using (var call = new Call(this, CancellationToken.None))
@@ -315,9 +315,9 @@ namespace Stowage
                     throw new StowageException(Status.BadState,
                         $"replan: {open} views of tensors are open, and their memory would move; " +
                         "dispose of them first");
-                call.End(stw_trainer_replan(call.Trainer, bytes, &made, &error), &error);
+                call.End(stw_trainer_replan(call.Trainer, bytes, &plan, &error), &error);
             }
-            return new Plan(made);
+            return new Plan(plan);
         }
 
         /// <summary>Measures the device and returns a profile for planning,
@@ -326,14 +326,14 @@ namespace Stowage
         /// Cancelled, and the errors of reading weights</exception>
         public string Calibrate(CancellationToken cancellation = default(CancellationToken))
         {
-            var made = new byte[STW_PROFILE_BYTES];
+            var text = new byte[STW_PROFILE_BYTES];
             UIntPtr size;
             stw_error error = stw_error.Sized();
-            fixed (byte* to = made)
+            fixed (byte* to = text)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_calibrate(call.Trainer, to, (UIntPtr)made.Length, &size, &error),
+                call.End(stw_trainer_calibrate(call.Trainer, to, (UIntPtr)text.Length, &size, &error),
                     &error);
-            return Encoding.UTF8.GetString(made, 0, (int)size);
+            return Encoding.UTF8.GetString(text, 0, (int)size);
         }
 
         private delegate int EntryOfPath(stw_trainer* trainer, byte* path, stw_error* error);
@@ -387,10 +387,10 @@ namespace Stowage
         {
             get
             {
-                stw_progress told = stw_progress.Sized();
+                stw_progress native = stw_progress.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_trainer_progress((stw_trainer*)held.Pointer, &told));
-                return new Progress(told);
+                    Errors.Check(stw_trainer_progress((stw_trainer*)held.Pointer, &native));
+                return new Progress(native);
             }
         }
 
@@ -410,19 +410,19 @@ namespace Stowage
         /// array of fp32, bf16 or fp16</exception>
         public TensorView View(int index, TensorKind kind = TensorKind.Parameter)
         {
-            DLManagedTensorVersioned* made = null;
+            DLManagedTensorVersioned* tensor = null;
             stw_error error = stw_error.Sized();
             using (var call = new Call(this, CancellationToken.None))
             using (Held arena = Hold())
             {
                 call.End(stw_trainer_export_tensor(call.Trainer,
-                    (UIntPtr)Numbers.Unsigned(index, nameof(index)), (uint)kind, &made, &error), &error);
+                    (UIntPtr)Numbers.Unsigned(index, nameof(index)), (uint)kind, &tensor, &error), &error);
                 NativeHandle lent = arena.Handle;
                 bool isLent = false;
                 lent.DangerousAddRef(ref isLent);
                 Interlocked.Increment(ref views.Open);
                 ViewCount counted = views;
-                return new TensorView(made, () =>
+                return new TensorView(tensor, () =>
                 {
                     Interlocked.Decrement(ref counted.Open);
                     lent.DangerousRelease();
@@ -443,7 +443,7 @@ namespace Stowage
         /// <summary>Overwrites a parameter. The number of values must be the same.</summary>
         public void SetTensor(int index, float[] values)
         {
-            int count = Numbers.Given(values, nameof(values)).Length;
+            int count = Numbers.NotNull(values, nameof(values)).Length;
             if (index < 0 || index >= tensors.Count || count != tensors[index].Elements)
                 throw new StowageException(Status.BadArgument,
                     $"tensor {index}: there is no tensor of {count} values with that index");

@@ -54,7 +54,7 @@ namespace Stowage
         /// <summary>Reports and cancels the creation and all calls of the trainer.</summary>
         public Watch Watch { get; set; }
 
-        internal unsafe stw_trainer_options Given()
+        internal unsafe stw_trainer_options ToNative()
         {
             stw_trainer_options given = stw_trainer_options.Sized();
             given.seed = Seed ?? 0;
@@ -113,7 +113,7 @@ namespace Stowage
         /// used as they are.</summary>
         public long BaseBatch { get; set; }
 
-        internal stw_run_options Given()
+        internal stw_run_options ToNative()
         {
             stw_run_options given = stw_run_options.Sized();
             given.until = Numbers.Unsigned(Until, nameof(Until));

@@ -8,13 +8,13 @@ namespace Stowage
     /// <summary>The progress of a long call.</summary>
     public sealed class WatchState
     {
-        internal WatchState(stw_watch_info told)
+        internal WatchState(stw_watch_info native)
         {
-            Work = (Work)told.work;
-            Unit = (Unit)told.unit;
-            Done = Numbers.Of(told.done);
-            Total = Numbers.Of(told.total);
-            Share = told.share;
+            Work = (Work)native.work;
+            Unit = (Unit)native.unit;
+            Done = Numbers.Of(native.done);
+            Total = Numbers.Of(native.total);
+            Share = native.share;
         }
 
         /// <summary>The kind of call in progress.</summary>
@@ -63,19 +63,19 @@ namespace Stowage
                 calls = new WatchCalls(options.Notify);
                 calls.Enter(ref given);
             }
-            stw_watch* made = null;
+            stw_watch* watch = null;
             stw_error error = stw_error.Sized();
             WatchCalls called = calls;   // not `this`, which would be a reference cycle
             try
             {
-                Errors.Check(stw_watch_create(&made, &given, &error), &error);
+                Errors.Check(stw_watch_create(&watch, &given, &error), &error);
             }
             catch
             {
                 called?.End();
                 throw;
             }
-            Own((IntPtr)made, pointer =>
+            Own((IntPtr)watch, pointer =>
             {
                 stw_watch_destroy((stw_watch*)pointer);
                 called?.End();
@@ -95,10 +95,10 @@ namespace Stowage
         {
             get
             {
-                stw_watch_info told = stw_watch_info.Sized();
+                stw_watch_info native = stw_watch_info.Sized();
                 using (Held held = Hold())
-                    Errors.Check(stw_watch_query((stw_watch*)held.Pointer, &told));
-                return new WatchState(told);
+                    Errors.Check(stw_watch_query((stw_watch*)held.Pointer, &native));
+                return new WatchState(native);
             }
         }
 
@@ -126,18 +126,18 @@ namespace Stowage
             given.user = User;
         }
 
-        private static int OnNotify(void* user, stw_watch_info* now)
+        private static int OnNotify(void* user, stw_watch_info* argument)
         {
             WatchCalls calls = Of<WatchCalls>(user);
-            stw_watch_info told = Told(now);
-            return calls.Guard(() => calls.notify(new WatchState(told)));
+            stw_watch_info native = Copied(argument);
+            return calls.Guard(() => calls.notify(new WatchState(native)));
         }
 
-        private static stw_watch_info Told(stw_watch_info* now)
+        private static stw_watch_info Copied(stw_watch_info* argument)
         {
-            stw_watch_info told = stw_watch_info.Sized();
-            Copy(now, &told, sizeof(stw_watch_info));
-            return told;
+            stw_watch_info native = stw_watch_info.Sized();
+            Copy(argument, &native, sizeof(stw_watch_info));
+            return native;
         }
     }
 }

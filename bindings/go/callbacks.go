@@ -82,17 +82,17 @@ func (c *calls) explain(err error) error {
 	if exited {
 		runtime.Goexit()
 	}
-	if told, ok := err.(*Error); ok && failed != nil {
-		told.cause = failed
+	if e, ok := err.(*Error); ok && failed != nil {
+		e.cause = failed
 	}
 	return err
 }
 
 //export stowageGoLog
 func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.char) {
-	told := callsOf(user).log
+	log := callsOf(user).log
 	new(calls).run(func() bool { // no caller could receive a panic
-		told(LogLevel(level), C.GoString(component), C.GoString(message))
+		log(LogLevel(level), C.GoString(component), C.GoString(message))
 		return true
 	})
 }
@@ -133,10 +133,10 @@ func stowageGoRun(user unsafe.Pointer, tasks C.uint32_t, task C.stowage_go_task,
 }
 
 //export stowageGoHook
-func stowageGoHook(user unsafe.Pointer, gradients *C.stw_gradients) C.int32_t {
-	c, told := callsOf(user), copied(gradients)
-	given := &Gradients{gradients: &told, onHost: c.onHost, Scale: float64(told.scale),
-		Count: uint64(told.count)}
+func stowageGoHook(user unsafe.Pointer, argument *C.stw_gradients) C.int32_t {
+	c, gradients := callsOf(user), copied(argument)
+	given := &Gradients{gradients: &gradients, onHost: c.onHost, Scale: float64(gradients.scale),
+		Count: uint64(gradients.count)}
 	defer func() { given.gradients = nil }()
 	return status(c.run(func() bool {
 		c.failed = c.hook(given)
@@ -145,9 +145,9 @@ func stowageGoHook(user unsafe.Pointer, gradients *C.stw_gradients) C.int32_t {
 }
 
 //export stowageGoProgress
-func stowageGoProgress(user unsafe.Pointer, now *C.stw_progress) C.int32_t {
-	c, told := callsOf(user), copied(now)
-	return status(c.run(func() bool { return c.progress(progressOf(&told)) }))
+func stowageGoProgress(user unsafe.Pointer, argument *C.stw_progress) C.int32_t {
+	c, progress := callsOf(user), copied(argument)
+	return status(c.run(func() bool { return c.progress(progressOf(&progress)) }))
 }
 
 // Gradients are the gradients that a hook may change while it is called, before the update. Adding them up

@@ -67,16 +67,16 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})),
-		tokenizer: C.uint32_t(options.Tokenizer), path: given.of(path),
+	cOptions := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})),
+		tokenizer: C.uint32_t(options.Tokenizer), path: given.orNull(path),
 		vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence),
-		marks: given.of(options.Marks), labels: given.of(options.Labels),
+		marks: given.orNull(options.Marks), labels: given.orNull(options.Labels),
 		label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
-		pairs: number(options.Pairs), reference: given.of(options.Reference)}
-	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate),
+		pairs: number(options.Pairs), reference: given.orNull(options.Reference)}
+	cOptions.mask_rate, cOptions.mask_token, cOptions.mask_whole_words = C.double(options.MaskRate),
 		C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
-	asked.in_order = number(options.InOrder)
-	asked.token_type = C.uint32_t(options.TokenType)
+	cOptions.in_order = number(options.InOrder)
+	cOptions.token_type = C.uint32_t(options.TokenType)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {
 			return nil, failure(BadArgument,
@@ -85,28 +85,28 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		}
 		kinds := C.CBytes(options.TokenKinds)
 		defer C.free(kinds)
-		asked.token_kinds = (*C.uint8_t)(kinds)
+		cOptions.token_kinds = (*C.uint8_t)(kinds)
 	}
 	if options.Seed != nil {
-		asked.set_mask |= C.STW_SET_DATASET_SEED
-		asked.seed = C.uint64_t(*options.Seed)
+		cOptions.set_mask |= C.STW_SET_DATASET_SEED
+		cOptions.seed = C.uint64_t(*options.Seed)
 	}
 	if options.DocumentEnd != nil {
-		asked.set_mask |= C.STW_SET_DOCUMENT_END
-		asked.document_end = C.uint64_t(*options.DocumentEnd)
+		cOptions.set_mask |= C.STW_SET_DOCUMENT_END
+		cOptions.document_end = C.uint64_t(*options.DocumentEnd)
 	}
 	if options.HeldOut != nil {
-		asked.set_mask |= C.STW_SET_HELD_OUT
-		asked.held_out = C.double(*options.HeldOut)
+		cOptions.set_mask |= C.STW_SET_HELD_OUT
+		cOptions.held_out = C.double(*options.HeldOut)
 	}
 	watch, err := options.Watch.begin()
 	if err != nil {
 		return nil, err
 	}
-	asked.watch = watch
+	cOptions.watch = watch
 	var pointer *C.stw_dataset
-	told := newError()
-	if err := options.Watch.finish(check(C.stw_dataset_open(&pointer, &asked, &told), &told)); err != nil {
+	cErr := newError()
+	if err := options.Watch.finish(check(C.stw_dataset_open(&pointer, &cOptions, &cErr), &cErr)); err != nil {
 		return nil, err
 	}
 	dataset := &Dataset{handle[*C.stw_dataset]{pointer: pointer,
@@ -130,9 +130,9 @@ func (d *Dataset) Info() DatasetInfo {
 		return DatasetInfo{}
 	}
 	defer d.done()
-	told := sized[C.stw_dataset_info]()
-	C.stw_dataset_query(pointer, &told)
-	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens),
-		EvaluationTokens: uint64(told.evaluation_tokens), TrainingSamples: uint64(told.training_samples),
-		EvaluationSamples: uint64(told.evaluation_samples), ContentHash: uint64(told.content_hash)}
+	info := sized[C.stw_dataset_info]()
+	C.stw_dataset_query(pointer, &info)
+	return DatasetInfo{Tokenizer: Tokenizer(info.tokenizer), TrainingTokens: uint64(info.training_tokens),
+		EvaluationTokens: uint64(info.evaluation_tokens), TrainingSamples: uint64(info.training_samples),
+		EvaluationSamples: uint64(info.evaluation_samples), ContentHash: uint64(info.content_hash)}
 }

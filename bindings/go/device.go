@@ -122,28 +122,28 @@ func OpenDevice(options DeviceOptions) (*Device, error) {
 	if checked.err != nil {
 		return nil, checked.err
 	}
-	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})),
+	cOptions := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})),
 		backend: C.uint32_t(options.Backend), ordinal: C.int32_t(options.Ordinal), threads: threads,
 		isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
-		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn), stream: options.Stream}
-	made := &opened{users: 1, calls: &calls{log: options.Log, memory: options.Memory,
+		cublaslt: given.orNull(options.CublasLt), cudnn: given.orNull(options.Cudnn), stream: options.Stream}
+	shared := &opened{users: 1, calls: &calls{log: options.Log, memory: options.Memory,
 		executor: options.Executor}}
-	user := made.calls.register()
+	user := shared.calls.register()
 	if options.Log != nil {
-		C.stowage_go_set_log(&asked, user)
+		C.stowage_go_set_log(&cOptions, user)
 	}
 	if options.Memory != nil {
-		C.stowage_go_set_memory(&asked, user)
+		C.stowage_go_set_memory(&cOptions, user)
 	}
 	if options.Executor != nil {
-		C.stowage_go_set_executor(&asked, user)
+		C.stowage_go_set_executor(&cOptions, user)
 	}
-	told := newError()
-	if err := check(C.stw_device_open(&made.pointer, &asked, &told), &told); err != nil {
-		made.calls.release()
+	cErr := newError()
+	if err := check(C.stw_device_open(&shared.pointer, &cOptions, &cErr), &cErr); err != nil {
+		shared.calls.release()
 		return nil, err
 	}
-	device := &Device{handle[*opened]{pointer: made, end: (*opened).release}}
+	device := &Device{handle[*opened]{pointer: shared, end: (*opened).release}}
 	runtime.SetFinalizer(device, func(d *Device) { d.Close() })
 	return device, nil
 }
@@ -163,17 +163,17 @@ func (d *Device) Info() DeviceInfo {
 		return DeviceInfo{}
 	}
 	defer d.done()
-	told := sized[C.stw_device_info]()
-	C.stw_device_query(pointer.pointer, &told)
-	return deviceInfoOf(&told)
+	info := sized[C.stw_device_info]()
+	C.stw_device_query(pointer.pointer, &info)
+	return deviceInfoOf(&info)
 }
 
-func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
-	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total),
-		MemoryFree: uint64(told.memory_free), MemoryReserved: uint64(told.memory_reserved),
-		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor),
-		Threads: int(told.threads), ISA: ISA(told.isa), Name: array(told.name[:]),
-		Profile: array(told.profile[:])}
+func deviceInfoOf(info *C.stw_device_info) DeviceInfo {
+	return DeviceInfo{Backend: Backend(info.backend), MemoryTotal: uint64(info.memory_total),
+		MemoryFree: uint64(info.memory_free), MemoryReserved: uint64(info.memory_reserved),
+		ComputeMajor: int(info.compute_major), ComputeMinor: int(info.compute_minor),
+		Threads: int(info.threads), ISA: ISA(info.isa), Name: array(info.name[:]),
+		Profile: array(info.profile[:])}
 }
 
 // Users returns the number of users: the device itself, until it is closed, and the trainers on it.
@@ -199,9 +199,9 @@ func (d *Device) Holders() []MemoryHolder {
 	return every(func(index C.size_t, out *C.stw_memory_holder) C.stw_status {
 		return C.stw_device_holder_at(pointer.pointer, index, out)
 	},
-		func(told *C.stw_memory_holder) MemoryHolder {
-			return MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes),
-				Name: array(told.name[:])}
+		func(holder *C.stw_memory_holder) MemoryHolder {
+			return MemoryHolder{Process: uint64(holder.process), Bytes: uint64(holder.bytes),
+				Name: array(holder.name[:])}
 		})
 }
 
@@ -212,24 +212,24 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 		return LogMessage{}, false
 	}
 	defer d.done()
-	told := sized[C.stw_log_message]()
-	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &told) != C.STW_OK || told.number == 0 {
+	message := sized[C.stw_log_message]()
+	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &message) != C.STW_OK || message.number == 0 {
 		return LogMessage{}, false
 	}
-	return LogMessage{Level: LogLevel(told.level), Number: uint64(told.number),
-		Component: array(told.component[:]), Text: array(told.text[:])}, true
+	return LogMessage{Level: LogLevel(message.level), Number: uint64(message.number),
+		Component: array(message.component[:]), Text: array(message.text[:])}, true
 }
 
 // Devices are the devices that can train on this machine, the CPU first.
 func Devices() ([]DeviceInfo, error) {
 	var found []DeviceInfo
 	for {
-		info, told := sized[C.stw_device_info](), newError()
-		status := C.stw_device_at(C.size_t(len(found)), &info, &told)
+		info, cErr := sized[C.stw_device_info](), newError()
+		status := C.stw_device_at(C.size_t(len(found)), &info, &cErr)
 		if status == C.STW_BAD_ARGUMENT {
 			return found, nil
 		}
-		if err := check(status, &told); err != nil {
+		if err := check(status, &cErr); err != nil {
 			return nil, err
 		}
 		found = append(found, deviceInfoOf(&info))

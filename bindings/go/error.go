@@ -72,10 +72,10 @@ func newError() C.stw_error {
 }
 
 // check makes an error from the status that an entry returned and the error that it wrote.
-func check(status C.stw_status, told *C.stw_error) error {
+func check(status C.stw_status, cErr *C.stw_error) error {
 	if status == C.STW_OK {
 		return nil
 	}
-	return &Error{Status: Status(status), Message: array(told.message[:]), NativeCode: int(told.native_code),
-		BytesNeeded: uint64(told.bytes_needed), BytesAvailable: uint64(told.bytes_available)}
+	return &Error{Status: Status(status), Message: array(cErr.message[:]), NativeCode: int(cErr.native_code),
+		BytesNeeded: uint64(cErr.bytes_needed), BytesAvailable: uint64(cErr.bytes_available)}
 }

@@ -5,26 +5,26 @@
 #include "_cgo_export.h"
 
 static DLManagedTensorVersioned tensor_of(const void* values, uint8_t code, int64_t* shape, int32_t ndim) {
-  DLManagedTensorVersioned made;
-  memset(&made, 0, sizeof made);
-  made.version.major = 1;
-  made.dl_tensor.data = (void*)values;
-  made.dl_tensor.device.device_type = 1;
-  made.dl_tensor.ndim = ndim;
-  made.dl_tensor.dtype.code = code;
-  made.dl_tensor.dtype.bits = 32;
-  made.dl_tensor.dtype.lanes = 1;
-  made.dl_tensor.shape = shape;
-  return made;
+  DLManagedTensorVersioned tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.version.major = 1;
+  tensor.dl_tensor.data = (void*)values;
+  tensor.dl_tensor.device.device_type = 1;
+  tensor.dl_tensor.ndim = ndim;
+  tensor.dl_tensor.dtype.code = code;
+  tensor.dl_tensor.dtype.bits = 32;
+  tensor.dl_tensor.dtype.lanes = 1;
+  tensor.dl_tensor.shape = shape;
+  return tensor;
 }
 
-enum { most_tensors = 9, first_of_floats = 6, of_labels_at = 8 };
+enum { most_tensors = 9, first_of_floats = 6, label_values_at = 8 };
 
 // A stw_batch, with the objects that it points to.
 typedef struct {
   stw_batch batch;
-  int64_t shape[2], shape_of_labels[2];
-  DLManagedTensorVersioned made[most_tensors];
+  int64_t shape[2], label_shape[2];
+  DLManagedTensorVersioned managed[most_tensors];
   const DLManagedTensorVersioned* tensors[most_tensors];
   const char* names[most_tensors];
 } gathered;
@@ -36,15 +36,15 @@ static void gather(gathered* all, const stowage_go_batch* batch, const void* con
   memset(all, 0, sizeof *all);
   all->shape[0] = batch->samples;
   all->shape[1] = batch->tokens;
-  all->shape_of_labels[0] = batch->samples;
-  all->shape_of_labels[1] = batch->labels;
+  all->label_shape[0] = batch->samples;
+  all->label_shape[1] = batch->labels;
   all->batch.struct_size = sizeof all->batch;
   for (int i = 0; i < most_tensors; ++i) {
     if (!values[i]) continue;
-    all->made[i] = tensor_of(values[i], i >= first_of_floats ? 2 : 0,
-                             i == of_labels_at ? all->shape_of_labels : all->shape, dimensions[i]);
+    all->managed[i] = tensor_of(values[i], i >= first_of_floats ? 2 : 0,
+                                i == label_values_at ? all->label_shape : all->shape, dimensions[i]);
     all->names[all->batch.count] = names[i];
-    all->tensors[all->batch.count++] = &all->made[i];
+    all->tensors[all->batch.count++] = &all->managed[i];
   }
   all->batch.names = all->names;
   all->batch.tensors = all->tensors;
@@ -54,10 +54,10 @@ static void gather(gathered* all, const stowage_go_batch* batch, const void* con
 stw_status stowage_go_step(stw_trainer* trainer, const stowage_go_batch* batch, const int32_t* tokens,
                            const int32_t* targets, const int32_t* labels, const int32_t* lengths,
                            const int32_t* positions, const int32_t* token_types, const float* weights,
-                           const float* reference, const float* of_labels, stw_step_result* result,
+                           const float* reference, const float* label_values, stw_step_result* result,
                            stw_error* error) {
-  const void* const values[most_tensors] = {tokens,      targets, labels,    lengths,  positions,
-                                            token_types, weights, reference, of_labels};
+  const void* const values[most_tensors] = {tokens,      targets, labels,    lengths,     positions,
+                                            token_types, weights, reference, label_values};
   gathered all;
   gather(&all, batch, values);
   const stw_status status = stw_trainer_step(trainer, &all.batch, error);
@@ -68,10 +68,10 @@ stw_status stowage_go_log_probabilities(stw_trainer* trainer, const stowage_go_b
                                         const int32_t* tokens, const int32_t* targets, const int32_t* labels,
                                         const int32_t* lengths, const int32_t* positions,
                                         const int32_t* token_types, const float* weights,
-                                        const float* reference, const float* of_labels, float* out,
+                                        const float* reference, const float* label_values, float* out,
                                         uint64_t capacity, stw_error* error) {
-  const void* const values[most_tensors] = {tokens,      targets, labels,    lengths,  positions,
-                                            token_types, weights, reference, of_labels};
+  const void* const values[most_tensors] = {tokens,      targets, labels,    lengths,     positions,
+                                            token_types, weights, reference, label_values};
   gathered all;
   gather(&all, batch, values);
   return stw_trainer_log_probabilities(trainer, &all.batch, out, capacity, error);

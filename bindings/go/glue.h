@@ -14,13 +14,13 @@ typedef struct {
 stw_status stowage_go_step(stw_trainer* trainer, const stowage_go_batch* batch, const int32_t* tokens,
                            const int32_t* targets, const int32_t* labels, const int32_t* lengths,
                            const int32_t* positions, const int32_t* token_types, const float* weights,
-                           const float* reference, const float* of_labels, stw_step_result* result,
+                           const float* reference, const float* label_values, stw_step_result* result,
                            stw_error* error);
 stw_status stowage_go_log_probabilities(stw_trainer* trainer, const stowage_go_batch* batch,
                                         const int32_t* tokens, const int32_t* targets, const int32_t* labels,
                                         const int32_t* lengths, const int32_t* positions,
                                         const int32_t* token_types, const float* weights,
-                                        const float* reference, const float* of_labels, float* out,
+                                        const float* reference, const float* label_values, float* out,
                                         uint64_t capacity, stw_error* error);
 stw_status stowage_go_generate(stw_trainer* trainer, const stw_generate_options* options,
                                const int32_t* prompt, uint64_t prompt_count, const int32_t* stop,

@@ -85,30 +85,30 @@ func NewModel(options ModelOptions) (*Model, error) {
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})),
-		source: given.of(options.Source), config_json: given.of(options.ConfigJSON),
-		config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
-		adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
+	cOptions := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})),
+		source: given.orNull(options.Source), config_json: given.orNull(options.ConfigJSON),
+		config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.orNull(options.Weights),
+		adapter: given.orNull(options.Adapter), adapter_targets: given.orNull(options.AdapterTargets),
 		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha),
 		adapter_dropout: C.float(options.AdapterDropout), label_count: C.size_t(labels),
 		label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
 	if options.Seed != nil {
-		asked.set_mask |= C.STW_SET_MODEL_SEED
-		asked.seed = C.uint64_t(*options.Seed)
+		cOptions.set_mask |= C.STW_SET_MODEL_SEED
+		cOptions.seed = C.uint64_t(*options.Seed)
 	}
 	if options.Dropout != nil {
-		asked.set_mask |= C.STW_SET_DROPOUT
-		asked.dropout = C.float(*options.Dropout)
+		cOptions.set_mask |= C.STW_SET_DROPOUT
+		cOptions.dropout = C.float(*options.Dropout)
 	}
 	if options.AdapterRankStabilised {
-		asked.adapter_flags = C.STW_ADAPTER_RANK_STABILISED
+		cOptions.adapter_flags = C.STW_ADAPTER_RANK_STABILISED
 	}
 	if len(options.LabelNames) > 0 {
-		asked.label_count = C.size_t(len(options.LabelNames))
+		cOptions.label_count = C.size_t(len(options.LabelNames))
 	}
 	var pointer *C.stw_model
-	told := newError()
-	if err := check(C.stw_model_create(&pointer, &asked, &told), &told); err != nil {
+	cErr := newError()
+	if err := check(C.stw_model_create(&pointer, &cOptions, &cErr), &cErr); err != nil {
 		return nil, err
 	}
 	model := &Model{handle[*C.stw_model]{pointer: pointer,
@@ -132,14 +132,14 @@ func (m *Model) Info() ModelInfo {
 		return ModelInfo{}
 	}
 	defer m.done()
-	told := sized[C.stw_model_info]()
-	C.stw_model_query(pointer, &told)
-	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters),
-		Trainable: uint64(told.trainable), Vocabulary: uint64(told.vocabulary),
-		Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
-		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank),
-		Labels: int(told.labels), PaddingToken: int64(told.padding_token), Generates: told.generates != 0,
-		TokenTypes: int(told.token_types), Task: Task(told.task), HeadIsNew: told.head_is_new != 0}
+	info := sized[C.stw_model_info]()
+	C.stw_model_query(pointer, &info)
+	return ModelInfo{Layers: int(info.layers), Width: int(info.width), Parameters: uint64(info.parameters),
+		Trainable: uint64(info.trainable), Vocabulary: uint64(info.vocabulary),
+		Positions: uint64(info.positions), HasWeights: info.has_weights != 0, HasCodes: info.has_codes != 0,
+		Architecture: array(info.architecture[:]), AdapterRank: int(info.adapter_rank),
+		Labels: int(info.labels), PaddingToken: int64(info.padding_token), Generates: info.generates != 0,
+		TokenTypes: int(info.token_types), Task: Task(info.task), HeadIsNew: info.head_is_new != 0}
 }
 
 // Tensors are all tensors, by index.
@@ -151,10 +151,10 @@ func (m *Model) Tensors() []TensorInfo {
 	defer m.done()
 	found := make([]TensorInfo, int(C.stw_model_tensor_count(pointer)))
 	for i := range found {
-		told := sized[C.stw_tensor_info]()
-		C.stw_model_tensor_at(pointer, C.size_t(i), &told)
-		found[i] = TensorInfo{Name: C.GoString(told.name), Elements: uint64(told.elements)}
-		for _, size := range told.shape[:int(told.ndim)] {
+		info := sized[C.stw_tensor_info]()
+		C.stw_model_tensor_at(pointer, C.size_t(i), &info)
+		found[i] = TensorInfo{Name: C.GoString(info.name), Elements: uint64(info.elements)}
+		for _, size := range info.shape[:int(info.ndim)] {
 			found[i].Shape = append(found[i].Shape, int64(size))
 		}
 	}
@@ -171,7 +171,7 @@ func (m *Model) TensorIndex(name string) (int, bool) {
 	var given texts
 	defer func() { given.free() }()
 	var index C.size_t
-	if C.stw_model_tensor_find(pointer, given.of(name), &index) != C.STW_OK {
+	if C.stw_model_tensor_find(pointer, given.orNull(name), &index) != C.STW_OK {
 		return 0, false
 	}
 	return int(index), true
@@ -201,8 +201,8 @@ func (m *Model) ExportWatched(folder string, watch *Watch) error {
 	if err != nil {
 		return err
 	}
-	return watch.finish(withPath(folder, func(path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_model_export_watched(pointer, path, watching, told)
+	return watch.finish(withPath(folder, func(path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_model_export_watched(pointer, path, watching, cErr)
 	}))
 }
 
@@ -221,12 +221,12 @@ func names(at func(index int) *C.char) []string {
 }
 
 // withPath makes a call with a path as a C string.
-func withPath(path string, call func(path *C.char, told *C.stw_error) C.stw_status) error {
+func withPath(path string, call func(path *C.char, cErr *C.stw_error) C.stw_status) error {
 	if err := noZero(path); err != nil {
 		return err
 	}
 	var given texts
 	defer func() { given.free() }()
-	told := newError()
-	return check(call(given.of(path), &told), &told)
+	cErr := newError()
+	return check(call(given.orNull(path), &cErr), &cErr)
 }

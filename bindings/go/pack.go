@@ -87,9 +87,9 @@ func PackConstrained(lifetimes []Lifetime, constraints []Constraint,
 		}
 		options.constraints = held
 	}
-	result, told := sized[C.stw_pack_result](), newError()
+	result, cErr := sized[C.stw_pack_result](), newError()
 	err := check(C.stw_pack((*C.uint64_t)(unsafe.Pointer(&offsets[0])), &given[0], C.size_t(len(lifetimes)),
-		&options, &result, &told), &told)
+		&options, &result, &cErr), &cErr)
 	if err != nil && !errors.Is(err, OverBudget) {
 		return Packed{}, err
 	}

@@ -169,59 +169,59 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 	}
 	var given texts
 	defer func() { given.free() }()
-	asked := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})),
+	cOptions := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})),
 		memory_bytes: C.uint64_t(o.MemoryBytes), global_batch: C.uint64_t(o.GlobalBatch),
-		sequence: C.uint64_t(o.Sequence), device: given.of(o.Device),
+		sequence: C.uint64_t(o.Sequence), device: given.orNull(o.Device),
 		device_memory: C.uint64_t(o.DeviceMemory), threads: threads, precision: C.uint32_t(o.Precision),
 		optimizer: C.uint32_t(o.Optimizer), state_bits: bits, micro_batch: micro,
 		recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
-		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)),
+		profile: given.orNull(o.Profile), profile_size: C.size_t(len(o.Profile)),
 		group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master), kernels: C.uint32_t(o.Kernels),
 		gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate),
 		attention: C.uint32_t(o.Attention), quantize: C.uint32_t(o.Quantize),
 		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference)}
 	if o.ReserveBytes != nil {
-		asked.set_mask, asked.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
+		cOptions.set_mask, cOptions.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}
-	asked.inputs = number(o.Positions)*C.STW_INPUT_POSITIONS | number(o.Weights)*C.STW_INPUT_WEIGHTS
+	cOptions.inputs = number(o.Positions)*C.STW_INPUT_POSITIONS | number(o.Weights)*C.STW_INPUT_WEIGHTS
 	if len(o.Groups) > 0 {
 		memory := C.calloc(C.size_t(len(o.Groups)), C.size_t(unsafe.Sizeof(C.stw_parameter_group{})))
 		given = append(given, memory)
-		asked.groups = (*C.stw_parameter_group)(memory)
-		groups := unsafe.Slice(asked.groups, len(o.Groups))
+		cOptions.groups = (*C.stw_parameter_group)(memory)
+		groups := unsafe.Slice(cOptions.groups, len(o.Groups))
 		for i := range groups {
-			groups[i] = o.Groups[i].asked(&given)
+			groups[i] = o.Groups[i].native(&given)
 		}
 	}
 	watch, err := o.Watch.begin()
 	if err != nil {
 		return err
 	}
-	asked.watch = watch
-	told := newError()
-	return o.Watch.finish(check(call(&asked, &told), &told))
+	cOptions.watch = watch
+	cErr := newError()
+	return o.Watch.finish(check(call(&cOptions, &cErr), &cErr))
 }
 
-func (g *ParameterGroup) asked(given *texts) C.stw_parameter_group {
-	made := C.stw_parameter_group{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_parameter_group{})),
-		pattern: given.of(g.Pattern)}
+func (g *ParameterGroup) native(given *texts) C.stw_parameter_group {
+	group := C.stw_parameter_group{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_parameter_group{})),
+		pattern: given.orNull(g.Pattern)}
 	if g.Frozen != nil {
-		made.set_mask |= C.STW_SET_GROUP_FROZEN
-		made.frozen = number(*g.Frozen)
+		group.set_mask |= C.STW_SET_GROUP_FROZEN
+		group.frozen = number(*g.Frozen)
 	}
 	if g.LearningRate != nil {
-		made.set_mask |= C.STW_SET_GROUP_RATE
-		made.learning_rate = C.double(*g.LearningRate)
+		group.set_mask |= C.STW_SET_GROUP_RATE
+		group.learning_rate = C.double(*g.LearningRate)
 	}
 	if g.WeightDecay != nil {
-		made.set_mask |= C.STW_SET_GROUP_DECAY
-		made.weight_decay = C.double(*g.WeightDecay)
+		group.set_mask |= C.STW_SET_GROUP_DECAY
+		group.weight_decay = C.double(*g.WeightDecay)
 	}
 	if g.StateBits != 0 {
-		made.set_mask |= C.STW_SET_GROUP_STATES
-		made.state_bits = C.uint32_t(g.StateBits)
+		group.set_mask |= C.STW_SET_GROUP_STATES
+		group.state_bits = C.uint32_t(g.StateBits)
 	}
-	return made
+	return group
 }
 
 func planAround(pointer *C.stw_plan) *Plan {
@@ -237,14 +237,14 @@ func planAround(pointer *C.stw_plan) *Plan {
 // also a plan. That plan cannot be trained, but it has a Report, the smallest budget, and the settings that
 // would help.
 func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
-	of, err := model.use("Model")
+	cModel, err := model.use("Model")
 	if err != nil {
 		return nil, err
 	}
 	defer model.done()
 	var pointer *C.stw_plan
-	err = options.with(func(asked *C.stw_plan_options, told *C.stw_error) C.stw_status {
-		return C.stw_plan_create(&pointer, of, asked, told)
+	err = options.with(func(cOptions *C.stw_plan_options, cErr *C.stw_error) C.stw_status {
+		return C.stw_plan_create(&pointer, cModel, cOptions, cErr)
 	})
 	return planAround(pointer), err
 }
@@ -252,7 +252,7 @@ func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
 // LoadPlan reads text that Plan.JSON returned. Its error is Corrupt if the text was edited or belongs to
 // another model or version.
 func LoadPlan(model *Model, json string) (*Plan, error) {
-	of, err := model.use("Model")
+	cModel, err := model.use("Model")
 	if err != nil {
 		return nil, err
 	}
@@ -263,21 +263,21 @@ func LoadPlan(model *Model, json string) (*Plan, error) {
 		return nil, err
 	}
 	var pointer *C.stw_plan
-	told := newError()
-	err = check(C.stw_plan_load(&pointer, of, given.always(json), C.size_t(len(json)), &told), &told)
+	cErr := newError()
+	err = check(C.stw_plan_load(&pointer, cModel, given.always(json), C.size_t(len(json)), &cErr), &cErr)
 	return planAround(pointer), err
 }
 
 // LongestSequence returns the longest sequence, in tokens, that fits with these options.
 func LongestSequence(model *Model, options PlanOptions) (uint64, error) {
-	of, err := model.use("Model")
+	cModel, err := model.use("Model")
 	if err != nil {
 		return 0, err
 	}
 	defer model.done()
 	var longest C.uint64_t
-	err = options.with(func(asked *C.stw_plan_options, told *C.stw_error) C.stw_status {
-		return C.stw_plan_longest_sequence(of, asked, &longest, told)
+	err = options.with(func(cOptions *C.stw_plan_options, cErr *C.stw_error) C.stw_status {
+		return C.stw_plan_longest_sequence(cModel, cOptions, &longest, cErr)
 	})
 	return uint64(longest), err
 }
@@ -315,13 +315,13 @@ func (p *Plan) Info() PlanInfo {
 		TileRows: uint64(t.tile_rows)}
 }
 
-func (p *Plan) text(of func(*C.stw_plan) *C.char) string {
+func (p *Plan) text(read func(*C.stw_plan) *C.char) string {
 	pointer, err := p.use("Plan")
 	if err != nil {
 		return ""
 	}
 	defer p.done()
-	return C.GoString(of(pointer))
+	return C.GoString(read(pointer))
 }
 
 // JSON returns the plan as text, which LoadPlan reads.
@@ -341,8 +341,8 @@ func (p *Plan) Verify() error {
 		return err
 	}
 	defer p.done()
-	told := newError()
-	return check(C.stw_plan_verify(pointer, &told), &told)
+	cErr := newError()
+	return check(C.stw_plan_verify(pointer, &cErr), &cErr)
 }
 
 // Relaxations are the settings that would need less memory, if the plan does not fit. Those that keep the
@@ -356,10 +356,10 @@ func (p *Plan) Relaxations() []Relaxation {
 	return every(func(index C.size_t, out *C.stw_relaxation_info) C.stw_status {
 		return C.stw_plan_relaxation_at(pointer, index, out)
 	},
-		func(told *C.stw_relaxation_info) Relaxation {
-			return Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes),
-				CostsFraction: float64(told.costs_fraction), ChangesNumerics: told.changes_numerics != 0,
-				Fits: told.fits != 0}
+		func(relaxation *C.stw_relaxation_info) Relaxation {
+			return Relaxation{Change: array(relaxation.change[:]), SavesBytes: uint64(relaxation.saves_bytes),
+				CostsFraction: float64(relaxation.costs_fraction), ChangesNumerics: relaxation.changes_numerics != 0,
+				Fits: relaxation.fits != 0}
 		})
 }
 
@@ -373,9 +373,9 @@ func (p *Plan) Offloads() []Offload {
 	return every(func(index C.size_t, out *C.stw_offload_info) C.stw_status {
 		return C.stw_plan_offload_at(pointer, index, out)
 	},
-		func(told *C.stw_offload_info) Offload {
-			return Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks),
-				OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)}
+		func(offload *C.stw_offload_info) Offload {
+			return Offload{Tensors: C.GoString(offload.tensors), Blocks: int(offload.blocks),
+				OutsideBlocks: offload.outside_blocks != 0, Bytes: uint64(offload.bytes)}
 		})
 }
 
@@ -392,16 +392,16 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 	defer p.done()
 	// If there are more points than fit, the library leaves some out. It gives at most 1000.
 	for capacity := 1024; ; capacity *= 2 {
-		told := make([]C.stw_frontier_point, capacity)
-		told[0].struct_size = C.uint32_t(unsafe.Sizeof(told[0]))
+		points := make([]C.stw_frontier_point, capacity)
+		points[0].struct_size = C.uint32_t(unsafe.Sizeof(points[0]))
 		var count C.size_t
 		watching, err := watch.begin()
 		if err != nil {
 			return nil, err
 		}
-		problem := newError()
-		if err := watch.finish(check(C.stw_plan_frontier_watched(pointer, &told[0], C.size_t(capacity),
-			&count, watching, &problem), &problem)); err != nil {
+		cErr := newError()
+		if err := watch.finish(check(C.stw_plan_frontier_watched(pointer, &points[0], C.size_t(capacity),
+			&count, watching, &cErr), &cErr)); err != nil {
 			return nil, err
 		}
 		if int(count) == capacity {
@@ -409,7 +409,7 @@ func (p *Plan) FrontierWatched(watch *Watch) ([]FrontierPoint, error) {
 		}
 		found := make([]FrontierPoint, int(count))
 		for i := range found {
-			t := &told[i]
+			t := &points[i]
 			found[i] = FrontierPoint{Peak: uint64(t.peak), MicroBatch: uint64(t.micro_batch),
 				LossChunks: uint64(t.loss_chunks), StepSeconds: float64(t.step_seconds),
 				TokensPerSecond: float64(t.tokens_per_second), IsKnee: t.is_knee != 0}
@@ -433,9 +433,9 @@ func (p *Plan) PictureWatched(kind Picture, watch *Watch) (string, error) {
 		if err != nil {
 			return err
 		}
-		told := newError()
+		cErr := newError()
 		return watch.finish(check(C.stw_plan_picture_watched(pointer, C.uint32_t(kind), to, capacity, size,
-			watching, &told), &told))
+			watching, &cErr), &cErr))
 	}
 	var size C.size_t
 	if err := picture(nil, 0, &size); err != nil {
@@ -457,11 +457,11 @@ func (p *Plan) Buffers() []Buffer {
 	defer p.done()
 	found := make([]Buffer, int(C.stw_plan_buffer_count(pointer)))
 	for i := range found {
-		told := sized[C.stw_buffer_info]()
-		C.stw_plan_buffer_at(pointer, C.size_t(i), &told)
-		found[i] = Buffer{Name: C.GoString(told.name), Owner: C.GoString(told.owner),
-			Offset: uint64(told.offset), Bytes: uint64(told.bytes), Persistent: told.persistent != 0,
-			First: int(told.first), Last: int(told.last)}
+		info := sized[C.stw_buffer_info]()
+		C.stw_plan_buffer_at(pointer, C.size_t(i), &info)
+		found[i] = Buffer{Name: C.GoString(info.name), Owner: C.GoString(info.owner),
+			Offset: uint64(info.offset), Bytes: uint64(info.bytes), Persistent: info.persistent != 0,
+			First: int(info.first), Last: int(info.last)}
 	}
 	return found
 }
@@ -475,8 +475,8 @@ func ReadProfile(profile string) (Profile, error) {
 	var given texts
 	defer func() { given.free() }()
 	text, size := given.always(profile), C.size_t(len(profile))
-	figures, told := sized[C.stw_profile_info](), newError()
-	if err := check(C.stw_profile_read(text, size, &figures, &told), &told); err != nil {
+	figures, cErr := sized[C.stw_profile_info](), newError()
+	if err := check(C.stw_profile_read(text, size, &figures, &cErr), &cErr); err != nil {
 		return Profile{}, err
 	}
 	found := profileOf(&figures)

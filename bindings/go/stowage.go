@@ -57,8 +57,8 @@ func Of[T any](value T) *T { return &value }
 // texts are C strings that are freed together.
 type texts []unsafe.Pointer
 
-// of returns NULL for "".
-func (t *texts) of(text string) *C.char {
+// orNull returns NULL for "".
+func (t *texts) orNull(text string) *C.char {
 	if text == "" {
 		return nil
 	}
@@ -67,9 +67,9 @@ func (t *texts) of(text string) *C.char {
 
 // always returns an address, even for "".
 func (t *texts) always(text string) *C.char {
-	made := C.CString(text)
-	*t = append(*t, unsafe.Pointer(made))
-	return made
+	cText := C.CString(text)
+	*t = append(*t, unsafe.Pointer(cText))
+	return cText
 }
 
 // array returns an array in C's memory; NULL if it would be empty.
@@ -123,22 +123,22 @@ func sized[T any]() (zero T) {
 // every returns all results of an entry, from index 0 on.
 func every[T, To any](at func(index C.size_t, out *T) C.stw_status, to func(*T) To) (found []To) {
 	for {
-		told := sized[T]()
-		if at(C.size_t(len(found)), &told) != C.STW_OK {
+		result := sized[T]()
+		if at(C.size_t(len(found)), &result) != C.STW_OK {
 			return found
 		}
-		found = append(found, to(&told))
+		found = append(found, to(&result))
 	}
 }
 
 // copied returns a copy of a callback's argument, which begins with its size. An older library may know fewer
 // fields: the rest is zero.
-func copied[T any](told *T) (copy T) {
-	size := C.size_t(*(*C.uint32_t)(unsafe.Pointer(told)))
+func copied[T any](argument *T) (copy T) {
+	size := C.size_t(*(*C.uint32_t)(unsafe.Pointer(argument)))
 	if size > C.size_t(unsafe.Sizeof(copy)) {
 		size = C.size_t(unsafe.Sizeof(copy))
 	}
-	C.memcpy(unsafe.Pointer(&copy), unsafe.Pointer(told), size)
+	C.memcpy(unsafe.Pointer(&copy), unsafe.Pointer(argument), size)
 	return copy
 }
 

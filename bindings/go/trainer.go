@@ -138,17 +138,17 @@ type Trainer struct {
 // NewTrainer allocates the plan's arena, once, and fills it with weights. Errors: OutOfMemory, BadState for a
 // plan that does not fit or is for another model or device, and the errors of reading weights.
 func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions) (*Trainer, error) {
-	on, err := device.use("Device")
+	shared, err := device.use("Device")
 	if err != nil {
 		return nil, err
 	}
 	defer device.done()
-	of, err := model.use("Model")
+	cModel, err := model.use("Model")
 	if err != nil {
 		return nil, err
 	}
 	defer model.done()
-	by, err := plan.use("Plan")
+	cPlan, err := plan.use("Plan")
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	if checked.err != nil {
 		return nil, checked.err
 	}
-	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})),
+	cOptions := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})),
 		epsilon: C.float(options.Epsilon), nesterov: number(options.Nesterov),
 		label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss),
 		outlier_limit: C.float(options.OutlierLimit), loss_scale: C.double(options.LossScale),
@@ -169,54 +169,54 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		value *float32
 		to    *C.float
 		bit   C.uint32_t
-	}{{options.Beta1, &asked.beta1, C.STW_SET_BETA1}, {options.Beta2, &asked.beta2, C.STW_SET_BETA2},
-		{options.WeightDecay, &asked.weight_decay, C.STW_SET_WEIGHT_DECAY},
-		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM},
-		{options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM},
-		{options.Margin, &asked.margin, C.STW_SET_MARGIN}} {
+	}{{options.Beta1, &cOptions.beta1, C.STW_SET_BETA1}, {options.Beta2, &cOptions.beta2, C.STW_SET_BETA2},
+		{options.WeightDecay, &cOptions.weight_decay, C.STW_SET_WEIGHT_DECAY},
+		{options.ClipNorm, &cOptions.clip_norm, C.STW_SET_CLIP_NORM},
+		{options.Momentum, &cOptions.momentum, C.STW_SET_MOMENTUM},
+		{options.Margin, &cOptions.margin, C.STW_SET_MARGIN}} {
 		if one.value != nil {
 			*one.to = C.float(*one.value)
-			asked.set_mask |= one.bit
+			cOptions.set_mask |= one.bit
 		}
 	}
 	if options.Seed != nil {
-		asked.set_mask |= C.STW_SET_TRAINER_SEED
-		asked.seed = C.uint64_t(*options.Seed)
+		cOptions.set_mask |= C.STW_SET_TRAINER_SEED
+		cOptions.seed = C.uint64_t(*options.Seed)
 	}
 	info := model.Info()
-	made := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel,
+	trainer := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel,
 		classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
-	if made.labels > 0 {
-		made.classes = made.labels
+	if trainer.labels > 0 {
+		trainer.classes = trainer.labels
 	}
 	if options.GradientHook != nil {
-		made.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
-		C.stowage_go_set_hook(&asked, made.calls.register())
+		trainer.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
+		C.stowage_go_set_hook(&cOptions, trainer.calls.register())
 	}
-	watch, err := made.watch.begin() // held until the trainer ends
+	watch, err := trainer.watch.begin() // held until the trainer ends
 	if err != nil {
-		made.calls.release()
+		trainer.calls.release()
 		return nil, err
 	}
-	asked.watch = watch
-	told := newError()
-	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told),
-		&told); err != nil {
-		made.calls.release()
-		return nil, made.watch.finish(err)
+	cOptions.watch = watch
+	cErr := newError()
+	if err := check(C.stw_trainer_create(&trainer.pointer, shared.pointer, cModel, cPlan, &cOptions, &cErr),
+		&cErr); err != nil {
+		trainer.calls.release()
+		return nil, trainer.watch.finish(err)
 	}
-	on.lend()
-	called, watched := made.calls, made.watch // no reference to made itself, which would keep itself alive
-	made.end = func(p *C.stw_trainer) {
+	shared.lend()
+	called, watched := trainer.calls, trainer.watch // no reference to trainer itself, which would keep itself alive
+	trainer.end = func(p *C.stw_trainer) {
 		C.stw_trainer_destroy(p)
 		called.release()
-		on.release()
+		shared.release()
 		if watched != nil {
 			watched.done()
 		}
 	}
-	runtime.SetFinalizer(made, func(t *Trainer) { t.Close() })
-	return made, nil
+	runtime.SetFinalizer(trainer, func(t *Trainer) { t.Close() })
+	return trainer, nil
 }
 
 // Close frees the arena, after the call in progress.
@@ -228,14 +228,14 @@ func (t *Trainer) Close() error {
 }
 
 // call makes a call that may run the gradient hook.
-func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status) error {
+func (t *Trainer) call(call func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status) error {
 	pointer, err := t.use("Trainer")
 	if err != nil {
 		return err
 	}
 	defer t.done()
-	told := newError()
-	err = check(made(pointer, &told), &told)
+	cErr := newError()
+	err = check(call(pointer, &cErr), &cErr)
 	if t.watch != nil {
 		err = t.watch.calls.explain(err)
 	}
@@ -308,20 +308,20 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	if err != nil {
 		return StepResult{}, err
 	}
-	told := sized[C.stw_step_result]()
-	err = t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
+	result := sized[C.stw_step_result]()
+	err = t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets),
 			integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
 			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(batch.Values),
-			&told, to)
+			&result, cErr)
 	})
 	if err != nil {
 		return StepResult{}, err
 	}
-	return StepResult{Skipped: told.skipped != 0, Step: uint64(told.step), Targets: uint64(told.targets),
-		Loss: float64(told.loss), GradNorm: float64(told.grad_norm), Seconds: float64(told.seconds),
-		LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason),
-		Accuracy: float64(told.accuracy)}, nil
+	return StepResult{Skipped: result.skipped != 0, Step: uint64(result.step), Targets: uint64(result.targets),
+		Loss: float64(result.loss), GradNorm: float64(result.grad_norm), Seconds: float64(result.seconds),
+		LossScale: float64(result.loss_scale), SkipReason: SkipReason(result.skip_reason),
+		Accuracy: float64(result.accuracy)}, nil
 }
 
 // Run makes steps over a dataset. If Progress or Cancel stopped it, the error is Cancelled. If the context
@@ -354,18 +354,18 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	called := &calls{progress: func(now Progress) bool {
 		return ctx.Err() == nil && (now.Batches%every != 0 && now.Batches < options.Until || progress(now))
 	}}
-	asked := C.stw_run_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_run_options{})),
+	cOptions := C.stw_run_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_run_options{})),
 		until: C.uint64_t(options.Until), total: C.uint64_t(options.Total),
 		warmup: C.uint64_t(options.Warmup), learning_rate: C.double(options.LearningRate),
 		schedule: C.uint32_t(options.Schedule), progress_every: 1,
 		decay_steps: C.uint64_t(options.DecaySteps), base_batch: C.uint64_t(options.BaseBatch)}
 	if options.MinRate != nil {
-		asked.set_mask, asked.min_rate = C.STW_SET_MIN_RATE, C.double(*options.MinRate)
+		cOptions.set_mask, cOptions.min_rate = C.STW_SET_MIN_RATE, C.double(*options.MinRate)
 	}
-	C.stowage_go_set_progress(&asked, called.register())
+	C.stowage_go_set_progress(&cOptions, called.register())
 	defer called.release()
-	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_run(pointer, from, &asked, told)
+	err = t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_run(pointer, from, &cOptions, cErr)
 	})
 	err = called.explain(err)
 	if errors.Is(err, Cancelled) && ctx.Err() != nil {
@@ -383,8 +383,8 @@ func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 	}
 	defer dataset.done()
 	var loss C.double
-	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_evaluate(pointer, from, C.uint64_t(batches), &loss, told)
+	err = t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_evaluate(pointer, from, C.uint64_t(batches), &loss, cErr)
 	})
 	return float64(loss), err
 }
@@ -402,16 +402,16 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 		return nil, checked.err
 	}
 	out := make([]int32, options.Count)
-	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})),
+	cOptions := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})),
 		top_k: top, temperature: C.double(options.Temperature), top_p: C.double(options.TopP)}
 	if options.Seed != nil {
-		asked.set_mask, asked.seed = C.STW_SET_GENERATE_SEED, C.uint64_t(*options.Seed)
+		cOptions.set_mask, cOptions.seed = C.STW_SET_GENERATE_SEED, C.uint64_t(*options.Seed)
 	}
 	var count C.uint64_t
-	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)),
+	err := t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
+		return C.stowage_go_generate(pointer, &cOptions, integers(prompt), C.uint64_t(len(prompt)),
 			integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out), C.uint64_t(len(out)),
-			&count, told)
+			&count, cErr)
 	})
 	if err != nil {
 		return nil, err
@@ -425,9 +425,9 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 		return nil, failure(UnsupportedShape, "logits: expected at least one token")
 	}
 	out := make([]float32, t.classes)
-	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+	err := t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stw_trainer_logits(pointer, integers(tokens), C.uint64_t(len(tokens)), floats(out),
-			C.uint64_t(len(out)), told)
+			C.uint64_t(len(out)), cErr)
 	})
 	if err != nil {
 		return nil, err
@@ -462,10 +462,10 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 		count = len(tokens)
 	}
 	out := make([]float32, count*t.labels)
-	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+	err := t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stw_trainer_classify(pointer, integers(tokens), integers(types),
 			(*C.uint64_t)(unsafe.Pointer(&lengths[0])), C.uint64_t(len(texts)), floats(out),
-			C.uint64_t(len(out)), told)
+			C.uint64_t(len(out)), cErr)
 	})
 	if err != nil {
 		return nil, err
@@ -487,11 +487,11 @@ func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 		return nil, err
 	}
 	out := make([]float32, len(batch.Tokens))
-	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+	err = t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens),
 			integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
 			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights),
-			floats(batch.Reference), floats(batch.Values), floats(out), C.uint64_t(len(out)), told)
+			floats(batch.Reference), floats(batch.Values), floats(out), C.uint64_t(len(out)), cErr)
 	})
 	if err != nil {
 		return nil, err
@@ -508,8 +508,8 @@ func (t *Trainer) WriteReference(dataset *Dataset, path string) error {
 		return err
 	}
 	defer dataset.done()
-	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_write_reference(pointer, from, path, told)
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_write_reference(pointer, from, path, cErr)
 	})
 }
 
@@ -517,8 +517,8 @@ func (t *Trainer) WriteReference(dataset *Dataset, path string) error {
 // OverBudget, OutOfMemory, BadState; the trainer is then unchanged.
 func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
 	var pointer *C.stw_plan
-	err := t.call(func(trainer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_replan(trainer, C.uint64_t(memoryBytes), &pointer, told)
+	err := t.call(func(trainer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_replan(trainer, C.uint64_t(memoryBytes), &pointer, cErr)
 	})
 	return planAround(pointer), err
 }
@@ -528,17 +528,17 @@ func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
 func (t *Trainer) Calibrate() (string, error) {
 	out := make([]byte, C.STW_PROFILE_BYTES)
 	var size C.size_t
-	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+	err := t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stw_trainer_calibrate(pointer, (*C.char)(unsafe.Pointer(&out[0])), C.size_t(len(out)),
-			&size, told)
+			&size, cErr)
 	})
 	return string(out[:int(size)]), err
 }
 
 // Timeline measures a step in the same way and writes a trace, which Perfetto shows.
 func (t *Trainer) Timeline(path string) error {
-	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_timeline(pointer, path, told)
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_timeline(pointer, path, cErr)
 	})
 }
 
@@ -557,9 +557,9 @@ func (t *Trainer) Progress() Progress {
 		return Progress{}
 	}
 	defer t.done()
-	told := sized[C.stw_progress]()
-	C.stw_trainer_progress(pointer, &told)
-	return progressOf(&told)
+	progress := sized[C.stw_progress]()
+	C.stw_trainer_progress(pointer, &progress)
+	return progressOf(&progress)
 }
 
 func progressOf(t *C.stw_progress) Progress {
@@ -584,9 +584,9 @@ func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	var dtype C.DLDataType
 	var device C.int32_t
 	get := func(out unsafe.Pointer, bytes uint64) error {
-		return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 			return C.stowage_go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out,
-				C.uint64_t(bytes), told)
+				C.uint64_t(bytes), cErr)
 		})
 	}
 	if err := get(nil, 0); err != nil {
@@ -595,24 +595,24 @@ func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	if device != 1 {
 		return nil, failure(Unsupported, "tensor %d lies in a GPU's memory", index)
 	}
-	made := &Tensor{Shape: append([]int64(nil), t.tensors[index].Shape...), DType: "float32",
+	tensor := &Tensor{Shape: append([]int64(nil), t.tensors[index].Shape...), DType: "float32",
 		Values: make([]float32, t.tensors[index].Elements)}
 	if dtype.bits == 32 {
-		return made, get(unsafe.Pointer(floats(made.Values)), 4*t.tensors[index].Elements)
+		return tensor, get(unsafe.Pointer(floats(tensor.Values)), 4*t.tensors[index].Elements)
 	}
-	made.Bits = make([]uint16, len(made.Values))
-	if err := get(unsafe.Pointer(&made.Bits[0]), 2*t.tensors[index].Elements); err != nil {
+	tensor.Bits = make([]uint16, len(tensor.Values))
+	if err := get(unsafe.Pointer(&tensor.Bits[0]), 2*t.tensors[index].Elements); err != nil {
 		return nil, err
 	}
 	value := fromFP16
-	made.DType = "float16"
+	tensor.DType = "float16"
 	if dtype.code == 4 {
-		value, made.DType = fromBF16, "bfloat16"
+		value, tensor.DType = fromBF16, "bfloat16"
 	}
-	for i, bits := range made.Bits {
-		made.Values[i] = value(bits)
+	for i, bits := range tensor.Bits {
+		tensor.Values[i] = value(bits)
 	}
-	return made, nil
+	return tensor, nil
 }
 
 func fromBF16(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
@@ -637,44 +637,44 @@ func (t *Trainer) SetTensor(index int, values []float32) error {
 			len(values))
 	}
 	shape := t.tensors[index].Shape
-	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+	return t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
 		return C.stowage_go_set_tensor(pointer, C.size_t(index), floats(values),
-			(*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
+			(*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), cErr)
 	})
 }
 
 func (t *Trainer) withPath(path string,
-	call func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status) error {
+	call func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status) error {
 	if err := noZero(path); err != nil {
 		return err
 	}
 	var given texts
 	defer func() { given.free() }()
-	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return call(pointer, given.of(path), told)
+	return t.call(func(pointer *C.stw_trainer, cErr *C.stw_error) C.stw_status {
+		return call(pointer, given.orNull(path), cErr)
 	})
 }
 
 // Save writes a checkpoint, which can be restored with any budget.
 func (t *Trainer) Save(path string) error {
-	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_save(pointer, path, told)
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_save(pointer, path, cErr)
 	})
 }
 
 // Restore reads a checkpoint. Errors: Corrupt, and BadState, which names the field that does not match. After
 // an error the trainer is unchanged.
 func (t *Trainer) Restore(path string) error {
-	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_restore(pointer, path, told)
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_restore(pointer, path, cErr)
 	})
 }
 
 // ExportModel writes the model for transformers. For a model with adapters, it writes only the adapters, for
 // PEFT.
 func (t *Trainer) ExportModel(folder string) error {
-	return t.withPath(folder, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
-		return C.stw_trainer_export_model(pointer, path, told)
+	return t.withPath(folder, func(pointer *C.stw_trainer, path *C.char, cErr *C.stw_error) C.stw_status {
+		return C.stw_trainer_export_model(pointer, path, cErr)
 	})
 }
 
@@ -691,5 +691,5 @@ func (t *Trainer) Stream() unsafe.Pointer {
 // VerifyCheckpoint reads a checkpoint once and compares every checksum.
 func VerifyCheckpoint(path string) error {
 	return withPath(path,
-		func(path *C.char, told *C.stw_error) C.stw_status { return C.stw_checkpoint_verify(path, told) })
+		func(path *C.char, cErr *C.stw_error) C.stw_status { return C.stw_checkpoint_verify(path, cErr) })
 }

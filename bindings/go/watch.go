@@ -65,32 +65,32 @@ type Watch struct {
 // NewWatch creates a watch. Its error is BadArgument for an interval of less than 0 or more than 2^32 - 1
 // milliseconds.
 func NewWatch(options WatchOptions) (*Watch, error) {
-	asked := C.stw_watch_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_watch_options{}))}
+	cOptions := C.stw_watch_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_watch_options{}))}
 	if options.Interval != nil {
 		var checked fits
-		asked.set_mask, asked.interval_milliseconds = C.STW_SET_INTERVAL,
+		cOptions.set_mask, cOptions.interval_milliseconds = C.STW_SET_INTERVAL,
 			checked.unsigned("Interval", int(options.Interval.Milliseconds()))
 		if checked.err != nil {
 			return nil, checked.err
 		}
 	}
-	made := &Watch{}
+	watch := &Watch{}
 	if options.Notify != nil {
-		made.calls = &calls{notify: options.Notify}
-		C.stowage_go_set_notify(&asked, made.calls.register())
+		watch.calls = &calls{notify: options.Notify}
+		C.stowage_go_set_notify(&cOptions, watch.calls.register())
 	}
-	told := newError()
-	if err := check(C.stw_watch_create(&made.pointer, &asked, &told), &told); err != nil {
-		made.calls.release()
+	cErr := newError()
+	if err := check(C.stw_watch_create(&watch.pointer, &cOptions, &cErr), &cErr); err != nil {
+		watch.calls.release()
 		return nil, err
 	}
-	called := made.calls
-	made.end = func(p *C.stw_watch) {
+	called := watch.calls
+	watch.end = func(p *C.stw_watch) {
 		C.stw_watch_destroy(p)
 		called.release()
 	}
-	runtime.SetFinalizer(made, func(w *Watch) { w.Close() })
-	return made, nil
+	runtime.SetFinalizer(watch, func(w *Watch) { w.Close() })
+	return watch, nil
 }
 
 // Close destroys the watch, after the last call and the last trainer that use it.
@@ -116,14 +116,14 @@ func (w *Watch) State() WatchState {
 		return WatchState{}
 	}
 	defer w.done()
-	told := sized[C.stw_watch_info]()
-	C.stw_watch_query(pointer, &told)
-	return watchStateOf(&told)
+	info := sized[C.stw_watch_info]()
+	C.stw_watch_query(pointer, &info)
+	return watchStateOf(&info)
 }
 
-func watchStateOf(told *C.stw_watch_info) WatchState {
-	return WatchState{Work: Work(told.work), Unit: Unit(told.unit), Done: uint64(told.done),
-		Total: uint64(told.total), Share: float64(told.share)}
+func watchStateOf(info *C.stw_watch_info) WatchState {
+	return WatchState{Work: Work(info.work), Unit: Unit(info.unit), Done: uint64(info.done),
+		Total: uint64(info.total), Share: float64(info.share)}
 }
 
 // begin must be followed by done if it did not fail and there is a watch.
@@ -144,7 +144,7 @@ func (w *Watch) finish(err error) error {
 }
 
 //export stowageGoNotify
-func stowageGoNotify(user unsafe.Pointer, now *C.stw_watch_info) C.int32_t {
-	c, told := callsOf(user), copied(now)
-	return status(c.run(func() bool { return c.notify(watchStateOf(&told)) }))
+func stowageGoNotify(user unsafe.Pointer, argument *C.stw_watch_info) C.int32_t {
+	c, info := callsOf(user), copied(argument)
+	return status(c.run(func() bool { return c.notify(watchStateOf(&info)) }))
 }

@@ -6,13 +6,13 @@ use std::process::Command;
 /// The answer of pkg-config, split into words.
 fn pkg_config(arguments: &[&str]) -> Option<Vec<String>> {
     let program = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_owned());
-    let told = Command::new(program)
+    let output = Command::new(program)
         .args(arguments)
         .arg("stowage")
         .output()
         .ok()
-        .filter(|told| told.status.success())?;
-    Some(String::from_utf8(told.stdout).ok()?.split_whitespace().map(str::to_owned).collect())
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.split_whitespace().map(str::to_owned).collect())
 }
 
 fn search(folder: &str) {

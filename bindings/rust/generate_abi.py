@@ -57,9 +57,9 @@ class Writer:
         words = re.findall(r"\w+|\*", kind.replace("struct ", " "))
         base = next(word for word in words if word not in ("const", "*"))
         if base in self.header.callbacks or base in self.header.opaque or base in self.header.structs:
-            made = base
+            rust = base
         elif base in SCALARS:
-            made = SCALARS[base]
+            rust = SCALARS[base]
         else:
             sys.exit(f"no type is known of {kind}")
         constant = words[0] == "const"
@@ -67,9 +67,9 @@ class Writer:
             if word == "const":
                 constant = True
             else:
-                made = f"*{'const' if constant else 'mut'} {made}"
+                rust = f"*{'const' if constant else 'mut'} {rust}"
                 constant = False
-        return made
+        return rust
 
     def arguments(self, text):
         """`name: type` of each, one that is a function too."""
@@ -131,9 +131,9 @@ class Writer:
             )
             lines += ["", "#[repr(C)]", f"#[derive({derived})]", f"pub struct {name} {{"]
             for field, kind, count in fields:
-                said = header.docs[name].get(field)
+                remark = header.docs[name].get(field)
                 lines += [
-                    *(comment(documented(said), "    /// ") if said else []),
+                    *(comment(documented(remark), "    /// ") if remark else []),
                     f"    pub {name_of(field)}: {self.field(kind, count)},",
                 ]
             size = (

@@ -42,15 +42,15 @@ class Binding:
             if name not in words and name not in but:
                 self.fail(f"{self.folder.name} lacks {name}")
 
-    def is_made(self, path):
+    def is_generated(self, path):
         """Checks that generate_abi.py makes the file from the header."""
-        made = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-B", self.folder / "generate_abi.py", self.root / "include/stowage.h"],
             capture_output=True,
             text=True,
             check=True,
         )
-        if made.stdout != path.read_text(encoding="utf-8"):
+        if result.stdout != path.read_text(encoding="utf-8"):
             self.fail(f"{path.name} is not made of stowage.h: run {self.folder.name}/generate_abi.py")
 
     def end_if_failed(self):

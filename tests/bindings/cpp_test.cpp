@@ -28,10 +28,10 @@ stw_status status_of(Do&& act) {
 }
 
 std::vector<int32_t> tokens() {
-  std::vector<int32_t> made(4 * length);
+  std::vector<int32_t> numbers(4 * length);
   uint32_t seed = 1;
-  for (int32_t& one : made) one = static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 26);
-  return made;
+  for (int32_t& one : numbers) one = static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 26);
+  return numbers;
 }
 
 stw_model_options of_config() {
@@ -62,11 +62,11 @@ stowage::Device two_threads() {
 }
 
 struct World {
-  explicit World(const stw_plan_options& by = small(), stowage::Trainer::Hook hook = {},
-                 const stw_model_options& of = of_config())
-      : model(of),
+  explicit World(const stw_plan_options& plan = small(), stowage::Trainer::Hook hook = {},
+                 const stw_model_options& config = of_config())
+      : model(config),
         device(two_threads()),
-        trainer(device, model, stowage::Plan(model, by), made<stw_trainer_options>(), std::move(hook)) {}
+        trainer(device, model, stowage::Plan(model, plan), made<stw_trainer_options>(), std::move(hook)) {}
 
   stw_step_result steps(int count) {
     const std::vector<int32_t> all = tokens();
@@ -134,18 +134,18 @@ TEST(Cpp, FailuresAreExceptions) {
 
 TEST(Cpp, OverBudgetIsAnAnswer) {
   const stowage::Model model("nano");
-  auto asked = small();
-  asked.sequence = 64, asked.memory_bytes = 1 << 20;
+  auto options = small();
+  options.sequence = 64, options.memory_bytes = 1 << 20;
   try {
-    stowage::Plan(model, asked);
+    stowage::Plan(model, options);
     FAIL();
   } catch (const stowage::OverBudget& error) {
     EXPECT_EQ(error.plan()->info().minimum_bytes, error.bytes_needed());
     EXPECT_NE(error.plan()->report().find("does not fit"), std::string::npos);
     EXPECT_FALSE(error.plan()->relaxations().empty());
-    asked.memory_bytes = error.bytes_needed();
+    options.memory_bytes = error.bytes_needed();
   }
-  EXPECT_EQ(stowage::Plan(model, asked).info().peak, asked.memory_bytes);
+  EXPECT_EQ(stowage::Plan(model, options).info().peak, options.memory_bytes);
 }
 
 TEST(Cpp, PlansTellAll) {
@@ -178,15 +178,15 @@ TEST(Cpp, Packs) {
 
 TEST(Cpp, EveryBudgetTrainsTheSameBits) {
   World all;
-  auto asked = small();
-  asked.memory_bytes = stowage::Plan(all.model, asked).frontier().front().peak;
-  World least(asked);
+  auto options = small();
+  options.memory_bytes = stowage::Plan(all.model, options).frontier().front().peak;
+  World least(options);
   const stw_step_result first = all.steps(1);
   EXPECT_NEAR(first.loss, std::log(64), 0.5);
   EXPECT_EQ(first.targets, 60u);
   all.steps(4), least.steps(5);
   EXPECT_EQ(all.weights(), least.weights());
-  EXPECT_EQ(all.trainer.replan(asked.memory_bytes).info().peak, asked.memory_bytes);
+  EXPECT_EQ(all.trainer.replan(options.memory_bytes).info().peak, options.memory_bytes);
   all.steps(1), least.steps(1);
   EXPECT_EQ(all.weights(), least.weights());
   EXPECT_THROW(all.trainer.replan(1), stowage::OverBudget);
@@ -218,9 +218,9 @@ TEST(Cpp, Batches) {
 }
 
 stw_plan_options with_preference(uint32_t preference) {
-  auto asked = small();
-  asked.preference = preference;
-  return asked;
+  auto options = small();
+  options.preference = preference;
+  return options;
 }
 
 TEST(Cpp, PrefersWhatWasChosen) {
@@ -329,12 +329,12 @@ TEST(Cpp, WatchesTellAndCancel) {
     return goes_on;
   });
   World world;
-  auto by = small();
-  by.micro_batch = 2, by.watch = watch.get();
-  const stowage::Plan plan(world.model, by);
-  auto of = made<stw_trainer_options>();
-  of.watch = watch.get();
-  stowage::Trainer trainer(world.device, world.model, plan, of);
+  auto plan_options = small();
+  plan_options.micro_batch = 2, plan_options.watch = watch.get();
+  const stowage::Plan plan(world.model, plan_options);
+  auto trainer_options = made<stw_trainer_options>();
+  trainer_options.watch = watch.get();
+  stowage::Trainer trainer(world.device, world.model, plan, trainer_options);
   const std::vector<int32_t> all = tokens();
   const auto step = [&] {
     trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3);
@@ -352,7 +352,7 @@ TEST(Cpp, WatchesTellAndCancel) {
   throws = false;
   watch.rethrow();
   watch.cancel();
-  EXPECT_EQ(status_of([&] { stowage::Plan(world.model, by); }), STW_CANCELLED);
+  EXPECT_EQ(status_of([&] { stowage::Plan(world.model, plan_options); }), STW_CANCELLED);
   EXPECT_EQ(plan.frontier(watch.get()).size(), plan.frontier().size());
   EXPECT_EQ(plan.picture(STW_PICTURE_HTML, watch.get()), plan.picture(STW_PICTURE_HTML));
   watch.cancel();
@@ -438,12 +438,12 @@ TEST(Cpp, PlansAreForTheirDevice) {
   auto one_thread = made<stw_device_options>();
   one_thread.backend = STW_BACKEND_CPU, one_thread.threads = 1;
   const stowage::Model model(of_config());
-  auto asked = small();
-  asked.threads = 1;
-  const uint64_t expected = stowage::Plan(model, asked).info().arena;
-  asked.threads = 0;
+  auto options = small();
+  options.threads = 1;
+  const uint64_t expected = stowage::Plan(model, options).info().arena;
+  options.threads = 0;
   stowage::Device device(one_thread);
-  EXPECT_EQ(stowage::Plan(model, device, asked).info().arena, expected);
+  EXPECT_EQ(stowage::Plan(model, device, options).info().arena, expected);
   const stowage::Device moved = std::move(device);
   EXPECT_EQ(moved.info().threads, 1u);
   EXPECT_EQ(status_of([&] { device.info(); }), STW_BAD_ARGUMENT);
@@ -454,11 +454,11 @@ TEST(Cpp, PlansAreForTheirDevice) {
 }
 
 TEST(Cpp, CallbacksOfAnOlderLibraryKnowLess) {
-  auto told = made<stw_progress>();
-  told.step = 3, told.loss = 5;
-  told.struct_size = offsetof(stw_progress, loss);
-  EXPECT_EQ(stowage::detail::copied(&told).step, 3u);
-  EXPECT_EQ(stowage::detail::copied(&told).loss, 0);
+  auto progress = made<stw_progress>();
+  progress.step = 3, progress.loss = 5;
+  progress.struct_size = offsetof(stw_progress, loss);
+  EXPECT_EQ(stowage::detail::copied(&progress).step, 3u);
+  EXPECT_EQ(stowage::detail::copied(&progress).loss, 0);
 }
 
 TEST(Cpp, Calibrates) {
@@ -511,9 +511,9 @@ TEST(Cpp, Classifiers) {
 
 TEST(Cpp, SeveralLabelsAndNumbers) {
   for (const uint32_t task : {STW_TASK_LABELS, STW_TASK_NUMBER}) {
-    auto of = of_config();
-    of.label_count = 2, of.task = task;
-    World world(small(), {}, of);
+    auto config = of_config();
+    config.label_count = 2, config.task = task;
+    World world(small(), {}, config);
     EXPECT_EQ(world.model.info().task, task);
     const std::vector<int32_t> all = tokens();
     const std::vector<float> values = {0, 1, 1, 1, 0.5f, 0, 1, 0};
@@ -531,9 +531,9 @@ TEST(Cpp, SeveralLabelsAndNumbers) {
 }
 
 TEST(Cpp, Encoders) {
-  auto of = made<stw_model_options>();
-  of.config_json = bert, of.config_json_size = sizeof bert - 1;
-  World world(small(), {}, of);
+  auto config = made<stw_model_options>();
+  config.config_json = bert, config.config_json_size = sizeof bert - 1;
+  World world(small(), {}, config);
   EXPECT_EQ(world.model.info().generates, 0u);
   EXPECT_EQ(world.model.info().token_types, 2u);
   const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4, 5}}, types = {{0, 1, 1}, {0, 0}};

@@ -11,14 +11,14 @@ csharp = Binding("csharp", sys.argv[1:])
 abi = csharp.folder / "Abi.cs"
 sources = sorted(csharp.folder.glob("*.cs"))
 by_hand = [path for path in sources if path != abi]
-csharp.is_made(abi)
+csharp.is_generated(abi)
 # The binding calls the variants of these entries that take a watch.
 csharp.names_all(by_hand, but={"stw_model_export", "stw_plan_frontier", "stw_plan_picture"})
 # Whoever reads a struct of results must read all of its fields.
 text = "\n".join(path.read_text(encoding="utf-8") for path in by_hand)
 readers = {
-    found[1]: set(re.findall(r"\btold\.(\w+)", found[2]))
-    for found in re.finditer(r"\bstw_(\w+) told[,)](.*?)(?=\bstw_\w+ told[,)]|\Z)", text, flags=re.S)
+    found[1]: set(re.findall(r"\bnative\.(\w+)", found[2]))
+    for found in re.finditer(r"\bstw_(\w+) native[,)](.*?)(?=\bstw_\w+ native[,)]|\Z)", text, flags=re.S)
 }
 # structs that the binding writes, or reads in other ways
 given = {"error", "batch", "parameter_group", "buffer_lifetime", "buffer_gap", "buffer_constraint"}

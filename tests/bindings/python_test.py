@@ -101,14 +101,14 @@ def run_program(text):
 
 class Abi(unittest.TestCase):
     def test_is_made_of_the_header(self):
-        made = subprocess.run(
+        generated = subprocess.run(
             [sys.executable, FOLDER / "generate_abi.py", ROOT / "include/stowage.h"],
             capture_output=True,
             text=True,
             check=True,
         ).stdout
         self.assertEqual(
-            made,
+            generated,
             (FOLDER / "stowage/_abi.py").read_text(encoding="utf-8"),
             "run bindings/python/generate_abi.py",
         )
@@ -167,29 +167,29 @@ class Types(unittest.TestCase):
     def test_are_those_of_the_package(self):
         stub = ast.parse((FOLDER / "stowage/__init__.pyi").read_text(encoding="utf-8"))
         self.assertTrue((FOLDER / "stowage/py.typed").exists())
-        told = {one.name: one for one in stub.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        declared = {one.name: one for one in stub.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
         real = {name: getattr(stowage, name) for name in stowage.__all__} | {
             "View": _tensors.View,
             "Gradients": stowage.trainer.Gradients,
             "_Handle": _library.Handle,
         }
-        self.assertEqual({name for name in told if name not in ("_HasDlpack",)}, set(real))
-        for name, one in told.items():
+        self.assertEqual({name for name in declared if name not in ("_HasDlpack",)}, set(real))
+        for name, one in declared.items():
             if name in real:
                 self.check(name, one, real[name])
 
-    def check(self, name, told, real):
-        if isinstance(told, ast.FunctionDef):
-            self.assertEqual(self.arguments(told), [*inspect.signature(real).parameters], name)
+    def check(self, name, declared, real):
+        if isinstance(declared, ast.FunctionDef):
+            self.assertEqual(self.arguments(declared), [*inspect.signature(real).parameters], name)
             return
-        methods = {one.name: one for one in told.body if isinstance(one, ast.FunctionDef)}
+        methods = {one.name: one for one in declared.body if isinstance(one, ast.FunctionDef)}
         public = {
             attribute
             for attribute, value in vars(real).items()
             if not attribute.startswith("_")
             and (callable(value) or isinstance(value, (property, classmethod)))
         }
-        fields = {one.target.id for one in told.body if isinstance(one, ast.AnnAssign)}
+        fields = {one.target.id for one in declared.body if isinstance(one, ast.AnnAssign)}
         own = public - {"pointer", "close"}  # members of _Handle for use inside the package
         self.assertLessEqual(own, set(methods) | fields, name)
         for method, one in methods.items():
@@ -218,14 +218,14 @@ class Types(unittest.TestCase):
                 self.assertEqual(sum(defaults), len(one.args.defaults), (name, method))
 
     def arguments(self, function):
-        of = function.args
+        arguments = function.args
         return [
             one.arg
             for one in [
-                *of.args,
-                *([of.vararg] if of.vararg else []),
-                *of.kwonlyargs,
-                *([of.kwarg] if of.kwarg else []),
+                *arguments.args,
+                *([arguments.vararg] if arguments.vararg else []),
+                *arguments.kwonlyargs,
+                *([arguments.kwarg] if arguments.kwarg else []),
             ]
         ]
 
@@ -254,7 +254,7 @@ class Library(unittest.TestCase):
                 "    print(error)"
             )
 
-            def said(*words):
+            def output_of(*words):
                 # Hides the installed libraries of this system.
                 hide = "import ctypes.util\nctypes.util.find_library = lambda name: None\n"
                 done = subprocess.run(
@@ -266,7 +266,7 @@ class Library(unittest.TestCase):
                 )
                 return done.stdout.splitlines()
 
-            version, complaint = said()
+            version, complaint = output_of()
             self.assertEqual(version, stowage.__version__)
             self.assertEqual(complaint.count("\n"), 0)
             for part in (
@@ -276,10 +276,12 @@ class Library(unittest.TestCase):
                 "stowage.load(path)",
             ):
                 self.assertIn(part, complaint)
-            self.assertRegex(said("/no/such/file.so")[1], r"looked at /no/such/file\.so \(.*No such file")
+            self.assertRegex(
+                output_of("/no/such/file.so")[1], r"looked at /no/such/file\.so \(.*No such file"
+            )
             (package / "libstowage.so.0").write_bytes(b"\x7fELF, but no more")
-            self.assertRegex(said()[1], r"looked at .*/stowage/libstowage\.so\.0 \(")
-            self.assertRegex(said("libm.so.6")[1], "libm.so.6 is not Stowage's library")
+            self.assertRegex(output_of()[1], r"looked at .*/stowage/libstowage\.so\.0 \(")
+            self.assertRegex(output_of("libm.so.6")[1], "libm.so.6 is not Stowage's library")
 
     def test_failures_are_exceptions(self):
         with self.assertRaises(stowage.Error) as raised:
@@ -390,16 +392,17 @@ print(set(ends), len(ends))
 
 class Lifetimes(unittest.TestCase):
     def test_callbacks_of_an_older_library_know_less(self):
-        told = _abi.stw_progress(struct_size=_abi.stw_progress.loss.offset, step=3, loss=5.0)
+        progress = _abi.stw_progress(struct_size=_abi.stw_progress.loss.offset, step=3, loss=5.0)
         self.assertEqual(
-            (_library.copied(ctypes.pointer(told)).step, _library.copied(ctypes.pointer(told)).loss), (3, 0.0)
+            (_library.copied(ctypes.pointer(progress)).step, _library.copied(ctypes.pointer(progress)).loss),
+            (3, 0.0),
         )
-        told.struct_size = 2 * ctypes.sizeof(told)  # a newer library with a larger struct
-        self.assertEqual(_library.copied(ctypes.pointer(told)).loss, 5.0)
+        progress.struct_size = 2 * ctypes.sizeof(progress)  # a newer library with a larger struct
+        self.assertEqual(_library.copied(ctypes.pointer(progress)).loss, 5.0)
 
     def test_callbacks_live_as_long_as_who_calls_them(self):
-        told = []
-        device = stowage.Device("cpu", log=lambda *message: told.append(message))
+        messages = []
+        device = stowage.Device("cpu", log=lambda *message: messages.append(message))
         model = stowage.Model(GPT2)
         trainer = stowage.Trainer(
             device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
@@ -407,7 +410,7 @@ class Lifetimes(unittest.TestCase):
         del device
         gc.collect()
         trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
-        self.assertEqual(len(told), 1)
+        self.assertEqual(len(messages), 1)
 
     def test_memory_of_the_programs_own(self):
         given = []
@@ -453,12 +456,12 @@ class Lifetimes(unittest.TestCase):
                 self.shape = (ctypes.c_int64 * 1)(count)
 
             def __dlpack__(self, max_version=None):
-                made = _tensors.DLManagedTensorVersioned(major=1, minor=0)
-                made.dl_tensor = _tensors.DLTensor(
+                managed = _tensors.DLManagedTensorVersioned(major=1, minor=0)
+                managed.dl_tensor = _tensors.DLTensor(
                     4096, _tensors.DLDevice(2, 0), 1, _tensors.DLDataType(1, 8, 1), self.shape, None, 0
                 )
-                capsule = _tensors._new_capsule(ctypes.addressof(made), b"dltensor_versioned", None)
-                self.keeps = made, capsule
+                capsule = _tensors._new_capsule(ctypes.addressof(managed), b"dltensor_versioned", None)
+                self.keeps = managed, capsule
                 return capsule
 
         self.assertIsNone(refused(lambda _: None))
@@ -491,23 +494,23 @@ class Lifetimes(unittest.TestCase):
             gc.enable()
 
     def test_what_is_in_use_is_not_closed(self):
-        said = []
+        refusals = []
 
         def close(what):
             try:
                 what.close()
             except RuntimeError as error:
-                said.append(str(error))
+                refusals.append(str(error))
 
         world = World(hook=lambda _: (close(world.trainer), close(world.device)))
         world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
-        self.assertEqual(said, ["this Trainer is in use"] * 2)
+        self.assertEqual(refusals, ["this Trainer is in use"] * 2)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "tokens.bin"
             path.write_bytes(array.array("H", [i * 7 % 61 for i in range(3000)]).tobytes())
             data = stowage.Dataset(path, 64, 16)
             world.trainer.run(data, 3, lambda _: close(data))
-        self.assertEqual([one for one in said if "Dataset" in one], ["this Dataset is in use"] * 2)
+        self.assertEqual([one for one in refusals if "Dataset" in one], ["this Dataset is in use"] * 2)
         data.close()
 
     def test_objects_are_of_their_kinds_and_have_no_copies(self):
@@ -562,7 +565,7 @@ class Lifetimes(unittest.TestCase):
         data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
         for progress in ("None", "lambda now: None"):
             with tempfile.TemporaryDirectory() as folder:
-                code, said, problem = run_program(
+                code, output, problem = run_program(
                     f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: "
                     "os.kill(os.getpid(), signal.SIGINT)).start()\n"
                     f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n"
@@ -570,7 +573,7 @@ class Lifetimes(unittest.TestCase):
                     "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\n"
                     "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
                 )
-            self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
+            self.assertEqual((code, output, problem), (0, "interrupted True\nTrue\n", ""))
 
     def test_python_ends_while_a_thread_trains(self):
         """Python would end the thread in a callback, with the library's frames below it on the stack."""
@@ -979,10 +982,10 @@ class Training(unittest.TestCase):
                 world.trainer.write_reference(tokens, reference)
 
     def test_gradients_may_be_changed(self):
-        told = []
+        seen = []
 
         def hook(gradients):
-            told.append((gradients.count, gradients.loss_sum, gradients.target_count, gradients.scale))
+            seen.append((gradients.count, gradients.loss_sum, gradients.target_count, gradients.scale))
             memory = gradients.memory
             for i in range(len(memory)):
                 memory[i] = 0.0
@@ -992,8 +995,8 @@ class Training(unittest.TestCase):
         result = world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-2)
         self.assertEqual(result.grad_norm, 0)
         self.assertEqual(world.weights(), before)
-        self.assertEqual(told[0][2:], (64, 1.0))
-        self.assertAlmostEqual(told[0][1] / 64, result.loss)
+        self.assertEqual(seen[0][2:], (64, 1.0))
+        self.assertAlmostEqual(seen[0][1] / 64, result.loss)
 
         def fail(_):
             raise RuntimeError("no network")
@@ -1040,14 +1043,14 @@ class Training(unittest.TestCase):
             world.trainer.step(texts, labels=[0, 1, 0, 1], lengths=[3, 3, 4, 2], learning_rate=1e-2)
         self.assertGreater(*world.trainer.logits([1, 2, 3]))
         self.assertLess(*world.trainer.logits([33, 44]))
-        asked = [[1, 2, 3], [33, 44]]
-        self.assertEqual(world.trainer.classify(asked), [world.trainer.logits(text) for text in asked])
+        prompts = [[1, 2, 3], [33, 44]]
+        self.assertEqual(world.trainer.classify(prompts), [world.trainer.logits(text) for text in prompts])
         self.assertEqual(world.trainer.classify(iter([(1, 2, 3)])), [world.trainer.logits([1, 2, 3])])
         self.assertEqual(world.trainer.classify([]), [])
         for use, expected in (
-            (lambda: world.trainer.classify(asked, asked), "STW_BAD_ARGUMENT: .* no types of tokens"),
+            (lambda: world.trainer.classify(prompts, prompts), "STW_BAD_ARGUMENT: .* no types of tokens"),
             (lambda: world.trainer.classify([[]]), "STW_UNSUPPORTED_SHAPE"),
-            (lambda: World().trainer.classify(asked), "STW_UNSUPPORTED: .* no classifier"),
+            (lambda: World().trainer.classify(prompts), "STW_UNSUPPORTED: .* no classifier"),
         ):
             with self.assertRaisesRegex(stowage.Error, expected):
                 use()
@@ -1061,10 +1064,10 @@ class Training(unittest.TestCase):
             tokens, labels=[[-100, *(token % 3 for token in row[1:])] for row in tokens], learning_rate=1e-3
         )
         self.assertEqual(done.targets, 60)
-        asked = [[1, 2, 3], [4]]
-        said = world.trainer.classify(asked)
-        self.assertEqual([[len(row) for row in text] for text in said], [[3, 3, 3], [3]])
-        self.assertEqual([world.trainer.classify([text])[0] for text in asked], said)
+        texts = [[1, 2, 3], [4]]
+        logits = world.trainer.classify(texts)
+        self.assertEqual([[len(row) for row in text] for text in logits], [[3, 3, 3], [3]])
+        self.assertEqual([world.trainer.classify([text])[0] for text in texts], logits)
         self.assertEqual(world.trainer.classify([]), [])
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: logits"):
             world.trainer.logits([1, 2])
@@ -1133,10 +1136,11 @@ class Training(unittest.TestCase):
         labels = [
             [4 + (s + i) % (vocabulary - 4) if i % 5 == 2 else -100 for i in range(16)] for s in range(4)
         ]
-        told = world.trainer.log_probabilities(tokens, labels=labels)
-        self.assertEqual(told, world.trainer.log_probabilities(tokens, targets=labels))
+        probabilities = world.trainer.log_probabilities(tokens, labels=labels)
+        self.assertEqual(probabilities, world.trainer.log_probabilities(tokens, targets=labels))
         self.assertEqual(
-            [[value < 0 for value in row] for row in told], [[label >= 0 for label in row] for row in labels]
+            [[value < 0 for value in row] for row in probabilities],
+            [[label >= 0 for label in row] for row in labels],
         )
         self.assertEqual(world.trainer.step(tokens, labels=labels, learning_rate=1e-3).targets, 12)
         with tempfile.TemporaryDirectory() as folder:
@@ -1181,33 +1185,33 @@ class Training(unittest.TestCase):
             [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]],
             {"labels": [0, 1, 0, 2], "lengths": [3, 3, 4, 2]},
         )
-        asked = [text[:length] for text, length in zip(texts, labels["lengths"])]
+        prompts = [text[:length] for text, length in zip(texts, labels["lengths"])]
         world = World(stowage.Model(BERT))
         for _ in range(40):
             world.trainer.step(texts, **labels, learning_rate=3e-3)
-        answers = world.trainer.classify(asked)
+        answers = world.trainer.classify(prompts)
         self.assertEqual([max(range(3), key=logits.__getitem__) for logits in answers], labels["labels"])
         with tempfile.TemporaryDirectory() as folder:
             world.trainer.export_model(folder + "/base")
-            self.assertEqual(World(stowage.Model(folder + "/base")).trainer.classify(asked), answers)
+            self.assertEqual(World(stowage.Model(folder + "/base")).trainer.classify(prompts), answers)
             adapted = World(stowage.Model(folder + "/base", adapter_rank=2, adapter_targets="query,value"))
             adapted.trainer.step(texts, **labels, learning_rate=1e-2)
             adapted.trainer.export_model(folder + "/adapters")
-            self.assertNotEqual(adapted.trainer.classify(asked), answers)
+            self.assertNotEqual(adapted.trainer.classify(prompts), answers)
             self.assertEqual(
-                World(stowage.Model(folder + "/adapters")).trainer.classify(asked),
-                adapted.trainer.classify(asked),
+                World(stowage.Model(folder + "/adapters")).trainer.classify(prompts),
+                adapted.trainer.classify(prompts),
             )
 
     def test_messages_of_a_device(self):
-        told = []
-        with stowage.Device("cpu", log=lambda *message: told.append(message), log_level=2) as device:
+        messages = []
+        with stowage.Device("cpu", log=lambda *message: messages.append(message), log_level=2) as device:
             model = stowage.Model(GPT2)
             plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
             trainer = stowage.Trainer(device, model, plan)
             trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
-            self.assertEqual([one.text for one in device.logged()], [message for _, _, message in told])
-            self.assertIn("no target has a loss", told[0][2])
+            self.assertEqual([one.text for one in device.logged()], [message for _, _, message in messages])
+            self.assertIn("no target has a loss", messages[0][2])
             self.assertEqual(device.holders, [])
 
 
@@ -1262,12 +1266,12 @@ class Tensors(unittest.TestCase):
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch_brings_memory(self):
-        made = []
+        arenas = []
         device, model = (
             stowage.Device(
                 "cpu",
                 threads=2,
-                memory=lambda count: made.append(torch.zeros(count, dtype=torch.uint8)) or made[-1],
+                memory=lambda count: arenas.append(torch.zeros(count, dtype=torch.uint8)) or arenas[-1],
             ),
             stowage.Model(GPT2),
         )
@@ -1275,8 +1279,8 @@ class Tensors(unittest.TestCase):
             device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
         )
         trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
-        self.assertEqual(len(made), 1)
-        self.assertTrue(made[0].any())
+        self.assertEqual(len(arenas), 1)
+        self.assertTrue(arenas[0].any())
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch(self):

@@ -7,7 +7,7 @@ from compiled import Binding
 
 rust = Binding("rust", sys.argv[1:])
 abi = rust.folder / "src/abi.rs"
-rust.is_made(abi)
+rust.is_generated(abi)
 rust.names_all(
     [path for path in sorted(rust.folder.glob("src/*.rs")) if path != abi],
     but={

@@ -97,9 +97,9 @@ impl World {
 }
 
 fn folder(name: &str) -> PathBuf {
-    let made = std::env::temp_dir().join(format!("stowage-rust-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&made).unwrap();
-    made
+    let path = std::env::temp_dir().join(format!("stowage-rust-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
 }
 
 fn data(folder: &Path) -> Dataset {
@@ -184,15 +184,15 @@ fn models_tell_their_tensors() {
 #[test]
 fn over_budget_is_an_answer() {
     let model = Model::open("nano").unwrap();
-    let asked = PlanOptions { global_batch: 4, sequence: 64, memory_bytes: 1 << 20, ..Default::default() };
-    let error = Plan::new(&model, &asked).unwrap_err();
+    let options = PlanOptions { global_batch: 4, sequence: 64, memory_bytes: 1 << 20, ..Default::default() };
+    let error = Plan::new(&model, &options).unwrap_err();
     assert_eq!(error.status, Status::OVER_BUDGET);
     let plan = error.plan().unwrap();
     assert_eq!(plan.info().fits, 0);
     assert_eq!(plan.info().minimum_bytes, error.bytes_needed);
     assert!(plan.report().contains("does not fit"));
     assert!(plan.relaxations().iter().any(|one| !one.change.is_empty() && one.saves_bytes > 0));
-    let fits = Plan::new(&model, &PlanOptions { memory_bytes: error.bytes_needed, ..asked }).unwrap();
+    let fits = Plan::new(&model, &PlanOptions { memory_bytes: error.bytes_needed, ..options }).unwrap();
     assert_eq!(fits.info().peak, error.bytes_needed);
 }
 
@@ -476,12 +476,12 @@ fn prefers_what_was_chosen() {
     assert_eq!((last.accuracy, world.trainer.progress().accuracy), (1.0, 1.0));
     assert_eq!(world.trainer.step(&pairs.batch(), 1e-2).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(world.trainer.log_probabilities(&batch).unwrap_err().status, Status::UNSUPPORTED);
-    let of = |preference, options| {
+    let train_with = |preference, options| {
         world_of(gpt2(), PlanOptions { preference, ..small() }, options, DeviceOptions::default()).map(|_| ())
     };
     let margin = || TrainerOptions { margin: Some(0.0), ..Default::default() };
-    assert_eq!(of(Preference::Dpo, margin()).unwrap_err().status, Status::BAD_ARGUMENT);
-    assert!(of(Preference::Simpo, TrainerOptions { answer_share: 1.0, ..margin() }).is_ok());
+    assert_eq!(train_with(Preference::Dpo, margin()).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert!(train_with(Preference::Simpo, TrainerOptions { answer_share: 1.0, ..margin() }).is_ok());
 }
 
 #[test]
@@ -497,14 +497,14 @@ fn writes_references() {
     // documents, alternately chosen and rejected
     std::fs::write(&marks, [2u8, 0, 0, 0, 0, 1, 1, 1].repeat(80)).unwrap();
     let mut world = world(PlanOptions { preference: Preference::Dpo, ..small() }, TrainerOptions::default());
-    let asked = DatasetOptions {
+    let options = DatasetOptions {
         vocabulary: 64,
         sequence: LENGTH as u64,
         marks: Some(&marks),
         pairs: true,
         ..Default::default()
     };
-    let mut bare = Dataset::open(&tokens, &asked).unwrap();
+    let mut bare = Dataset::open(&tokens, &options).unwrap();
     let refused =
         world.trainer.run(&mut bare, &options_until(1), |_, _| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(refused.status, Status::BAD_STATE);
@@ -517,7 +517,8 @@ fn writes_references() {
         .all(
             |(i, bytes)| (f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) < 0.0) == (i % 8 > 4)
         ));
-    let mut data = Dataset::open(&tokens, &DatasetOptions { reference: Some(&reference), ..asked }).unwrap();
+    let mut data =
+        Dataset::open(&tokens, &DatasetOptions { reference: Some(&reference), ..options }).unwrap();
     let loss = world.trainer.evaluate(&mut data, 100).unwrap();
     assert!((loss - 2f64.ln()).abs() < 1e-5, "{loss}");
     let again = folder.join("again");
@@ -582,7 +583,7 @@ fn others_may_stop_it() {
     let folder = folder("cancel");
     let (mut one, mut data) = (world(small(), TrainerOptions::default()), data(&folder));
     let remote = one.trainer.remote();
-    let told = std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let canceller = scope.spawn(|| {
             while remote.progress().unwrap().step < 3 {
                 std::thread::yield_now();
@@ -596,7 +597,7 @@ fn others_may_stop_it() {
         canceller.join().unwrap();
         ended
     });
-    assert_eq!(told, Ended::Stopped);
+    assert_eq!(ended, Ended::Stopped);
     // a trainer can move to another thread
     let mut moved = std::thread::spawn(move || {
         one.steps(1);
@@ -724,13 +725,13 @@ unsafe impl Executor for Backwards {
 fn the_host_brings_memory_threads_and_ears() {
     let (held, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (threads, heard) = (Arc::new(Mutex::new(HashSet::new())), Arc::new(Mutex::new(Vec::new())));
-    let told = Arc::clone(&heard);
+    let sink = Arc::clone(&heard);
     let device = DeviceOptions {
         memory: Some(Box::new(Counted { held: Arc::clone(&held), most: Arc::clone(&most) })),
         executor: Some(Box::new(Backwards(Arc::clone(&threads)))),
         log_level: LogLevel::Info,
         log: Some(Box::new(move |level, component, message| {
-            told.lock().unwrap().push(format!("{level:?} {component} {message}"))
+            sink.lock().unwrap().push(format!("{level:?} {component} {message}"))
         })),
         ..Default::default()
     };
@@ -820,7 +821,7 @@ fn hidden_tokens() {
     let mut world = world_of(model, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
     let mut kinds = [0u8; 64];
     kinds[63] = 1;
-    let asked = DatasetOptions {
+    let options = DatasetOptions {
         vocabulary: 64,
         sequence: LENGTH as u64,
         mask_rate: 0.3,
@@ -829,13 +830,13 @@ fn hidden_tokens() {
         mask_whole_words: true,
         ..Default::default()
     };
-    let mut data = Dataset::open(&tokens, &asked).unwrap();
+    let mut data = Dataset::open(&tokens, &options).unwrap();
     let before = world.trainer.evaluate(&mut data, 3).unwrap();
     world.trainer.run(&mut data, &options_until(3), |_, _| ControlFlow::Continue(())).unwrap();
     assert_ne!(world.trainer.evaluate(&mut data, 3).unwrap(), before);
     for wrong in [&kinds[1..], &[4u8; 64]] {
         assert_eq!(
-            Dataset::open(&tokens, &DatasetOptions { token_kinds: Some(wrong), ..asked.clone() })
+            Dataset::open(&tokens, &DatasetOptions { token_kinds: Some(wrong), ..options.clone() })
                 .unwrap_err()
                 .status,
             Status::BAD_ARGUMENT
@@ -908,7 +909,7 @@ fn encoders() {
 fn adapters() {
     let (base, tuned, merged) = (folder("base"), folder("tuned"), folder("merged"));
     world(small(), TrainerOptions::default()).trainer.export_model(&base).unwrap();
-    let asked = ModelOptions {
+    let options = ModelOptions {
         source: Some(&base),
         adapter_rank: 4,
         adapter_targets: Some("c_attn"),
@@ -916,7 +917,7 @@ fn adapters() {
     };
     let plan = PlanOptions { quantize: Quantize::Nf4, ..small() };
     let mut world = world_of(
-        Model::new(&asked).unwrap(),
+        Model::new(&options).unwrap(),
         plan.clone(),
         TrainerOptions::default(),
         DeviceOptions::default(),

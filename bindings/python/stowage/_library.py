@@ -112,18 +112,18 @@ def library():
 
 def struct(name, **values):
     """A struct of that name: zero except for its size and these fields."""
-    made = getattr(_abi, name)(**values)
-    if hasattr(made, "struct_size"):
-        made.struct_size = ctypes.sizeof(made)
-    return made
+    result = getattr(_abi, name)(**values)
+    if hasattr(result, "struct_size"):
+        result.struct_size = ctypes.sizeof(result)
+    return result
 
 
 def copied(pointer):
     """A copy of a callback's argument. An older library may know fewer fields: the rest is zero."""
     kind = type(pointer.contents)
-    made = kind()
-    ctypes.memmove(ctypes.byref(made), pointer, min(pointer.contents.struct_size, ctypes.sizeof(kind)))
-    return made
+    copy = kind()
+    ctypes.memmove(ctypes.byref(copy), pointer, min(pointer.contents.struct_size, ctypes.sizeof(kind)))
+    return copy
 
 
 def text(value):
@@ -237,12 +237,12 @@ def call(function, *arguments, allowed=()):
 def query(function, kind, *arguments):
     """The result of an entry that has no error argument, as a struct of that kind; None if the entry answers
     that there is no such object."""
-    told = struct(kind)
-    status = entry(function, *arguments, ctypes.byref(told))
+    result = struct(kind)
+    status = entry(function, *arguments, ctypes.byref(result))
     if status == _abi.STW_BAD_ARGUMENT:
         return None
     check(status)
-    return told
+    return result
 
 
 def every(function, kind, *arguments):

@@ -12,10 +12,10 @@ class Memory:
         self.device = None  # DLPack's type and number of it
 
     def take(self, count, alignment):
-        made = self.make(count + alignment)  # arrays need not be aligned
-        if made is None:
+        memory = self.make(count + alignment)  # arrays need not be aligned
+        if memory is None:
             return None
-        address, size, device, keeps = memory_of(made)
+        address, size, device, keeps = memory_of(memory)
         if device != self.device:
             raise ValueError(
                 f"memory of another device was given: {device}, expected {self.device}, "

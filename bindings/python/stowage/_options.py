@@ -36,7 +36,7 @@ NAMED = {
     "unit": "STW_UNIT_",
 }
 # The fields of results that are words. Other fields with these names are numbers of bytes.
-TOLD = {
+WORD_FIELDS = {
     "backend",
     "isa",
     "precision",
@@ -105,8 +105,8 @@ def encoded(value):
 
 def options(kind, **values):
     """A struct of options. None means that an option is unset."""
-    made = struct(kind)
-    types = dict(made._fields_)
+    result = struct(kind)
+    types = dict(result._fields_)
     for field, value in values.items():
         if field not in types or field in HIDDEN:
             raise TypeError(
@@ -121,10 +121,10 @@ def options(kind, **values):
             value = encoded(value)
         elif isinstance(value, Handle):
             value = value.pointer
-        setattr(made, field, fitting(types[field], value, field))
+        setattr(result, field, fitting(types[field], value, field))
         if (kind, field) in MASKED:
-            made.set_mask |= getattr(_abi, MASKED[kind, field])
-    return made
+            result.set_mask |= getattr(_abi, MASKED[kind, field])
+    return result
 
 
 def strings(values):
@@ -134,14 +134,14 @@ def strings(values):
     return (ctypes.c_char_p * len(values))(*map(encoded, values))
 
 
-def info(told):
+def info(filled):
     """The fields of a struct that the library filled."""
     fields = {}
-    for field, kind in told._fields_:
+    for field, kind in filled._fields_:
         if field in HIDDEN:
             continue
-        value = text(getattr(told, field))
-        if field in TOLD and isinstance(value, int):
+        value = text(getattr(filled, field))
+        if field in WORD_FIELDS and isinstance(value, int):
             words = [
                 name.removeprefix(NAMED[field]).lower()
                 for name, number in vars(_abi).items()
@@ -152,8 +152,8 @@ def info(told):
     return Info(**fields)
 
 
-def ask(function, kind, *arguments):
+def query_info(function, kind, *arguments):
     """The result of an entry, as a struct of that kind."""
-    told = struct(kind)
-    check(entry(function, *arguments, ctypes.byref(told)))
-    return info(told)
+    result = struct(kind)
+    check(entry(function, *arguments, ctypes.byref(result)))
+    return info(result)

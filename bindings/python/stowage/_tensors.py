@@ -78,13 +78,13 @@ def _of_buffer(view):
         raise ValueError(
             f"a tensor's strides are whole items of {size} bytes, found {view.strides}: make a copy of it"
         )
-    made = DLManagedTensorVersioned(major=1, minor=0)
-    made.keeps = (view, _integers(view.shape), _integers([stride // size for stride in view.strides]))
-    tensor = made.dl_tensor
+    managed = DLManagedTensorVersioned(major=1, minor=0)
+    managed.keeps = (view, _integers(view.shape), _integers([stride // size for stride in view.strides]))
+    tensor = managed.dl_tensor
     tensor.data = _address(view)
     tensor.device, tensor.ndim, tensor.dtype = DLDevice(CPU, 0), view.ndim, DLDataType(code, 8 * size, 1)
-    tensor.shape, tensor.strides = made.keeps[1], made.keeps[2]
-    return made
+    tensor.shape, tensor.strides = managed.keeps[1], managed.keeps[2]
+    return managed
 
 
 class _Buffer(ctypes.Structure):  # Py_buffer
@@ -159,20 +159,20 @@ def memory_of(values):
         if view.readonly or not view.c_contiguous:
             raise BufferError("memory that may be written to, without holes, was expected")
         return _address(view), view.nbytes, (CPU, 0), view
-    made = _of_capsule(values)
-    tensor, shape = made.dl_tensor, shape_of(made)
+    managed = _of_capsule(values)
+    tensor, shape = managed.dl_tensor, shape_of(managed)
     if tensor.strides:
         dense = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         if any(size > 1 and tensor.strides[i] != dense[i] for i, size in enumerate(shape)):
             raise BufferError("memory without holes was expected")
-    if made.flags & 1:  # DLPACK_FLAG_BITMASK_READ_ONLY
+    if managed.flags & 1:  # DLPACK_FLAG_BITMASK_READ_ONLY
         raise BufferError("memory that may be written to was expected")
     size = math.prod(shape) * tensor.dtype.bits * tensor.dtype.lanes // 8
     return (
         tensor.data + tensor.byte_offset,
         size,
         (tensor.device.device_type, tensor.device.device_id),
-        (values, made),
+        (values, managed),
     )
 
 
@@ -186,13 +186,13 @@ def _of_capsule(values):
     except TypeError:  # a producer that is older than DLPack's versions
         capsule = values.__dlpack__()
     if _is_capsule(id(capsule), _VERSIONED):  # the id of an object is its address
-        made = DLManagedTensorVersioned.from_address(_capsule_pointer(id(capsule), _VERSIONED))
-        made.keeps = capsule
-        return made
-    made = DLManagedTensorVersioned(major=1, minor=0)
-    made.dl_tensor = DLTensor.from_address(_capsule_pointer(id(capsule), _PLAIN))
-    made.keeps = capsule
-    return made
+        managed = DLManagedTensorVersioned.from_address(_capsule_pointer(id(capsule), _VERSIONED))
+        managed.keeps = capsule
+        return managed
+    managed = DLManagedTensorVersioned(major=1, minor=0)
+    managed.dl_tensor = DLTensor.from_address(_capsule_pointer(id(capsule), _PLAIN))
+    managed.keeps = capsule
+    return managed
 
 
 def take_back(given):
@@ -386,10 +386,10 @@ def drop_unclaimed():
 def _exported(view):
     """A struct of its own. It keeps the view alive until its new owner deletes it."""
     drop_unclaimed()
-    made = DLManagedTensorVersioned(major=1, minor=0, deleter=_delete, dl_tensor=view._managed.dl_tensor)
-    address = ctypes.addressof(made)
+    managed = DLManagedTensorVersioned(major=1, minor=0, deleter=_delete, dl_tensor=view._managed.dl_tensor)
+    address = ctypes.addressof(managed)
     capsule = _new_capsule(address, _VERSIONED, None)
-    _exports[address] = (capsule, made, view, Hold(view._lease))
+    _exports[address] = (capsule, managed, view, Hold(view._lease))
     return capsule
 
 

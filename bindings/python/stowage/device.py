@@ -7,7 +7,7 @@ import weakref
 from . import _abi
 from ._library import Handle, call, entry, every, query, struct, text
 from ._memory import Memory, callbacks_of
-from ._options import ask, info, options
+from ._options import info, options, query_info
 from ._tensors import CPU, CUDA
 
 
@@ -69,7 +69,7 @@ class Device(Handle):
 
     @property
     def info(self):
-        return ask("stw_device_query", "stw_device_info", self)
+        return query_info("stw_device_query", "stw_device_info", self)
 
     @property
     def holders(self):
@@ -78,20 +78,20 @@ class Device(Handle):
 
     def logged(self, after=0):
         """The kept messages whose number is larger than `after`."""
-        while (told := query("stw_device_next_log", "stw_log_message", self, after)) and told.number:
-            yield info(told)
-            after = told.number
+        while (message := query("stw_device_next_log", "stw_log_message", self, after)) and message.number:
+            yield info(message)
+            after = message.number
 
 
 def devices():
     """The devices that can train on this machine, the CPU first."""
     found, index = [], 0
     while True:
-        told = struct("stw_device_info")
-        status = call("stw_device_at", index, ctypes.byref(told), allowed=(_abi.STW_BAD_ARGUMENT,))
+        result = struct("stw_device_info")
+        status = call("stw_device_at", index, ctypes.byref(result), allowed=(_abi.STW_BAD_ARGUMENT,))
         if status != _abi.STW_OK:
             return found
-        found.append(info(told))
+        found.append(info(result))
         index += 1
 
 

@@ -4,7 +4,7 @@ import ctypes
 import json
 
 from ._library import Handle, call, entry, every, names
-from ._options import ask, encoded, info, options, strings
+from ._options import encoded, info, options, query_info, strings
 from .watch import used
 
 
@@ -32,7 +32,7 @@ class Model(Handle):
 
     @property
     def info(self):
-        return ask("stw_model_query", "stw_model_info", self)
+        return query_info("stw_model_query", "stw_model_info", self)
 
     @property
     def labels(self):

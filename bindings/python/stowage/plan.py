@@ -6,7 +6,7 @@ import json
 
 from . import _abi
 from ._library import Handle, call, check, entry, every, expect, failure, fitting, struct, text
-from ._options import ask, encoded, info, options
+from ._options import encoded, info, options, query_info
 from .device import Device
 from .model import Model
 from .watch import Watch, used
@@ -91,7 +91,7 @@ class Plan(Handle):
 
     @property
     def info(self):
-        return ask("stw_plan_query", "stw_plan_info", self)
+        return query_info("stw_plan_query", "stw_plan_info", self)
 
     @property
     def json(self):
@@ -219,8 +219,8 @@ def _constraints(constraints, count):
 def profile_info(profile):
     """The figures of a calibrated profile, as Trainer.calibrate returned it. `ops` has the figures of every
     kind of op."""
-    data, told = encoded(profile), struct("stw_profile_info")
-    call("stw_profile_read", data, len(data), ctypes.byref(told))
-    found = info(told)
+    data, figures = encoded(profile), struct("stw_profile_info")
+    call("stw_profile_read", data, len(data), ctypes.byref(figures))
+    found = info(figures)
     found.ops = [info(one) for one in every("stw_profile_op_at", "stw_profile_op_info", data, len(data))]
     return found

@@ -10,7 +10,7 @@ import threading
 
 from . import _abi
 from ._library import Error, Handle, call, copied, entry, expect, library, python_ends, struct
-from ._options import ask, encoded, info, options
+from ._options import encoded, info, options, query_info
 from ._tensors import Lease, View, numbers, shape_of, take_back, tensor_of
 from .device import Device
 from .model import Model
@@ -50,7 +50,7 @@ class Dataset(Handle):
 
     @property
     def info(self):
-        return ask("stw_dataset_query", "stw_dataset_info", self)
+        return query_info("stw_dataset_query", "stw_dataset_info", self)
 
 
 class Gradients:
@@ -198,7 +198,7 @@ class Trainer(Handle):
         about = model.info
         self._watch = expect(values.get("watch") or Watch(), Watch, "watch")  # its callback notices Ctrl-C
         raised = self._raised
-        self._watch._told.interrupted = lambda: raised.error is not None
+        self._watch._notifier.interrupted = lambda: raised.error is not None
         values["watch"] = self._watch
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
         self._labels_tokens = about.task == "token_label"
@@ -275,9 +275,9 @@ class Trainer(Handle):
             reference=reference,
         )
         self._call("stw_trainer_step", ctypes.byref(batch))
-        told = struct("stw_step_result")
-        self._call("stw_trainer_wait", ctypes.byref(told))
-        return info(told)
+        result = struct("stw_step_result")
+        self._call("stw_trainer_wait", ctypes.byref(result))
+        return info(result)
 
     def run(self, dataset, until, progress=None, **values):
         """Makes steps until `until` batches have been consumed in all. `progress(now)` is called after every
@@ -286,8 +286,8 @@ class Trainer(Handle):
         every = max(1, values.pop("progress_every", 1))
 
         def called(_, now):  # after every step, so that Ctrl-C is noticed there
-            is_told = progress and (now.contents.batches % every == 0 or now.contents.batches >= until)
-            return self._raised.guard(lambda: progress(info(copied(now))) if is_told else None)
+            is_due = progress and (now.contents.batches % every == 0 or now.contents.batches >= until)
+            return self._raised.guard(lambda: progress(info(copied(now))) if is_due else None)
 
         values["progress"] = _abi.stw_progress_fn(called)
         chosen = options("stw_run_options", until=until, **values)
@@ -311,15 +311,15 @@ class Trainer(Handle):
     def generate(self, prompt, count, stop=(), **values):
         """At most `count` tokens that continue the prompt. Keyword arguments: fields of
         stw_generate_options."""
-        asked, ends, out = (
+        prompt_tokens, ends, out = (
             numbers(prompt, ctypes.c_int32, "prompt"),
             numbers(stop, ctypes.c_int32, "stop"),
             (ctypes.c_int32 * count)(),
         )
         chosen = options(
             "stw_generate_options",
-            prompt=asked,
-            prompt_count=len(asked),
+            prompt=prompt_tokens,
+            prompt_count=len(prompt_tokens),
             out=out,
             out_capacity=count,
             stop=ends,
@@ -332,8 +332,8 @@ class Trainer(Handle):
 
     def logits(self, tokens):
         """The logits after these tokens: of the tokens that may follow, or of a classifier's labels."""
-        asked, out = numbers(tokens, ctypes.c_int32, "tokens"), (ctypes.c_float * self._classes)()
-        self._call("stw_trainer_logits", asked, len(asked), out, len(out))
+        given, out = numbers(tokens, ctypes.c_int32, "tokens"), (ctypes.c_float * self._classes)()
+        self._call("stw_trainer_logits", given, len(given), out, len(out))
         return list(out)
 
     def classify(self, texts, token_types=None):
@@ -407,7 +407,7 @@ class Trainer(Handle):
 
     @property
     def progress(self):
-        return ask("stw_trainer_progress", "stw_progress", self)
+        return query_info("stw_trainer_progress", "stw_progress", self)
 
     def _index(self, parameter):
         return self._model.index_of(parameter) if isinstance(parameter, str) else parameter

@@ -5,10 +5,10 @@ import ctypes
 
 from . import _abi
 from ._library import Handle, _lock, call, copied, entry, expect
-from ._options import ask, info, options
+from ._options import info, options, query_info
 
 
-class _Told:
+class _Notifier:
     """The state that the callback shares with its watch. The callback must not hold the watch itself."""
 
     def __init__(self, notify):
@@ -34,8 +34,8 @@ class Watch(Handle):
 
     def __init__(self, notify=None, **values):
         super().__init__()
-        self._told = _Told(notify)
-        self._callback = _abi.stw_watch_fn(self._told.called)
+        self._notifier = _Notifier(notify)
+        self._callback = _abi.stw_watch_fn(self._notifier.called)
         chosen = options("stw_watch_options", notify=self._callback, **values)
         call("stw_watch_create", ctypes.byref(self._pointer), ctypes.byref(chosen))
 
@@ -50,7 +50,7 @@ class Watch(Handle):
     @property
     def state(self):
         """The progress of the call in progress. For any thread."""
-        return ask("stw_watch_query", "stw_watch_info", self)
+        return query_info("stw_watch_query", "stw_watch_info", self)
 
     def _hold(self, count):
         with _lock:
@@ -70,6 +70,6 @@ def used(watch):
         yield
     finally:
         watch._hold(-1)
-        error, watch._told.error = watch._told.error, None
+        error, watch._notifier.error = watch._notifier.error, None
         if error is not None:
             raise error

@@ -4,7 +4,7 @@ use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_dataset_info as DatasetInfo};
 use crate::choices::{Task, TokenType, Tokenizer};
-use crate::error::{check, told, Error, Result, Status};
+use crate::error::{check, query, Error, Result, Status};
 use crate::text::{optional_path, path_to_c, pointer};
 use crate::watch::Watch;
 
@@ -139,6 +139,6 @@ impl Dataset {
     }
 
     pub fn info(&self) -> DatasetInfo {
-        told(|out| unsafe { abi::stw_dataset_query(self.pointer.as_ptr(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_dataset_query(self.pointer.as_ptr(), out) }).unwrap_or_default()
     }
 }

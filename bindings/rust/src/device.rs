@@ -10,7 +10,7 @@ use crate::abi::{
     self, stw_device_info as DeviceInfo, stw_log_message as LogMessage, stw_memory_holder as MemoryHolder,
 };
 use crate::choices::{Backend, Isa, LogLevel};
-use crate::error::{check, every, told, Error, Result, Status};
+use crate::error::{check, every, query, Error, Result, Status};
 use crate::text::{optional_path, pointer};
 
 /// Receives messages (level, component, message), on the threads that call the library. Its panics are
@@ -78,8 +78,8 @@ pub struct DeviceOptions<'a> {
 struct Callback<T>(*mut T);
 
 impl<T> Callback<T> {
-    fn new(of: Option<T>) -> Callback<T> {
-        Callback(of.map_or(ptr::null_mut(), |of| Box::into_raw(Box::new(of))))
+    fn new(target: Option<T>) -> Callback<T> {
+        Callback(target.map_or(ptr::null_mut(), |target| Box::into_raw(Box::new(target))))
     }
 
     /// Null for none.
@@ -122,11 +122,11 @@ impl Drop for Open {
 }
 
 unsafe extern "C" fn log(user: *mut c_void, level: i32, component: *const c_char, message: *const c_char) {
-    let told = &*(user as *const Log);
+    let callback = &*(user as *const Log);
     let level = LogLevel::from_number(level as u32).unwrap_or_default();
     let (component, message) =
         (CStr::from_ptr(component).to_string_lossy(), CStr::from_ptr(message).to_string_lossy());
-    quietly(|| told(level, &component, &message));
+    quietly(|| callback(level, &component, &message));
 }
 
 unsafe extern "C" fn allocate(
@@ -140,8 +140,8 @@ unsafe extern "C" fn allocate(
 }
 
 unsafe extern "C" fn release(user: *mut c_void, memory: *mut c_void, bytes: usize, stream: *mut c_void) {
-    let of = &*(user as *const Box<dyn Memory>);
-    quietly(|| of.release(memory, bytes, stream));
+    let allocator = &*(user as *const Box<dyn Memory>);
+    quietly(|| allocator.release(memory, bytes, stream));
 }
 
 unsafe extern "C" fn run(
@@ -185,7 +185,7 @@ impl Device {
     /// [`Status::UNSUPPORTED`] if this library or machine has no such backend or instruction set.
     pub fn open(options: DeviceOptions) -> Result<Device> {
         let (cublaslt, cudnn) = (optional_path(options.cublaslt)?, optional_path(options.cudnn)?);
-        let (told, memory, executor) =
+        let (logger, memory, executor) =
             (Callback::new(options.log), Callback::new(options.memory), Callback::new(options.executor));
         let mut given = abi::stw_device_options {
             backend: options.backend as u32,
@@ -198,9 +198,9 @@ impl Device {
             cudnn: pointer(&cudnn),
             ..Default::default()
         };
-        if !told.user().is_null() {
+        if !logger.user().is_null() {
             given.log = Some(log);
-            given.log_user = told.user();
+            given.log_user = logger.user();
         }
         if !memory.user().is_null() {
             given.allocate = Some(allocate);
@@ -214,7 +214,7 @@ impl Device {
         let mut out = ptr::null_mut();
         check(|error| unsafe { abi::stw_device_open(&mut out, &given, error) })?;
         let pointer = NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no device"))?;
-        Ok(Device { open: Arc::new(Open { pointer, _log: told, _memory: memory, _executor: executor }) })
+        Ok(Device { open: Arc::new(Open { pointer, _log: logger, _memory: memory, _executor: executor }) })
     }
 
     fn pointer(&self) -> *const abi::stw_device {
@@ -222,7 +222,7 @@ impl Device {
     }
 
     pub fn info(&self) -> DeviceInfo {
-        told(|out| unsafe { abi::stw_device_query(self.pointer(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_device_query(self.pointer(), out) }).unwrap_or_default()
     }
 
     /// The processes that hold memory of a CUDA device, the largest first, as far as the driver reports them.
@@ -232,7 +232,7 @@ impl Device {
 
     /// The oldest kept message whose number is larger than `after`.
     pub fn next_log(&self, after: u64) -> Option<LogMessage> {
-        told(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) })
+        query(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) })
             .filter(|message| message.number != 0)
     }
 }
@@ -248,9 +248,9 @@ impl DeviceInfo {
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     let mut found = Vec::new();
     loop {
-        let mut told = DeviceInfo::default();
-        match check(|error| unsafe { abi::stw_device_at(found.len(), &mut told, error) }) {
-            Ok(()) => found.push(told),
+        let mut info = DeviceInfo::default();
+        match check(|error| unsafe { abi::stw_device_at(found.len(), &mut info, error) }) {
+            Ok(()) => found.push(info),
             Err(error) if error.status == Status::BAD_ARGUMENT => return Ok(found),
             Err(error) => return Err(error),
         }

@@ -133,23 +133,23 @@ pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -
 }
 
 /// The result of an entry that has no error argument; none if the entry answers that there is no such object.
-pub(crate) fn told<T: Default>(ask: impl FnOnce(&mut T) -> abi::stw_status) -> Option<T> {
-    let mut told = T::default();
-    (ask(&mut told) == abi::STW_OK).then_some(told)
+pub(crate) fn query<T: Default>(call: impl FnOnce(&mut T) -> abi::stw_status) -> Option<T> {
+    let mut result = T::default();
+    (call(&mut result) == abi::STW_OK).then_some(result)
 }
 
 /// A copy of a callback's argument. An older library may know fewer fields: the rest is zero.
 ///
 /// # Safety
-/// `told` must begin with its size, a u32.
-pub(crate) unsafe fn copied<T: Default>(told: *const T) -> T {
+/// `argument` must begin with its size, a u32.
+pub(crate) unsafe fn copied<T: Default>(argument: *const T) -> T {
     let mut copy = T::default();
-    let size = std::mem::size_of::<T>().min(*(told as *const u32) as usize);
-    std::ptr::copy_nonoverlapping(told as *const u8, &mut copy as *mut T as *mut u8, size);
+    let size = std::mem::size_of::<T>().min(*(argument as *const u32) as usize);
+    std::ptr::copy_nonoverlapping(argument as *const u8, &mut copy as *mut T as *mut u8, size);
     copy
 }
 
 /// All results of an entry, from index 0 on.
-pub(crate) fn every<T: Default>(ask: impl Fn(usize, &mut T) -> abi::stw_status) -> Vec<T> {
-    (0..).map_while(|index| told(|out| ask(index, out))).collect()
+pub(crate) fn every<T: Default>(call: impl Fn(usize, &mut T) -> abi::stw_status) -> Vec<T> {
+    (0..).map_while(|index| query(|out| call(index, out))).collect()
 }

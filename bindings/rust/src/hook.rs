@@ -15,7 +15,7 @@ pub type GradientHook = Box<dyn FnMut(&mut Gradients) -> Result<(), BoxedError> 
 
 /// `stw_gradients`. Adding up all values over several trainers makes one step of the joint batch.
 pub struct Gradients<'a> {
-    told: abi::stw_gradients,
+    raw: abi::stw_gradients,
     on_host: bool,
     _step: PhantomData<&'a mut f32>,
 }
@@ -34,25 +34,25 @@ pub struct HostGradients<'a> {
 impl Gradients<'_> {
     /// The gradients; none if they are in a GPU's memory.
     pub fn on_host(&mut self) -> Option<HostGradients<'_>> {
-        let told = &self.told;
+        let raw = &self.raw;
         self.on_host.then(|| unsafe {
             HostGradients {
-                data: std::slice::from_raw_parts_mut(told.data, told.count as usize),
-                loss_sum: &mut *told.loss_sum,
-                target_count: &mut *told.target_count,
-                in_order: told.in_order.as_mut(),
+                data: std::slice::from_raw_parts_mut(raw.data, raw.count as usize),
+                loss_sum: &mut *raw.loss_sum,
+                target_count: &mut *raw.target_count,
+                in_order: raw.in_order.as_mut(),
             }
         })
     }
 
     /// The addresses of the gradients. On a GPU, use them in the order of their stream.
     pub fn raw(&self) -> &abi::stw_gradients {
-        &self.told
+        &self.raw
     }
 
     /// The scale that the gradients contain: 1 unless the precision is fp16.
     pub fn scale(&self) -> f64 {
-        self.told.scale
+        self.raw.scale
     }
 }
 
@@ -83,7 +83,7 @@ impl Hook {
 
 pub(crate) unsafe extern "C" fn call_hook(user: *mut c_void, gradients: *const abi::stw_gradients) -> i32 {
     let hook = &mut *(user as *mut Hook);
-    let mut given = Gradients { told: copied(gradients), on_host: hook.on_host, _step: PhantomData };
+    let mut given = Gradients { raw: copied(gradients), on_host: hook.on_host, _step: PhantomData };
     match catch_unwind(AssertUnwindSafe(|| (hook.hook)(&mut given))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {

@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_model_info as ModelInfo};
 use crate::choices::Task;
-use crate::error::{check, told, Error, Result, Status};
+use crate::error::{check, query, Error, Result, Status};
 use crate::text::{from_c, optional, optional_path, path_to_c, pointer, to_c};
 use crate::watch::Watch;
 
@@ -127,19 +127,19 @@ impl Model {
     }
 
     pub fn info(&self) -> ModelInfo {
-        told(|out| unsafe { abi::stw_model_query(self.pointer(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_model_query(self.pointer(), out) }).unwrap_or_default()
     }
 
     /// All tensors, by index.
     pub fn tensors(&self) -> Vec<TensorInfo<'_>> {
         let count = unsafe { abi::stw_model_tensor_count(self.pointer()) };
-        let of = |index| {
-            told(|out: &mut abi::stw_tensor_info| unsafe {
+        let info_at = |index| {
+            query(|out: &mut abi::stw_tensor_info| unsafe {
                 abi::stw_model_tensor_at(self.pointer(), index, out)
             })
         };
         (0..count)
-            .filter_map(of)
+            .filter_map(info_at)
             .map(|found| TensorInfo {
                 name: unsafe { from_c(found.name) },
                 shape: found.shape[..(found.ndim as usize).min(4)].to_vec(),

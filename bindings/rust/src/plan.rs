@@ -11,7 +11,7 @@ use crate::choices::{
     Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference,
     Quantize, Recompute, States,
 };
-use crate::error::{check, every, told, Error, Result, Status};
+use crate::error::{check, every, query, Error, Result, Status};
 use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
 use crate::watch::Watch;
@@ -263,7 +263,7 @@ impl Plan {
     }
 
     pub fn info(&self) -> PlanInfo {
-        told(|out| unsafe { abi::stw_plan_query(self.pointer(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_plan_query(self.pointer(), out) }).unwrap_or_default()
     }
 
     pub fn json(&self) -> &str {
@@ -367,13 +367,13 @@ impl Plan {
     /// All buffers of a micro-step.
     pub fn buffers(&self) -> Vec<Buffer<'_>> {
         let count = unsafe { abi::stw_plan_buffer_count(self.pointer()) };
-        let of = |index| {
-            told(|out: &mut abi::stw_buffer_info| unsafe {
+        let info_at = |index| {
+            query(|out: &mut abi::stw_buffer_info| unsafe {
                 abi::stw_plan_buffer_at(self.pointer(), index, out)
             })
         };
         (0..count)
-            .filter_map(of)
+            .filter_map(info_at)
             .map(|found| Buffer {
                 name: unsafe { from_c(found.name) },
                 owner: unsafe { from_c(found.owner) },
@@ -425,7 +425,7 @@ impl Profile {
         let ops = every(|index, out: &mut abi::stw_profile_op_info| unsafe {
             abi::stw_profile_op_at(pointer, text.len(), index, out)
         });
-        Ok(Profile::of(
+        Ok(Profile::from_figures(
             figures,
             ops.into_iter()
                 .map(|op| ProfileOp {
@@ -438,7 +438,7 @@ impl Profile {
         ))
     }
 
-    fn of(figures: abi::stw_profile_info, ops: Vec<ProfileOp>) -> Profile {
+    fn from_figures(figures: abi::stw_profile_info, ops: Vec<ProfileOp>) -> Profile {
         let text = |text| unsafe { from_c(text) };
         Profile {
             name: text(figures.name),
@@ -454,6 +454,6 @@ impl Profile {
 pub fn profiles() -> Vec<Profile> {
     every(|index, out| unsafe { abi::stw_profile_at(index, out) })
         .into_iter()
-        .map(|figures| Profile::of(figures, Vec::new()))
+        .map(|figures| Profile::from_figures(figures, Vec::new()))
         .collect()
 }

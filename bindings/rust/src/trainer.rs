@@ -13,7 +13,7 @@ use crate::choices::{Backend, NonFinite, Phase, Schedule, SkipReason, TensorKind
 use crate::dataset::Dataset;
 use crate::device::{Device, Open};
 use crate::dlpack::{Borrowed, View};
-use crate::error::{check, copied, told, Error, Result, Status};
+use crate::error::{check, copied, query, Error, Result, Status};
 use crate::hook::{call_hook, GradientHook, Hook};
 use crate::model::Model;
 use crate::plan::Plan;
@@ -121,7 +121,8 @@ impl Remote {
 
     /// The state of the trainer; none after the trainer has ended.
     pub fn progress(&self) -> Option<Progress> {
-        self.with(|trainer| told(|out| unsafe { abi::stw_trainer_progress(trainer.as_ptr(), out) })).flatten()
+        self.with(|trainer| query(|out| unsafe { abi::stw_trainer_progress(trainer.as_ptr(), out) }))
+            .flatten()
     }
 }
 
@@ -207,7 +208,7 @@ impl Trainer {
             given.gradient_user = hook.as_ptr() as *mut c_void;
         }
         let mut out = ptr::null_mut();
-        let made = check(|error| unsafe {
+        let created = check(|error| unsafe {
             abi::stw_trainer_create(
                 &mut out,
                 device.open.pointer.as_ptr(),
@@ -217,14 +218,14 @@ impl Trainer {
                 error,
             )
         });
-        let pointer = match (made, NonNull::new(out)) {
+        let pointer = match (created, NonNull::new(out)) {
             (Ok(()), Some(pointer)) => pointer,
-            (made, _) => {
+            (created, _) => {
                 if let Some(hook) = hook {
                     drop(unsafe { Box::from_raw(hook.as_ptr()) });
                 }
                 Watch::explain(options.watch.as_ref());
-                return Err(made.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no trainer")));
+                return Err(created.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no trainer")));
             }
         };
         let about = model.info();
@@ -253,9 +254,9 @@ impl Trainer {
     /// Makes a call that may run the gradient hook.
     fn call(
         &mut self,
-        made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status,
+        call: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status,
     ) -> Result<()> {
-        let done = check(|error| made(self.pointer.as_ptr(), error));
+        let done = check(|error| call(self.pointer.as_ptr(), error));
         Watch::explain(self.watch.as_ref());
         done.map_err(|error| self.explain(error))
     }
@@ -499,7 +500,7 @@ impl Trainer {
     }
 
     pub fn progress(&self) -> Progress {
-        told(|out| unsafe { abi::stw_trainer_progress(self.pointer.as_ptr(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_trainer_progress(self.pointer.as_ptr(), out) }).unwrap_or_default()
     }
 
     /// A handle for other threads.

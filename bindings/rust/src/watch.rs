@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::abi::{self, stw_watch_info as WatchState};
-use crate::error::{check, copied, told, Error, Result, Status};
+use crate::error::{check, copied, query, Error, Result, Status};
 
 /// Called in the middle of a long call. A break cancels the call.
 pub type Notify = Box<dyn FnMut(&WatchState) -> ControlFlow<()> + Send>;
@@ -72,14 +72,14 @@ impl Watch {
             ..Default::default()
         };
         let mut out = ptr::null_mut();
-        let made = check(|error| unsafe { abi::stw_watch_create(&mut out, &given, error) });
-        match (made, NonNull::new(out)) {
+        let created = check(|error| unsafe { abi::stw_watch_create(&mut out, &given, error) });
+        match (created, NonNull::new(out)) {
             (Ok(()), Some(pointer)) => Ok(Watch(Arc::new(Shared { pointer, notified, panic }))),
-            (made, _) => {
+            (created, _) => {
                 if let Some(notified) = notified {
                     drop(unsafe { Box::from_raw(notified.as_ptr()) });
                 }
-                Err(made.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no watch")))
+                Err(created.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no watch")))
             }
         }
     }
@@ -91,7 +91,7 @@ impl Watch {
 
     /// The progress of the call in progress.
     pub fn state(&self) -> WatchState {
-        told(|out| unsafe { abi::stw_watch_query(self.0.pointer.as_ptr(), out) }).unwrap_or_default()
+        query(|out| unsafe { abi::stw_watch_query(self.0.pointer.as_ptr(), out) }).unwrap_or_default()
     }
 
     /// Null for none.

@@ -110,13 +110,13 @@ internal sealed partial class Cases
                 throws = false;
                 watch.Cancel();
                 Throws(Status.Cancelled, () => new Plan(world.Model, plan));
-                using (var made = new Plan(world.Model, World.Small()))
+                using (var planned = new Plan(world.Model, World.Small()))
                 {
                     watch.Cancel();
-                    Throws(Status.Cancelled, () => made.Frontier(watch));
+                    Throws(Status.Cancelled, () => planned.Frontier(watch));
                     watch.Cancel();
-                    Throws(Status.Cancelled, () => made.Picture(Picture.Html, watch));
-                    Equal(made.Picture(Picture.Html, watch), made.Picture(Picture.Html));
+                    Throws(Status.Cancelled, () => planned.Picture(Picture.Html, watch));
+                    Equal(planned.Picture(Picture.Html, watch), planned.Picture(Picture.Html));
                 }
                 watch.Dispose();   // after its trainer ended
                 world.Steps(1);
@@ -188,7 +188,7 @@ internal sealed partial class Cases
 
     public void OneThreadAtATime()
     {
-        using (World world = new World(), beside = new World())
+        using (World world = new World(), other = new World())
         using (Dataset data = Data(), another = Data())
         {
             var options = new RunOptions { Until = 1L << 40 };
@@ -198,15 +198,15 @@ internal sealed partial class Cases
                 Task.Run(() =>
                 {
                     Throws(Status.BadState, () => world.Trainer.Step(World.Batch(), 1e-3));
-                    Throws(Status.BadState, () => beside.Trainer.Evaluate(data, 1));
+                    Throws(Status.BadState, () => other.Trainer.Evaluate(data, 1));
                     Equal(world.Trainer.Progress.Phase, Phase.Train);
-                    beside.Trainer.Run(another,
-                        new RunOptions { Until = beside.Trainer.Progress.Batches + 2 });
+                    other.Trainer.Run(another,
+                        new RunOptions { Until = other.Trainer.Progress.Batches + 2 });
                 }).Wait();
                 return now.Batches < 3;
             };
             Equal(world.Trainer.Run(data, options), false);
-            Equal(beside.Trainer.Progress.Batches, 6);
+            Equal(other.Trainer.Progress.Batches, 6);
             Task.Run(() => world.Steps(1)).Wait();   // a trainer can move to another thread
         }
         ulong[] trained = Enumerable.Range(0, 3).AsParallel().WithDegreeOfParallelism(3).Select(i =>

@@ -53,9 +53,9 @@ internal sealed partial class Cases
 
     private string Fresh(string name)
     {
-        string made = Path.Combine(folder, name);
-        Directory.CreateDirectory(made);
-        return made;
+        string path = Path.Combine(folder, name);
+        Directory.CreateDirectory(path);
+        return path;
     }
 
     private Dataset Data(double? heldOut = null)

@@ -36,8 +36,8 @@ internal sealed partial class Cases
             float[] logits = world.Trainer.Logits(World.Tokens().Take(World.Length).ToArray());
             Equal(logits.Length, 3);
             Equal(Largest(logits), 0);
-            float[,] told = world.Trainer.LogProbabilities(batch);
-            True(told[0, 15] < 0 && told[0, 14] == 0 && told[3, 15] < 0);
+            float[,] probabilities = world.Trainer.LogProbabilities(batch);
+            True(probabilities[0, 15] < 0 && probabilities[0, 14] == 0 && probabilities[3, 15] < 0);
             Throws(Status.Unsupported,
                 () => world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 1 }));
             Throws(Status.BadArgument, () => world.Trainer.Step(World.Batch(), 1e-3));
@@ -66,24 +66,24 @@ internal sealed partial class Cases
     {
         var kinds = new TokenKinds[64];
         kinds[63] = TokenKinds.Special;
-        var asked = new DatasetOptions { Vocabulary = 64, Sequence = World.Length, MaskRate = 0.3,
+        var options = new DatasetOptions { Vocabulary = 64, Sequence = World.Length, MaskRate = 0.3,
             MaskToken = 63, TokenKinds = kinds, MaskWholeWords = true };
         var masked = new ModelOptions {
             ConfigJson = World.Bert.Replace("BertForSequenceClassification", "BertModel"),
             Task = TrainingTask.MaskedLanguageModel };
         string path = TokensOfDocuments();
         using (var world = new World(null, null, masked))
-        using (var data = new Dataset(path, asked))
+        using (var data = new Dataset(path, options))
         {
             Equal($"{world.Model.Info.Task} {world.Model.Info.HeadIsNew}", "MaskedLanguageModel False");
             double before = world.Trainer.Evaluate(data, 3);
             True(world.Trainer.Run(data, new RunOptions { Until = 3 }));
             True(world.Trainer.Evaluate(data, 3) != before);
         }
-        asked.TokenKinds = new TokenKinds[63];
-        Throws<ArgumentException>(() => new Dataset(path, asked));
-        asked.TokenKinds = Enumerable.Repeat((TokenKinds)4, 64).ToArray();
-        Throws(Status.BadArgument, () => new Dataset(path, asked));
+        options.TokenKinds = new TokenKinds[63];
+        Throws<ArgumentException>(() => new Dataset(path, options));
+        options.TokenKinds = Enumerable.Repeat((TokenKinds)4, 64).ToArray();
+        Throws(Status.BadArgument, () => new Dataset(path, options));
     }
 
     public void Encoders()

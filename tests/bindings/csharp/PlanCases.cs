@@ -10,22 +10,22 @@ internal sealed partial class Cases
     {
         using (var model = new Model("nano"))
         {
-            var asked = new PlanOptions { GlobalBatch = 4, Sequence = 64, MemoryBytes = 1 << 20 };
-            var over = Throws<OverBudgetException>(() => new Plan(model, asked));
+            var options = new PlanOptions { GlobalBatch = 4, Sequence = 64, MemoryBytes = 1 << 20 };
+            var over = Throws<OverBudgetException>(() => new Plan(model, options));
             Equal(over.Status, Status.OverBudget);
             Equal(over.BytesAvailable, 1 << 20);
             Equal(over.Plan.Info.Fits, false);
             Equal(over.Plan.Info.MinimumBytes, over.BytesNeeded);
             True(over.Plan.Report.Contains("does not fit"));
             True(over.Plan.Relaxations().Any(one => one.Change.Length > 0 && one.SavesBytes > 0));
-            asked.MemoryBytes = over.BytesNeeded;
-            using (var plan = new Plan(model, asked))
+            options.MemoryBytes = over.BytesNeeded;
+            using (var plan = new Plan(model, options))
                 Equal(plan.Info.Peak, over.BytesNeeded);
             using (Device device = World.OpenCpu())
                 Throws(Status.BadState, () => new Trainer(device, model, over.Plan));
             over.Plan.Dispose();
-            asked.MemoryBytes = 1;
-            Equal(Throws<OverBudgetException>(() => Plan.LongestSequence(model, asked)).Plan, null);
+            options.MemoryBytes = 1;
+            Equal(Throws<OverBudgetException>(() => Plan.LongestSequence(model, options)).Plan, null);
         }
     }
 
@@ -81,9 +81,9 @@ internal sealed partial class Cases
                     new ParameterGroup { Pattern = "matrices", LearningRate = 0.5, StateBits = States.Auto }
                 })));
             using (Device device = World.OpenCpu(null, 1))
-            using (var on = new Plan(model, World.Small(o => o.Threads = 0), device))
+            using (var planned = new Plan(model, World.Small(o => o.Threads = 0), device))
             using (var one = new Plan(model, World.Small(o => o.Threads = 1)))
-                Equal(on.Info.Arena, one.Info.Arena);
+                Equal(planned.Info.Arena, one.Info.Arena);
             Action<PlanOptions> onCard = o =>
             {
                 o.HostBytes = 1 << 30;

@@ -29,16 +29,16 @@ internal sealed class World : IDisposable
     {
         Device = OpenCpu(device);
         Model = new Model(model ?? new ModelOptions { ConfigJson = Gpt2 });
-        using (var by = new Plan(Model, plan ?? Small()))
-            Trainer = new Trainer(Device, Model, by, trainer);
+        using (var chosen = new Plan(Model, plan ?? Small()))
+            Trainer = new Trainer(Device, Model, chosen, trainer);
     }
 
     public static Device OpenCpu(DeviceOptions options = null, int threads = 2)
     {
-        DeviceOptions asked = options ?? new DeviceOptions();
-        asked.Backend = Backend.Cpu;
-        asked.Threads = threads;
-        return new Device(asked);
+        options = options ?? new DeviceOptions();
+        options.Backend = Backend.Cpu;
+        options.Threads = threads;
+        return new Device(options);
     }
 
     public void Dispose()
@@ -50,10 +50,10 @@ internal sealed class World : IDisposable
 
     public static PlanOptions Small(Action<PlanOptions> change = null)
     {
-        var made = new PlanOptions { GlobalBatch = Samples, Sequence = Length, MemoryBytes = 64 << 20,
+        var options = new PlanOptions { GlobalBatch = Samples, Sequence = Length, MemoryBytes = 64 << 20,
             StateBits = States.Bits32, Threads = 2 };
-        change?.Invoke(made);
-        return made;
+        change?.Invoke(options);
+        return options;
     }
 
     public static int[] Tokens()

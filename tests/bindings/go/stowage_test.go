@@ -32,12 +32,12 @@ const bert = `{"architectures": ["BertForSequenceClassification"], "model_type":
 	`"id2label": {"0": "a", "1": "b", "2": "c"}}`
 
 func tokens() []int32 {
-	made, seed := make([]int32, 64), uint32(1)
-	for i := range made {
+	tokens, seed := make([]int32, 64), uint32(1)
+	for i := range tokens {
 		seed = seed*1664525 + 1013904223
-		made[i] = int32(seed >> 26)
+		tokens[i] = int32(seed >> 26)
 	}
-	return made
+	return tokens
 }
 
 func batch() Batch { return Batch{Samples: 4, Tokens: tokens(), Labels: tokens()} }
@@ -79,14 +79,14 @@ func equal(t *testing.T, found, expected any) {
 
 func worldOf(t *testing.T, model ModelOptions, plan PlanOptions, trainer TrainerOptions) *world {
 	t.Helper()
-	made := &world{T: t}
-	made.device = must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 2}))
-	made.model = must[*Model](t)(NewModel(model))
-	by := must[*Plan](t)(NewPlan(made.model, plan))
-	made.trainer = must[*Trainer](t)(NewTrainer(made.device, made.model, by, trainer))
-	equal(t, by.Close(), nil)
-	t.Cleanup(func() { made.trainer.Close(); made.model.Close(); made.device.Close() })
-	return made
+	w := &world{T: t}
+	w.device = must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 2}))
+	w.model = must[*Model](t)(NewModel(model))
+	chosen := must[*Plan](t)(NewPlan(w.model, plan))
+	w.trainer = must[*Trainer](t)(NewTrainer(w.device, w.model, chosen, trainer))
+	equal(t, chosen.Close(), nil)
+	t.Cleanup(func() { w.trainer.Close(); w.model.Close(); w.device.Close() })
+	return w
 }
 
 func newWorld(t *testing.T) *world {
@@ -171,26 +171,26 @@ func TestModelsTellTheirTensors(t *testing.T) {
 
 func TestOverBudgetIsAnAnswer(t *testing.T) {
 	model := must[*Model](t)(OpenModel("nano"))
-	asked := PlanOptions{GlobalBatch: 4, Sequence: 64, MemoryBytes: 1 << 20}
-	plan, err := NewPlan(model, asked)
+	options := PlanOptions{GlobalBatch: 4, Sequence: 64, MemoryBytes: 1 << 20}
+	plan, err := NewPlan(model, options)
 	expect(t, err, OverBudget)
-	var told *Error
-	equal(t, errors.As(err, &told), true)
-	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes, told.Status.Category()},
-		[]any{false, told.BytesNeeded, OutOfMemory})
+	var failure *Error
+	equal(t, errors.As(err, &failure), true)
+	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes, failure.Status.Category()},
+		[]any{false, failure.BytesNeeded, OutOfMemory})
 	equal(t, strings.Contains(plan.Report(), "does not fit"), true)
 	equal(t, len(plan.Relaxations()) > 0 && plan.Relaxations()[0].Change != "", true)
-	asked.MemoryBytes = told.BytesNeeded
-	equal(t, must[*Plan](t)(NewPlan(model, asked)).Info().Peak, told.BytesNeeded)
+	options.MemoryBytes = failure.BytesNeeded
+	equal(t, must[*Plan](t)(NewPlan(model, options)).Info().Peak, failure.BytesNeeded)
 }
 
 func TestPlansTellAll(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
-	asked := small()
-	all := must[*Plan](t)(NewPlan(model, asked))
-	asked.Groups = []ParameterGroup{{Pattern: "blocks.0", LearningRate: Of(0.5)},
+	options := small()
+	all := must[*Plan](t)(NewPlan(model, options))
+	options.Groups = []ParameterGroup{{Pattern: "blocks.0", LearningRate: Of(0.5)},
 		{Pattern: "embeddings", Frozen: Of(true)}}
-	plan := must[*Plan](t)(NewPlan(model, asked))
+	plan := must[*Plan](t)(NewPlan(model, options))
 	equal(t, plan.Info().Gradients < all.Info().Gradients, true)
 	equal(t, plan.Verify(), nil)
 	equal(t, must[*Plan](t)(LoadPlan(model, plan.JSON())).Info(), plan.Info())
@@ -219,11 +219,11 @@ func TestPlansTellAll(t *testing.T) {
 	_, err = LoadPlan(model, "")
 	expect(t, err, Corrupt)
 	one := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
-	asked = small()
-	asked.Threads = 1
-	expected := must[*Plan](t)(NewPlan(model, asked)).Info().Arena
-	asked.Threads = 0
-	equal(t, must[*Plan](t)(NewPlan(model, asked.For(one))).Info().Arena, expected)
+	options = small()
+	options.Threads = 1
+	expected := must[*Plan](t)(NewPlan(model, options)).Info().Arena
+	options.Threads = 0
+	equal(t, must[*Plan](t)(NewPlan(model, options.For(one))).Info().Arena, expected)
 }
 
 func TestPack(t *testing.T) {
@@ -244,17 +244,17 @@ func TestPack(t *testing.T) {
 
 func TestEveryBudgetTrainsTheSameBits(t *testing.T) {
 	all := newWorld(t)
-	asked := small()
-	asked.MemoryBytes = must[[]FrontierPoint](t)(must[*Plan](t)(NewPlan(all.model, asked)).Frontier())[0].Peak
-	least := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	options := small()
+	options.MemoryBytes = must[[]FrontierPoint](t)(must[*Plan](t)(NewPlan(all.model, options)).Frontier())[0].Peak
+	least := worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{})
 	first := all.steps(1)
 	equal(t, math.Abs(first.Loss-math.Log(64)) < 0.5, true)
 	equal(t, first.Targets, uint64(60))
 	equal(t, all.steps(9).Loss < first.Loss, true)
 	least.steps(10)
 	equal(t, all.weights(), least.weights())
-	plan := must[*Plan](t)(all.trainer.Replan(asked.MemoryBytes))
-	equal(t, plan.Info().Peak, asked.MemoryBytes)
+	plan := must[*Plan](t)(all.trainer.Replan(options.MemoryBytes))
+	equal(t, plan.Info().Peak, options.MemoryBytes)
 	all.steps(2)
 	least.steps(2)
 	equal(t, all.weights(), least.weights())
@@ -287,9 +287,9 @@ func TestBatches(t *testing.T) {
 }
 
 func TestPrefersWhatWasChosen(t *testing.T) {
-	asked := small()
-	asked.Preference = DPO
-	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Beta: 0.5})
+	options := small()
+	options.Preference = DPO
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{Beta: 0.5})
 	pairs := Batch{Samples: 4, Tokens: tokens(), Targets: make([]int32, 64), Positions: make([]int32, 64)}
 	for i := range pairs.Tokens { // two documents of 8 tokens in each sample
 		pairs.Positions[i], pairs.Targets[i] = int32(i%8), -100
@@ -322,11 +322,11 @@ func TestPrefersWhatWasChosen(t *testing.T) {
 	pairs.Reference = reference[1:]
 	_, err = world.trainer.Step(pairs, 1e-2)
 	expect(t, err, BadArgument)
-	_, err = NewTrainer(world.device, world.model, must[*Plan](t)(NewPlan(world.model, asked)),
+	_, err = NewTrainer(world.device, world.model, must[*Plan](t)(NewPlan(world.model, options)),
 		TrainerOptions{Margin: Of(float32(0))})
 	expect(t, err, BadArgument)
-	asked.Preference = SimPO
-	worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Margin: Of(float32(0)), AnswerShare: 1})
+	options.Preference = SimPO
+	worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{Margin: Of(float32(0)), AnswerShare: 1})
 }
 
 func TestWritesReferences(t *testing.T) {
@@ -341,9 +341,9 @@ func TestWritesReferences(t *testing.T) {
 		filepath.Join(folder, "reference")
 	equal(t, []error{os.WriteFile(path, tokens, 0o600), os.WriteFile(marked, marks, 0o600)},
 		[]error{nil, nil})
-	asked := small()
-	asked.Preference = DPO
-	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	planOptions := small()
+	planOptions.Preference = DPO
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, planOptions, TrainerOptions{})
 	options := DatasetOptions{Vocabulary: 64, Sequence: 16, Marks: marked, Pairs: true}
 	bare := must[*Dataset](t)(OpenDataset(path, options))
 	expect(t, world.trainer.Run(context.Background(), bare, RunOptions{Until: 1}), BadState)
@@ -448,14 +448,14 @@ func TestWatchesTellAndCancel(t *testing.T) {
 	watch.Cancel()
 	_, err = NewPlan(world.model, plan)
 	expect(t, err, Cancelled)
-	made := must[*Plan](t)(NewPlan(world.model, small()))
+	other := must[*Plan](t)(NewPlan(world.model, small()))
 	watch.Cancel()
-	_, err = made.FrontierWatched(watch)
+	_, err = other.FrontierWatched(watch)
 	expect(t, err, Cancelled)
 	watch.Cancel()
-	_, err = made.PictureWatched(HTML, watch)
+	_, err = other.PictureWatched(HTML, watch)
 	expect(t, err, Cancelled)
-	equal(t, must[string](t)(made.PictureWatched(HTML, watch)), must[string](t)(made.Picture(HTML)))
+	equal(t, must[string](t)(other.PictureWatched(HTML, watch)), must[string](t)(other.Picture(HTML)))
 	goesOn = false
 	expect(t, world.model.ExportWatched(t.TempDir(), watch), Cancelled)
 	goesOn = true
@@ -502,9 +502,9 @@ func TestCheckpointsGoOnWithTheSameBits(t *testing.T) {
 	equal(t, whole.trainer.Save(path), nil)
 	equal(t, VerifyCheckpoint(path), nil)
 	whole.steps(2)
-	asked := small()
-	asked.MicroBatch = 1
-	other := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	options := small()
+	options.MicroBatch = 1
+	other := worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{})
 	equal(t, other.trainer.Restore(path), nil)
 	other.steps(2)
 	equal(t, whole.weights(), other.weights())
@@ -536,9 +536,9 @@ func TestTensors(t *testing.T) {
 	_, err := world.trainer.Tensor(1000, Parameter)
 	expect(t, err, BadArgument)
 	for dtype, precision := range map[string]Precision{"bfloat16": BF16, "float16": FP16} {
-		asked := small()
-		asked.Precision = precision
-		half := must[*Tensor](t)(worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked,
+		options := small()
+		options.Precision = precision
+		half := must[*Tensor](t)(worldOf(t, ModelOptions{ConfigJSON: gpt2}, options,
 			TrainerOptions{}).trainer.Tensor(0, Parameter))
 		whole := must[*Tensor](t)(newWorld(t).trainer.Tensor(0, Parameter))
 		equal(t, []any{half.DType, len(half.Bits), whole.Bits == nil}, []any{dtype, 2048, true})
@@ -693,15 +693,15 @@ func TestEncoders(t *testing.T) {
 func TestAdapters(t *testing.T) {
 	base, tuned, merged := t.TempDir(), t.TempDir(), t.TempDir()
 	equal(t, newWorld(t).trainer.ExportModel(base), nil)
-	asked := small()
-	asked.Quantize = NF4
-	world := worldOf(t, ModelOptions{Source: base, AdapterRank: 4, AdapterTargets: "c_attn"}, asked,
+	options := small()
+	options.Quantize = NF4
+	world := worldOf(t, ModelOptions{Source: base, AdapterRank: 4, AdapterTargets: "c_attn"}, options,
 		TrainerOptions{})
 	equal(t, world.model.Info().Trainable, uint64(2*4*(32+96)))
 	world.steps(3)
 	after := must[[]float32](t)(world.trainer.Logits(tokens()[:8]))
 	equal(t, world.trainer.ExportModel(tuned), nil)
-	again := worldOf(t, ModelOptions{Source: tuned}, asked, TrainerOptions{})
+	again := worldOf(t, ModelOptions{Source: tuned}, options, TrainerOptions{})
 	equal(t, must[[]float32](t)(again.trainer.Logits(tokens()[:8])), after)
 	equal(t, again.model.Export(merged), nil)
 	equal(t, must[*Model](t)(OpenModel(merged)).Info().AdapterRank, 0)
@@ -753,16 +753,16 @@ func (g *goroutines) Run(tasks int, task func(i int)) {
 }
 
 func TestMemoryAndThreadsOfTheHost(t *testing.T) {
-	trained := func(on DeviceOptions, of TrainerOptions) (*world, [][]float32) {
-		on.Backend, on.Threads = CPU, 2
-		device := must[*Device](t)(OpenDevice(on))
+	trained := func(host DeviceOptions, options TrainerOptions) (*world, [][]float32) {
+		host.Backend, host.Threads = CPU, 2
+		device := must[*Device](t)(OpenDevice(host))
 		model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 		plan := must[*Plan](t)(NewPlan(model, small().For(device)))
-		if of.Arena != nil && of.ArenaBytes < plan.Info().Arena {
+		if options.Arena != nil && options.ArenaBytes < plan.Info().Arena {
 			t.Fatalf("the arena takes %d bytes", plan.Info().Arena)
 		}
 		w := &world{T: t, device: device, model: model,
-			trainer: must[*Trainer](t)(NewTrainer(device, model, plan, of))}
+			trainer: must[*Trainer](t)(NewTrainer(device, model, plan, options))}
 		w.steps(2)
 		return w, w.weights()
 	}
@@ -793,17 +793,17 @@ func TestMemoryAndThreadsOfTheHost(t *testing.T) {
 }
 
 func TestDevicesOutliveTheirName(t *testing.T) {
-	var told []string
+	var messages []string
 	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1, LogLevel: LogInfo,
 		Log: func(_ LogLevel, component, message string) {
-			told = append(told, component+": "+message)
+			messages = append(messages, component+": "+message)
 		}}))
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 	plan := must[*Plan](t)(NewPlan(model, small()))
 	trainer := must[*Trainer](t)(NewTrainer(device, model, plan, TrainerOptions{}))
 	message, ok := device.NextLog(0)
-	equal(t, ok, len(told) > 0)
-	equal(t, !ok || strings.HasSuffix(told[0], message.Text), true)
+	equal(t, ok, len(messages) > 0)
+	equal(t, !ok || strings.HasSuffix(messages[0], message.Text), true)
 	equal(t, []error{device.Close(), model.Close(), plan.Close()}, []error{nil, nil, nil})
 	must[StepResult](t)(trainer.Step(batch(), 1e-3))
 	_, err := NewTrainer(device, model, plan, TrainerOptions{})
@@ -888,10 +888,10 @@ func TestWhatIsForgottenIsClosed(t *testing.T) {
 
 func TestCalibrates(t *testing.T) {
 	world := newWorld(t)
-	asked := small()
-	asked.Profile = must[string](t)(world.trainer.Calibrate())
-	equal(t, strings.Contains(must[*Plan](t)(NewPlan(world.model, asked)).JSON(), `"profile"`), true)
-	profile := must[Profile](t)(ReadProfile(asked.Profile))
+	options := small()
+	options.Profile = must[string](t)(world.trainer.Calibrate())
+	equal(t, strings.Contains(must[*Plan](t)(NewPlan(world.model, options)).JSON(), `"profile"`), true)
+	profile := must[Profile](t)(ReadProfile(options.Profile))
 	equal(t, []any{profile.Name, profile.Threads, len(profile.Ops) > 3 && profile.Ops[0].Nanoseconds > 0},
 		[]any{"cpu", 2, true})
 	_, err := ReadProfile("{}")

@@ -44,13 +44,13 @@ def fuzz(program, seconds, failed):
 
 
 def main():
-    build, seconds, wanted = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    build, seconds, chosen = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
     programs = sorted(
         path
         for path in (build / "tests/fuzz").glob("fuzz_*")
         if path.is_file() and os.access(path, os.X_OK) and not path.suffix
     )
-    programs = [path for path in programs if not wanted or path.name.removeprefix("fuzz_") in wanted]
+    programs = [path for path in programs if not chosen or path.name.removeprefix("fuzz_") in chosen]
     if not programs:
         sys.exit(f"{build}: expected programs of tests/fuzz, found none; -Dfuzz=true builds them")
     failed = build / "failed"

@@ -165,14 +165,14 @@ def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]  # the given names, or all
+    chosen = sys.argv[2:]  # the given names, or all
     for seed, name in enumerate(("gpt2", "llama", "qwen3", "bloom"), start=20260):
-        if not wanted or name in wanted:
+        if not chosen or name in chosen:
             generate(name, seed, root)
     for seed, name in enumerate(("gpt2", "llama", "bloom"), start=20275):
-        if not wanted or f"tokens_{name}" in wanted:
+        if not chosen or f"tokens_{name}" in chosen:
             generate(name, seed, root, of_tokens=True)
-    if not wanted or "adapters" in wanted:
+    if not chosen or "adapters" in chosen:
         generate_adapters("llama", 20270, root)
         generate_adapters("llama", 20271, root, of_tokens=True)
 

@@ -391,11 +391,11 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]  # the given names, or all
+    chosen = sys.argv[2:]  # the given names, or all
     for name, (seed, kind, config) in configurations().items():
-        if not wanted or name in wanted:
+        if not chosen or name in chosen:
             generate(name, kind, config, seed, root)
-    if not wanted or "bert_old" in wanted:
+    if not chosen or "bert_old" in chosen:
         generate_old(20290, root)
 
 

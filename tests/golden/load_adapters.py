@@ -34,7 +34,7 @@ def main():
     base = kinds.get(config.task_type, AutoModelForMaskedLM).from_pretrained(
         config.base_model_name_or_path, dtype=torch.float32, **count
     )
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = PeftModel.from_pretrained(base, folder).eval()
     stored, loaded = load_file(folder / "adapter_model.safetensors"), get_peft_model_state_dict(model)
@@ -43,7 +43,7 @@ def main():
         for name in stored
         if name in loaded and not torch.equal(stored[name].float(), loaded[name].float())
     ]
-    problems += [str(warning.message) for warning in told if "adapter keys" in str(warning.message)]
+    problems += [str(warning.message) for warning in caught if "adapter keys" in str(warning.message)]
     with torch.no_grad():
         logits = model(input_ids=tokens).logits[0]
     print(

@@ -165,9 +165,9 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    wanted = sys.argv[2:]  # the given names, or all
+    chosen = sys.argv[2:]  # the given names, or all
     for seed, (name, (config, outputs)) in enumerate(configurations().items(), start=20300):
-        if wanted and name not in wanted:
+        if chosen and name not in chosen:
             continue
         generate(name, config, outputs, seed, root)
 

@@ -98,7 +98,7 @@ def marked(good):
     return "" if good else "   BELOW ITS MARK"
 
 
-def told_of(theirs):
+def describe(theirs):
     """A model configuration for PyTorch."""
     return (
         f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, "
@@ -264,7 +264,7 @@ class Bench:
                 seconds=min(self.peer_seconds, max(left() - SECONDS_BEHIND, left() / 2)),
             )
             if theirs:
-                self.table.row(f"{name}, PyTorch", True, told_of(theirs) + compare(theirs))
+                self.table.row(f"{name}, PyTorch", True, describe(theirs) + compare(theirs))
             else:
                 self.table.row(f"{name}, PyTorch", False, why)
         measure(KERNELS[1])

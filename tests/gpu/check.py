@@ -60,8 +60,12 @@ def libraries(folder, model):
         code, text, _ = folder.train(
             "a", *model, "--precision", "bf16", *words, "--device", "cuda", "--vram", "4GiB"
         )
-        told = [line for line in text.splitlines() if "our own kernels" in line]
-        row("NVIDIA's " + kernels, code == 0 and not told, "\n".join(told) if code == 0 else text[-400:])
+        replaced = [line for line in text.splitlines() if "our own kernels" in line]
+        row(
+            "NVIDIA's " + kernels,
+            code == 0 and not replaced,
+            "\n".join(replaced) if code == 0 else text[-400:],
+        )
 
 
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
@@ -245,11 +249,11 @@ def memory(folder, models):
                 folder.at("card.json"),
             ]
         )
-        told = re.search("outside the arena .*", text)
+        measured = re.search("outside the arena .*", text)
         row(
             f"calibration of {os.path.basename(model)}",
             code == 0,
-            (told[0] if told else "the reserve is as assumed") if code == 0 else text[-600:],
+            (measured[0] if measured else "the reserve is as assumed") if code == 0 else text[-600:],
         )
         for device in ["cuda"] + ([folder.at("card.json")] if code == 0 else []):
             memory_of(folder, model, words, device)

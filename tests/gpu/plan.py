@@ -285,12 +285,12 @@ class Runner:
             f"{self.title}: {time.monotonic() - self.begin:.0f} of {self.seconds:.0f} s",
             f"{'step':<30} {'result':<10} {'seconds':>8} {'cap':>6}",
         ]
-        for step, result, seconds, told in self.rows:
+        for step, result, seconds, shown_lines in self.rows:
             lines.append(
                 f"{step.name:<30} {result:<10} {seconds:>8.1f} {step.cap:>6.0f}   "
-                f"{told[0] if told else ''}".rstrip()
+                f"{shown_lines[0] if shown_lines else ''}".rstrip()
             )
-            lines += [" " * 60 + line for line in told[1:]]
+            lines += [" " * 60 + line for line in shown_lines[1:]]
         return "\n".join(lines) + "\n"
 
 
@@ -300,17 +300,17 @@ def shown(step, text, code, most=40):
     wrong = [line for line in dict.fromkeys(lines) if line.startswith("FAIL")]
     if code != 0 and not wrong:
         wrong = lines[-3:]
-    told = [
+    matching = [
         line
         for line in dict.fromkeys(lines)
         if step.shows and re.search(step.shows, line) and line not in wrong
     ]
     if step.shows == "tokens_per_second":
-        told = told_of_peer(told)
-    return [clip(line) for line in wrong[:most] + told[-most:]]
+        matching = fastest_first(matching)
+    return [clip(line) for line in wrong[:most] + matching[-most:]]
 
 
-def told_of_peer(lines):
+def fastest_first(lines):
     """Sorts configurations, the fastest first."""
     found = []
     for line in lines:

@@ -20,7 +20,7 @@ from plan import Runner, Step, shown
 PYTHON = sys.executable
 
 
-def said(words, code=0):
+def printing(words, code=0):
     return lambda _: [PYTHON, "-c", f"import sys; print({words!r}); sys.exit({code})"]
 
 
@@ -45,7 +45,7 @@ class Steps(unittest.TestCase):
 
     def test_what_steps_say_is_kept_and_told(self):
         good, rows, runner = self.run_steps(
-            Step("one", 9, said("tokens/s 7\nmore"), "tokens/s"), Step("two", 9, said("fine"))
+            Step("one", 9, printing("tokens/s 7\nmore"), "tokens/s"), Step("two", 9, printing("fine"))
         )
         self.assertTrue(good)
         self.assertEqual(rows, [("one", "ok"), ("two", "ok")])
@@ -57,7 +57,7 @@ class Steps(unittest.TestCase):
         stubborn = "trap '' TERM; echo half; sleep 60"
         begin = time.monotonic()
         good, rows, _ = self.run_steps(
-            Step("hangs", 3, lambda _: ["sh", "-c", stubborn]), Step("next", 9, said("fine"))
+            Step("hangs", 3, lambda _: ["sh", "-c", stubborn]), Step("next", 9, printing("fine"))
         )
         self.assertFalse(good)
         self.assertEqual(rows, [("hangs", "timed out"), ("next", "ok")])
@@ -81,7 +81,7 @@ class Steps(unittest.TestCase):
 
     def test_where_a_step_must_not_fail_the_others_are_left_out(self):
         good, rows, runner = self.run_steps(
-            Step("first", 9, said("FAIL  x: why", 1), stops=True), Step("next", 9, said(""))
+            Step("first", 9, printing("FAIL  x: why", 1), stops=True), Step("next", 9, printing(""))
         )
         self.assertFalse(good)
         self.assertEqual(rows, [("first", "FAIL"), ("next", "left out")])
@@ -89,14 +89,16 @@ class Steps(unittest.TestCase):
         self.assertIn("first failed", runner.table())
 
     def test_another_step_takes_the_time_of_those_that_follow(self):
-        other = Step("other", 600, lambda seconds: said(f"has {seconds:.0f}")(0), "has")
+        other = Step("other", 600, lambda seconds: printing(f"has {seconds:.0f}")(0), "has")
         good, rows, runner = self.run_steps(
-            Step("first", 9, said("", 1), otherwise=other), Step("next", 9, said("")), seconds=40
+            Step("first", 9, printing("", 1), otherwise=other), Step("next", 9, printing("")), seconds=40
         )
         self.assertFalse(good)
         self.assertEqual(rows, [("first", "FAIL"), ("other", "ok"), ("next", "left out")])
         self.assertRegex(runner.table(), r"other +ok .*has (40|3\d)")
-        good, rows, _ = self.run_steps(Step("first", 9, said(""), otherwise=other), Step("next", 9, said("")))
+        good, rows, _ = self.run_steps(
+            Step("first", 9, printing(""), otherwise=other), Step("next", 9, printing(""))
+        )
         self.assertEqual(rows, [("first", "ok"), ("next", "ok")])
 
     def test_no_step_gets_more_than_is_left(self):
@@ -118,7 +120,7 @@ class Steps(unittest.TestCase):
             Step("one", 9, lambda _: [][0]),
             Step("two", 9, lambda _: ["/there/is/none"]),
             Step("three", 9, lambda _: "there is no such tool"),
-            Step("four", 9, said("")),
+            Step("four", 9, printing("")),
         )
         self.assertFalse(good)
         self.assertEqual([result for _, result in rows], ["FAIL", "FAIL", "left out", "ok"])

@@ -209,9 +209,9 @@ class Runs:
         is stopped then, so it saves nothing. `watch` is called repeatedly while it runs. Without `data` it
         trains on a text, which needs a tokenizer. `patience` limits the seconds until the first step and
         between steps, so that a hanging device does not use up the time of all later runs."""
-        folder, said = self.at(out), self.at(out + "-said.txt")
+        folder, log = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
-        with open(said, "w", encoding="utf-8") as file:
+        with open(log, "w", encoding="utf-8") as file:
             run = started(
                 (
                     self.stowage,
@@ -254,7 +254,7 @@ class Runs:
             stop(run)
         if len(found) >= steps:
             return found[:steps], ""
-        with open(said, encoding="utf-8", errors="replace") as file:
+        with open(log, encoding="utf-8", errors="replace") as file:
             return None, file.read()[-400:] + (
                 f"ran past its time, {len(found)} steps" if ended is None else ""
             )

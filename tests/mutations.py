@@ -498,7 +498,7 @@ MUTATIONS = [
     (
         "copies that a warpgroup's products were not shown",
         "kernels/cuda/product/tile_product.h",
-        [("if (all.fence) Multiply::show_copies();", "{}")],
+        [("if (all.fence) Multiply::fence_copies();", "{}")],
         EMULATED_TESTS,
         "TensorProduct.WholeTilesStayCloseToDoublePrecision",
     ),

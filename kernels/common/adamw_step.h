@@ -12,7 +12,7 @@
 namespace stw::kernels::STW_ISA {
 
 struct AdamWScalars {
-  F16 decay, beta1, rest1, beta2, rest2, step_size, correction, epsilon;
+  F16 decay, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, correction, epsilon;
 };
 
 STW_INLINE AdamWScalars adamw_scalars(const UpdateArgs& args) {
@@ -23,9 +23,11 @@ STW_INLINE AdamWScalars adamw_scalars(const UpdateArgs& args) {
           splat((float)(1 / s.correction2)), splat((float)s.epsilon)};
 }
 
-STW_INLINE F16 next_first(const AdamWScalars& s, F16 m, F16 g) { return fma(s.beta1, m, mul(s.rest1, g)); }
+STW_INLINE F16 next_first(const AdamWScalars& s, F16 m, F16 g) {
+  return fma(s.beta1, m, mul(s.one_minus_beta1, g));
+}
 STW_INLINE F16 next_second(const AdamWScalars& s, F16 v, F16 g) {
-  return fma(s.beta2, v, mul(mul(s.rest2, g), g));
+  return fma(s.beta2, v, mul(mul(s.one_minus_beta2, g), g));
 }
 STW_INLINE F16 next_parameter(const AdamWScalars& s, F16 p, F16 m, F16 root) {
   return fma(s.step_size, div(m, fma(root, s.correction, s.epsilon)), mul(p, s.decay));

@@ -10,7 +10,7 @@
 namespace stw::kernels::STW_ISA {
 
 struct LionScalars {
-  F16 decay, beta1, rest1, beta2, rest2, up, down;
+  F16 decay, beta1, one_minus_beta1, beta2, one_minus_beta2, up, down;
 };
 
 STW_INLINE LionScalars lion_scalars(const UpdateArgs& args) {
@@ -25,9 +25,11 @@ STW_INLINE LionScalars lion_scalars(const UpdateArgs& args) {
           splat(-rate)};
 }
 
-STW_INLINE F16 next_momentum(const LionScalars& s, F16 m, F16 g) { return fma(s.beta2, m, mul(s.rest2, g)); }
+STW_INLINE F16 next_momentum(const LionScalars& s, F16 m, F16 g) {
+  return fma(s.beta2, m, mul(s.one_minus_beta2, g));
+}
 STW_INLINE F16 next_parameter(const LionScalars& s, F16 p, F16 m, F16 g) {
-  const F16 c = fma(s.beta1, m, mul(s.rest1, g));
+  const F16 c = fma(s.beta1, m, mul(s.one_minus_beta1, g));
   const F16 step = select_less(zero(), c, s.up, select_less(c, zero(), s.down, zero()));
   return sub(mul(p, s.decay), step);
 }

@@ -16,7 +16,7 @@ inline constexpr int muon_iterations = 5;
 inline constexpr float muon_a = 3.4445f, muon_b = -4.7750f, muon_c = 2.0315f;
 
 struct MuonScalars {
-  F16 coefficient, momentum, rest;
+  F16 coefficient, momentum, one_minus_momentum;
 };
 STW_INLINE MuonScalars muon_scalars(const UpdateArgs& args) {
   return {coefficient_of(args), splat((float)args.state->momentum), splat((float)(1 - args.state->momentum))};
@@ -24,7 +24,7 @@ STW_INLINE MuonScalars muon_scalars(const UpdateArgs& args) {
 
 // Updates m and returns u.
 STW_INLINE F16 mixed_momentum(const MuonScalars& s, const UpdateArgs& args, int64_t at, int64_t n) {
-  const F16 g = mul(s.rest, scaled_gradient(args, s.coefficient, at, n));
+  const F16 g = mul(s.one_minus_momentum, scaled_gradient(args, s.coefficient, at, n));
   const F16 m = fma(s.momentum, load_group(args.first, DType::f32, at, n), g);
   store_group(args.first, DType::f32, at, m, n);
   return fma(s.momentum, m, g);

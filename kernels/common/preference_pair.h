@@ -27,7 +27,7 @@ struct PairEnd {
   double loss;
   float weight[2];  // d loss / d token_loss of their targets.
   // Whether the chosen document is ahead: DPO by P - R, IPO by (P - R)/n, SimPO and ORPO by P/n.
-  bool in_order;
+  bool chosen_is_ahead;
 };
 
 // log(1 + e^-x), and the negative of its derivative: 1 / (1 + e^x).
@@ -61,12 +61,12 @@ STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
     by1 = -2 * miss / n1;
   } else if (terms.kind == Preference::orpo) {
     ahead = mean0 - mean1;
-    const double rest0 = improbability(mean0), rest1 = improbability(mean1);
-    const Softplus of_odds =
-        softplus((float)(ahead - ((double)log1((float)rest0) - (double)log1((float)rest1))));
+    const double improbability0 = improbability(mean0), improbability1 = improbability(mean1);
+    const Softplus of_odds = softplus(
+        (float)(ahead - ((double)log1((float)improbability0) - (double)log1((float)improbability1))));
     loss = terms.beta * (double)of_odds.value;
-    by0 = -terms.beta * (double)of_odds.slope / (rest0 * n0);
-    by1 = terms.beta * (double)of_odds.slope / (rest1 * n1);
+    by0 = -terms.beta * (double)of_odds.slope / (improbability0 * n0);
+    by1 = terms.beta * (double)of_odds.slope / (improbability1 * n1);
     answers += 1;
   } else {
     const bool is_mean = terms.kind == Preference::simpo;

@@ -41,9 +41,10 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads) {
 inline uint64_t library_attention() { return attention_library_bytes; }
 inline uint64_t library_attention_gradient(const AttentionShape& s) {
   const auto rows = size_mul(static_cast<uint64_t>(s.samples), static_cast<uint64_t>(s.rows_per_sample));
-  const uint64_t own = attention_gradient(static_cast<int64_t>(rows), static_cast<int>(s.query_heads));
-  const auto part = static_cast<uint64_t>(attention_scratch(s, largest_attention_part(s)).bytes);
-  return part > own ? part : own;
+  const uint64_t for_our_kernels =
+      attention_gradient(static_cast<int64_t>(rows), static_cast<int>(s.query_heads));
+  const auto for_library = static_cast<uint64_t>(attention_scratch(s, largest_attention_part(s)).bytes);
+  return for_library > for_our_kernels ? for_library : for_our_kernels;
 }
 
 // Rows sorted by token: (token, row) twice.

@@ -9,8 +9,8 @@
 namespace stw::kernels::cuda {
 
 // Visits groups first, first + step, … of [0, count), by a quad. Calls load(at, n) for several groups, then
-// use(value, at, n) for each of them. n is Whole if `vectors` allows it, so load and use are generic in n. A
-// group may not load what another group stores. Index is int where that suffices: less arithmetic, fewer
+// use(value, at, n) for each of them. n is FullGroup if `vectors` allows it, so load and use are generic in
+// n. A group may not load what another group stores. Index is int where that suffices: less arithmetic, fewer
 // registers.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load,
@@ -19,22 +19,23 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
   Index at = first * 16;
   STW_ROLLED
   for (; at + (ahead - 1) * stride < whole; at += ahead * stride) {
-    decltype(load(at, Whole{})) values[ahead];
+    decltype(load(at, FullGroup{})) values[ahead];
     STW_UNROLL
-    for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride, Whole{});
-    loads_are_issued();
+    for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride, FullGroup{});
+    fence_loads();
     STW_UNROLL
-    for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, Whole{});
+    for (int k = 0; k < ahead; ++k) use(values[k], at + k * stride, FullGroup{});
   }
   // The last groups. Loads past the end load the first group again, which costs less than a branch.
   if (at < whole) {
-    decltype(load(at, Whole{})) values[ahead];
-    STW_UNROLL
-    for (int k = 0; k < ahead; ++k) values[k] = load(at + k * stride < whole ? at + k * stride : at, Whole{});
-    loads_are_issued();
+    decltype(load(at, FullGroup{})) values[ahead];
     STW_UNROLL
     for (int k = 0; k < ahead; ++k)
-      if (at + k * stride < whole) use(values[k], at + k * stride, Whole{});
+      values[k] = load(at + k * stride < whole ? at + k * stride : at, FullGroup{});
+    fence_loads();
+    STW_UNROLL
+    for (int k = 0; k < ahead; ++k)
+      if (at + k * stride < whole) use(values[k], at + k * stride, FullGroup{});
     at += ahead * stride;
   }
   STW_ROLLED
@@ -59,21 +60,21 @@ STW_DEVICE void groups_together(const Load& load, const Use& use) {
   decltype(load(0)) values[groups_ahead];
   STW_UNROLL
   for (int k = 0; k < groups_ahead; ++k) values[k] = load(16 * k);
-  loads_are_issued(values);
+  fence_loads(values);
   STW_UNROLL
   for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
 }
-// The same for the groups of [begin, end); the calling quad has number `own` of `quads` quads.
+// The same for the groups of [begin, end); the calling quad has number `quad_index` of `quads`.
 template <class Load, class Use>
-STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads,
+STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t quad_index, int64_t quads,
                                           bool vectors, const Load& load, const Use& use) {
   const int64_t whole = vectors ? begin + (end - begin) / elements_ahead * elements_ahead : begin;
   STW_ROLLED
-  for (int64_t at = begin + own * elements_ahead; at < whole; at += quads * elements_ahead)
-    groups_together([&](int k) { return load(at + k, Whole{}); },
-                    [&](const auto& value, int k) { use(value, at + k, Whole{}); });
+  for (int64_t at = begin + quad_index * elements_ahead; at < whole; at += quads * elements_ahead)
+    groups_together([&](int k) { return load(at + k, FullGroup{}); },
+                    [&](const auto& value, int k) { use(value, at + k, FullGroup{}); });
   STW_ROLLED
-  for (int64_t at = whole + own * 16; at < end; at += quads * 16) {
+  for (int64_t at = whole + quad_index * 16; at < end; at += quads * 16) {
     const int64_t n = end - at < 16 ? end - at : 16;
     use(load(at, n), at, n);
   }
@@ -89,8 +90,8 @@ STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vecto
   for_groups_of_quads_ahead(begin, end, threadIdx.x / quad, blockDim.x / quad, vectors, load, use);
 }
 // The same for the rows of a matrix (rows, features): load(row, i, n), use(value, row, i, n). A group lies
-// within a row. n is Whole only if features is a multiple of elements_ahead. A row has `parts` parts of two
-// groups each if `whole`, else of one group.
+// within a row. n is FullGroup only if features is a multiple of elements_ahead. A row has `parts` parts of
+// two groups each if `whole`, else of one group.
 struct RowGroups {
   int64_t rows, features;
   bool whole;
@@ -119,8 +120,8 @@ STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, c
   for (Place at = place_of(thread_of_grid() / quad); at.row < g.rows;) {
     if (g.whole) {
       const int64_t i = at.part * elements_ahead;
-      groups_together([&](int k) { return load(at.row, i + k, Whole{}); },
-                      [&](const auto& value, int k) { use(value, at.row, i + k, Whole{}); });
+      groups_together([&](int k) { return load(at.row, i + k, FullGroup{}); },
+                      [&](const auto& value, int k) { use(value, at.row, i + k, FullGroup{}); });
     } else {
       const int64_t i = at.part * 16, n = min(static_cast<int64_t>(16), g.features - i);
       use(load(at.row, i, n), at.row, i, n);

@@ -41,19 +41,19 @@ STW_DEVICE FloatsSum both_of(const FloatsSum& a, const FloatsSum& b) {
 }
 // The warp's result for values[first], values[first + step], … of each lane; `first` differs between lanes.
 STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t first, int64_t step) {
-  FloatsSum own = {0.0, 0, ~0u};
+  FloatsSum result = {0.0, 0, ~0u};
   in_order<8>(
       first < count ? ceil_div(count - first, step) : 0, [&](int64_t i) { return values[first + i * step]; },
       [&](float x) {
         const uint32_t size = bits_of(x) & 0x7fffffffu;
-        own = both_of(own, {static_cast<double>(x), size, size - 1});
+        result = both_of(result, {static_cast<double>(x), size, size - 1});
       });
   STW_UNROLL
   for (int lanes = 1; lanes < 32; lanes *= 2)
-    own =
-        both_of(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes),
-                      __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
-  return own;
+    result = both_of(result, {__shfl_xor_sync(all_lanes, result.sum, lanes),
+                              __shfl_xor_sync(all_lanes, result.most, lanes),
+                              __shfl_xor_sync(all_lanes, result.least_less_one, lanes)});
+  return result;
 }
 STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {
   const int top = static_cast<int>(all.most >> 23), bottom = static_cast<int>((all.least_less_one + 1) >> 23);
@@ -64,8 +64,8 @@ STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {
 STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
   constexpr int most_warps = 32;
   STW_SHARED(FloatsSum, parts, most_warps);
-  const FloatsSum own = sum_of_warp(values, count, threadIdx.x, blockDim.x);
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = own;
+  const FloatsSum of_warp = sum_of_warp(values, count, threadIdx.x, blockDim.x);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
   __syncthreads();
   FloatsSum all = parts[0];
   for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = both_of(all, parts[warp]);
@@ -86,7 +86,7 @@ STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t coun
 // of multiply-adds over the groups in order, then one fold, as on one thread of a CPU. Called by all threads
 // of a block. Its quads call `groups` in turn. Its first sixteen threads add up one chain each and get the
 // result. (If one quad added up four chains a thread, it would issue twice as many instructions.) `groups`
-// may write memory. With `vectors`, n is Whole for whole groups, and several are requested before one is
+// may write memory. With `vectors`, n is FullGroup for whole groups, and several are requested before one is
 // used. sum_squares computes one sum, sum_squares2 two in the same pass.
 inline constexpr int64_t staged_floats = 4096;
 struct Squares2 {

@@ -25,17 +25,17 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Makes this thread's writes and completed copies to shared memory visible to products after the next
-// barrier.
-__device__ __forceinline__ void show_to_products() {
+// fence.proxy.async: makes this thread's writes and completed copies to shared memory visible to products
+// after the next barrier.
+__device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// x + y by an add instruction that is never optimised away. If products are in flight from one iteration of a
-// loop to the next, ptxas requires that an instruction writes their accumulators on every path and that no
-// code reads the bits of the accumulators. Otherwise it waits for each product (C7515 and C7517). A y of -0
-// changes nothing.
-__device__ __forceinline__ float settled_sum(float x, float y) {
+// x + y by an add instruction that the compiler keeps, even if y is -0, which changes nothing. If products
+// are in flight from one iteration of a loop to the next, ptxas requires that an instruction writes their
+// accumulators on every path and that no code reads the bits of the accumulators. Otherwise it waits for each
+// product (C7515 and C7517).
+__device__ __forceinline__ float volatile_add(float x, float y) {
   float sum;
   asm volatile("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(x), "f"(y));
   return sum;
@@ -60,19 +60,19 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");
 }
 
-// Results of products that were waited for may be used after this call, not before: the compiler does not
-// know that a wait changes them.
+// After wait_products and before the first use of the sums. The compiler does not know that the wait changes
+// them; this keeps it from moving a use before the wait.
 template <int count, int numbers>
-__device__ __forceinline__ void products_are_done(float (&sums)[count][numbers]) {
+__device__ __forceinline__ void fence_accumulators(float (&sums)[count][numbers]) {
   STW_UNROLL
   for (int i = 0; i < count; ++i) STW_UNROLL
   for (int k = 0; k < numbers; ++k) asm volatile("" : "+f"(sums[i][k])::"memory");
 }
 
-// Forces these sums, which are not negative, to be computed before the code after this call, because a store
-// that never happens depends on them. The assembler moves a wait for products before arithmetic that does not
-// need them, but not before a store.
-__device__ __forceinline__ void computed_by_now(void* shared_place, const float (&sums)[2]) {
+// Forces these sums to be computed before the code after this call. A store depends on them: it runs only if
+// they are negative, which never happens. The assembler moves a wait for products before arithmetic that does
+// not need the products, but not before a store.
+__device__ __forceinline__ void force_evaluation(void* shared_place, const float (&sums)[2]) {
   asm volatile(
       "{.reg .pred below; .reg .f32 sum; add.rn.f32 sum, %1, %2; setp.lt.f32 below, sum, 0f00000000; @below "
       "st.shared.f32 [%0], sum;}" ::"r"(shared_address(shared_place)),
@@ -139,19 +139,19 @@ __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uin
                  STW_SHARED_MATRICES);
 }
 // The same if a warp has its rows of a in registers, as in multiply_add.
-#define STW_OWN_ROWS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_transposed})
+#define STW_ROWS_IN_REGISTERS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_transposed})
 template <DType dtype, bool b_transposed, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4],
                                                    uint64_t b) {
   static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16));
   if constexpr (fragments == 16)
     STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "{%64,%65,%66,%67}, %68, add, 1, 1, %69",
-                 STW_SIXTEEN("+f", 0), STW_OWN_ROWS);
+                 STW_SIXTEEN("+f", 0), STW_ROWS_IN_REGISTERS);
   else
     STW_MULTIPLY("m64n64k16", "0", STW_SUMS_32, "{%32,%33,%34,%35}, %36, add, 1, 1, %37", STW_EIGHT("+f", 0),
-                 STW_OWN_ROWS);
+                 STW_ROWS_IN_REGISTERS);
 }
-#undef STW_OWN_ROWS
+#undef STW_ROWS_IN_REGISTERS
 #undef STW_SHARED_MATRICES
 #undef STW_MULTIPLY
 #undef STW_WGMMA

@@ -32,9 +32,10 @@ namespace stw::kernels::cuda {
 template <class... P, class... A>
 void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
             A... arguments) {
-  constexpr size_t without_asking = 48 * 1024;
-  // Always sets the maximum: another thread may be about to launch the kernel with more bytes.
-  if (shared_bytes > without_asking) {
+  constexpr size_t default_shared_limit = 48 * 1024;
+  // More bytes must be requested. Always requests the maximum, because another thread may be about to launch
+  // the kernel with more bytes than this one.
+  if (shared_bytes > default_shared_limit) {
     int device = 0, most = 0;
     cudaFuncAttributes now{};
     if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess &&
@@ -75,14 +76,14 @@ __device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y)
                : "memory");
 }
-// Loads before this call stay before the code after it. Without it, the compiler moves a load to its first
-// use, after the wait for another load.
-__device__ __forceinline__ void loads_are_issued() { asm volatile("" ::: "memory"); }
+// A barrier for the compiler: loads before this call stay before the code after it. Without it, the compiler
+// moves a load to its first use, after the wait for another load.
+__device__ __forceinline__ void fence_loads() { asm volatile("" ::: "memory"); }
 // The same. In addition, computations with these floats stay after this call. If the compiler moved one
 // before it, that computation would wait for its load and delay the other loads.
 template <class Floats, int count>
-__device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
-  loads_are_issued();
+__device__ __forceinline__ void fence_loads(Floats (&values)[count]) {
+  fence_loads();
 #pragma unroll
   for (int i = 0; i < count * static_cast<int>(sizeof(Floats) / sizeof(float)); ++i)
     asm volatile("" : "+f"(reinterpret_cast<float*>(values)[i]));
@@ -147,9 +148,9 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Returns x as a value that the optimiser does not know. So the compiler computes addresses from it after
-// this point, instead of keeping them in registers from an earlier use of x.
-__device__ __forceinline__ int forgotten(int x) {
+// Hides from the optimiser that the result is x. So the compiler computes addresses from it after this point,
+// instead of keeping those that it computed from x earlier in registers.
+__device__ __forceinline__ int opaque(int x) {
   asm volatile("" : "+r"(x));
   return x;
 }

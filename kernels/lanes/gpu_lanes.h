@@ -106,19 +106,19 @@ STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
 }
 
 // Stands for the integer 16: the size of a group that is known to be full and to allow vector access. Loads
-// and stores that get a Whole have no branch. This matters because a compiler does not move loads across a
-// branch (ahead.h).
-struct Whole {
+// and stores that get a FullGroup have no branch. This matters because a compiler does not move loads across
+// a branch (ahead.h).
+struct FullGroup {
   constexpr operator int64_t() const { return 16; }
 };
 
 // Sixteen numbers at p, by a vector access if the address allows it.
-STW_DEVICE F16 load(const float* p, Whole) {
+STW_DEVICE F16 load(const float* p, FullGroup) {
   const float4 v = load_vector<float4>(p + first_lane());
   return {{v.x, v.y, v.z, v.w}};
 }
 STW_DEVICE F16 load(const float* p) {
-  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return load(p, Whole{});
+  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return load(p, FullGroup{});
   p += first_lane();
   STW_LANES(p[i]);
 }
@@ -137,11 +137,11 @@ STW_DEVICE Halves as_halves(uint2 v) {
   return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y),
            static_cast<uint16_t>(v.y >> 16)}};
 }
-STW_DEVICE Halves load_halves(const uint16_t* p, Whole) {
+STW_DEVICE Halves load_halves(const uint16_t* p, FullGroup) {
   return as_halves(load_vector<uint2>(p + first_lane()));
 }
 STW_DEVICE Halves load_halves(const uint16_t* p) {
-  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return load_halves(p, Whole{});
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return load_halves(p, FullGroup{});
   p += first_lane();
   return {{p[0], p[1], p[2], p[3]}};
 }
@@ -257,21 +257,21 @@ STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
   for (int i = 0; i < 4; ++i)
     if (first_lane() + i < n) store1(p, t, at + first_lane() + i, x.f[i]);
 }
-STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
+STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, FullGroup n) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at, n);
   return widened(load_vector<uint2>(static_cast<const uint16_t*>(p) + at + first_lane()), t);
 }
-STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {  // p is in global memory.
+STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, FullGroup) {  // p is in global memory.
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
   store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
 }
 // Load and store for numbers that are copied without arithmetic.
-STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, Whole n) {
+STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, FullGroup n) {
   if (t == DType::f32) return load_group(p, t, at, n);
   return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at, n), t);
 }
 STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, int64_t n) { return load_group(p, t, at, n); }
-STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, Whole n) {
+STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, FullGroup n) {
   if (t == DType::f32) store_group(p, t, at, x, n);
   else store_global8(static_cast<uint16_t*>(p) + at + first_lane(), as_vector(rounded_as_copied(x, t)));
 }
@@ -279,7 +279,8 @@ STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, int64_t n) {
   if (t == DType::f32 || n < 16) store_group(p, t, at, x, n);
   else store_halves(static_cast<uint16_t*>(p) + at, rounded_as_copied(x, t));
 }
-// Whether all whole groups at multiples of `step` elements from p may be accessed as Whole. True for null.
+// Whether all whole groups at multiples of `step` elements from p may be accessed as FullGroup. True for
+// null.
 inline bool vectors_at(const void* p, DType t, int64_t step = 16) {
   return step % 4 == 0 && reinterpret_cast<uintptr_t>(p) % (t == DType::f32 ? 16 : 8) == 0;
 }

@@ -30,9 +30,10 @@ STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, co
     tasks += ceil_div(list.first[i].count, task_elements), elements += list.first[i].count;
   const auto run_task = [&](int64_t task, int) {
     const Args* args = list.first;
-    int64_t own = task;
-    for (; own >= ceil_div(args->count, task_elements); ++args) own -= ceil_div(args->count, task_elements);
-    body(*args, own * task_elements, min(args->count, (own + 1) * task_elements), task);
+    int64_t range = task;
+    for (; range >= ceil_div(args->count, task_elements); ++args)
+      range -= ceil_div(args->count, task_elements);
+    body(*args, range * task_elements, min(args->count, (range + 1) * task_elements), task);
   };
   if (elements > serial_elements) return parallel_for(launch, tasks, run_task);
   for (int64_t task = 0; task < tasks; ++task) run_task(task, 0);

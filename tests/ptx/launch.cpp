@@ -88,7 +88,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   // Its static shared memory counts too, if no more was requested.
   const size_t largest = kernel->largest_dynamic_bytes >= 0
                              ? static_cast<size_t>(kernel->largest_dynamic_bytes)
-                             : ptx::without_asking - function.shared_bytes;
+                             : ptx::default_shared_limit - function.shared_bytes;
   if (shared_bytes > largest) ptx::die(kernel->name + ": more shared memory than was asked for");
   std::vector<char> given(function.parameter_memory.size());
   for (size_t k = 0; k < function.parameters.size(); ++k)
@@ -115,8 +115,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
   *attributes = {};
   attributes->sharedSizeBytes = ptx::function_of(*kernel.module, kernel.name).shared_bytes;
   attributes->maxDynamicSharedSizeBytes =
-      kernel.largest_dynamic_bytes >= 0 ? kernel.largest_dynamic_bytes
-                                        : static_cast<int>(ptx::without_asking - attributes->sharedSizeBytes);
+      kernel.largest_dynamic_bytes >= 0
+          ? kernel.largest_dynamic_bytes
+          : static_cast<int>(ptx::default_shared_limit - attributes->sharedSizeBytes);
   return cudaSuccess;
 }
 

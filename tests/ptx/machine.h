@@ -28,7 +28,8 @@ inline constexpr uint32_t all_lanes = 0xffffffffu;
 // Shared memory of a block on every card of compute capability 8.0 and later; and on 9.0, which code with
 // wgmma needs.
 inline constexpr uint32_t largest_shared_bytes = 99 * 1024, largest_for_warpgroups = 227 * 1024;
-inline constexpr uint32_t without_asking = 48 * 1024;  // Largest shared memory of a block without a request.
+inline constexpr uint32_t default_shared_limit =
+    48 * 1024;  // Largest shared memory of a block without a request.
 
 struct Warp;
 struct Instruction;

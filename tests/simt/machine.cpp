@@ -36,7 +36,7 @@ constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes
 constexpr int most_pieces = 64, most_copies = 64;
 // Shared memory of a block, static and dynamic, up to which no attribute is needed; see launch in
 // kernels/lanes/device.h.
-constexpr size_t without_asking = 48 * 1024;
+constexpr size_t default_shared_limit = 48 * 1024;
 // Largest shared memory of a block on the GPUs that have least: compute capability 8.6, 8.9, 12.0.
 constexpr size_t most_shared = 99 * 1024;
 constexpr size_t most_with_warpgroups = 227 * 1024;  // 9.0.
@@ -362,7 +362,7 @@ SIMT_UNSEEN void* shared(const void* key, size_t bytes) {
   size_t all = b.dynamic_bytes + bytes;
   for (int i = 0; i < b.pieces; ++i) all += b.piece[i].bytes;
   if (all > most_shared) die("too much shared memory");
-  if (b.dynamic_bytes <= without_asking && all > without_asking)
+  if (b.dynamic_bytes <= default_shared_limit && all > default_shared_limit)
     die("more shared memory than a launch gets that does not ask for it");
   b.piece[b.pieces] = {key, take_shared(bytes), bytes};
   return b.piece[b.pieces++].memory;

@@ -203,9 +203,9 @@ template <class T>
 void store_vector(void* p, T value) {
   simt::aligned_store<T>(p, value);
 }
-inline void loads_are_issued() {}
+inline void fence_loads() {}
 template <class Floats, int count>
-void loads_are_issued(Floats (&)[count]) {}
+void fence_loads(Floats (&)[count]) {}
 inline void store_shared16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
 inline void store_global16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
 inline void store_global16(uint16_t* p, uint4 v) { simt::aligned_store<uint4>(p, v); }
@@ -247,8 +247,8 @@ inline uint32_t shared_address(const void* p) {
   return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) -
                                                          static_cast<const char*>(simt::dynamic_shared()));
 }
-inline void show_to_products() { simt::show_copies(); }
-inline float settled_sum(float x, float y) { return x + y; }
+inline void fence_async_proxy() { simt::show_copies(); }
+inline float volatile_add(float x, float y) { return x + y; }
 inline void store_matrix4(void* row, const uint32_t (&r)[4]) {
   uint32_t line[4];
   simt::collective(0xffffffffu, simt::lines_of_matrices, const_cast<uint32_t*>(r), line);
@@ -261,8 +261,8 @@ void wait_products() {
   simt::wait_for_products(groups_left);
 }
 template <int count, int numbers>
-void products_are_done(float (&)[count][numbers]) {}
-inline void computed_by_now(void*, const float (&)[2]) {}
+void fence_accumulators(float (&)[count][numbers]) {}
+inline void force_evaluation(void*, const float (&)[2]) {}
 template <DType dtype, bool a_transposed, bool b_transposed, bool added = true, int fragments>
 void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
   simt::multiply_async({a, b, 8 * fragments, a_transposed, b_transposed, dtype == DType::bf16, added}, d[0]);
@@ -271,7 +271,7 @@ template <DType dtype, bool b_transposed, int fragments>
 void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {
   simt::multiply_async({0, b, 8 * fragments, false, b_transposed, dtype == DType::bf16, true, true}, d[0], a);
 }
-inline int forgotten(int x) { return x; }
+inline int opaque(int x) { return x; }
 template <DType dtype>
 uint32_t pack_halves(float low, float high) {
   return simt::half_bits(low, dtype == DType::bf16) |

@@ -71,11 +71,13 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   float before[32], now[32];
   for (int64_t r = 0; r < rows; ++r) {
     float* s = w.scores + r * transposed_stride;
-    const int64_t own = chunk_first + row + r, seen = max(0, min(visible, end_key(h.rule, own) - key_first));
-    const int64_t unseen = h.rule.window > 0 ? min(16 * panels, first_key(h.rule, own) - key_first) : hidden;
+    const int64_t query = chunk_first + row + r,
+                  seen = max(0, min(visible, end_key(h.rule, query) - key_first));
+    const int64_t unseen =
+        h.rule.window > 0 ? min(16 * panels, first_key(h.rule, query) - key_first) : hidden;
     if (h.rule.slope != 0)
       for (int64_t k = from; k < 16 * panels; k += 16)
-        store(s + k, with_bias(h.rule.slope, h.rule.position + own, key_first + k, load(s + k)));
+        store(s + k, with_bias(h.rule.slope, h.rule.position + query, key_first + k, load(s + k)));
     for (int64_t k = from; k < unseen; ++k) s[k] = -infinity;
     for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
     F16 largest = load(s + from);

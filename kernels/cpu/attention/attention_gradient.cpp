@@ -30,8 +30,8 @@ struct Head {
   int64_t dropout_first;  // Element of (query 0, key 0).
 };
 
-// The arguments of the product of two blocks: rows of queries and of keys, all of one document, and whether
-// query r sees keys 0..r at most. `first`: the queries have seen no keys yet.
+// A block of queries and a block of keys, all of one document. `diagonal`: query r sees keys 0..r of the
+// block at most. `first`: no earlier block has keys that the queries see.
 struct BlockPair {
   int64_t query, queries, key, keys;
   bool diagonal, first;

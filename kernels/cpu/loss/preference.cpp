@@ -33,7 +33,7 @@ void preference([[maybe_unused]] const Launch& launch, const PreferenceArgs& arg
         last = pair_end(args.terms, pair);
         sum += last.loss;
         ++args.state->target_count;
-        args.state->hits += last.in_order;
+        args.state->hits += last.chosen_is_ahead;
       }
       for (int d = 0; d < 2 && args.token_weights != nullptr; ++d)
         for (int64_t row = begins[d]; row < begins[d + 1]; ++row) args.token_weights[row] = last.weight[d];

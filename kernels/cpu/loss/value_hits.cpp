@@ -4,7 +4,7 @@
 
 namespace stw::kernels::STW_ISA {
 
-static bool is_all_right(const ValueHitsArgs& args, int64_t row) {
+static bool all_signs_match(const ValueHitsArgs& args, int64_t row) {
   for (int64_t j = 0; j < args.count; ++j) {
     const float x = load1(args.logits.data, args.logits.dtype, row * args.stride + j);
     const bool is_there = args.values[row * args.count + j] > 0.5f;
@@ -15,7 +15,7 @@ static bool is_all_right(const ValueHitsArgs& args, int64_t row) {
 
 void value_hits(const Launch&, const ValueHitsArgs& args) {
   for (int64_t row = 0; row < args.rows; ++row)
-    if (args.targets[row] != ignored_target) args.state->hits += is_all_right(args, row);
+    if (args.targets[row] != ignored_target) args.state->hits += all_signs_match(args, row);
 }
 
 }  // namespace stw::kernels::STW_ISA

@@ -31,7 +31,9 @@ static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int
 
 // Rows that are a multiple of this number of bytes apart fall into the same set of L1.
 static constexpr int64_t way_bytes = 4096;
-static bool meet_in_one_set(const View& v) { return v.row_stride * (int64_t)sizeof(float) % way_bytes == 0; }
+static bool rows_share_cache_set(const View& v) {
+  return v.row_stride * (int64_t)sizeof(float) % way_bytes == 0;
+}
 
 // fp32 rows of a that are contiguous along k need no packing, with two exceptions: if many panels of b read
 // them, or if more rows fall into one set of L1 than it may hold. Measured on a Zen 5, whose sets hold twelve
@@ -39,14 +41,14 @@ static bool meet_in_one_set(const View& v) { return v.row_stride * (int64_t)size
 static bool is_read_in_place(const View& a, int64_t n) {
   constexpr int64_t most_columns = 512, fewest_ways = 8;
   if (a.dtype != DType::f32 || a.column_stride != 1 || n > most_columns) return false;
-  return tile_rows <= fewest_ways || !meet_in_one_set(a);
+  return tile_rows <= fewest_ways || !rows_share_cache_set(a);
 }
 
 // fp32 rows of b that only few tiles read need no packing either. Measured on the same machine: 6 % faster
 // for 64 rows of a, 4 % for 128.
 static bool are_columns_read_in_place(const View& b, int64_t rows) {
   constexpr int64_t most_rows = 192;
-  return b.dtype == DType::f32 && b.column_stride == 1 && rows <= most_rows && !meet_in_one_set(b);
+  return b.dtype == DType::f32 && b.column_stride == 1 && rows <= most_rows && !rows_share_cache_set(b);
 }
 
 // Rows of the next tile that is read in place. Two tiles of eight rows cost less than tiles of twelve and

@@ -5,9 +5,9 @@
 // arrive while probabilities and outputs are computed, the values while the scores are computed.
 //
 // The bits are not the CPU's: tensor cores add 16 products in their own order, and exponentials come from the
-// special function unit. But the bits of a row depend on nothing outside its document, whose keys are counted
-// from its first one, and two runs agree. The limit is the tensor cores: 4·keys·head_dim operations a query,
-// half of that if causal.
+// special function unit. But the bits of a row depend only on its document, whose keys are counted from its
+// first one, and every run gives the same bits. The limit is the tensor cores: 4·keys·head_dim operations a
+// query, half of that if causal.
 #include "kernels/cuda/attention/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -163,8 +163,8 @@ STW_DEVICE void attend_segment(const AttentionArgs& args, const TensorQueryBlock
   commit_copies();
 
   const int tile_row = static_cast<int>(threadIdx.x) / 32 * 16, warp_row = b.first + tile_row;
-  // The keys that all rows of the warp see. Most blocks lie within them and need no mask. With a bias, no
-  // block counts as inside.
+  // The keys that all rows of the warp see. Most blocks of keys lie within [seen_begin, seen_end) and need no
+  // mask. With a bias, the range is empty.
   const int seen_begin = first_key(rule, warp_row + 15),
             seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
   const float factor = args.scale * log2_of_e;  // Scores are powers of 2.

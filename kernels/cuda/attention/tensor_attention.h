@@ -229,11 +229,11 @@ STW_DEVICE float folded(const float (&lanes)[4]) {
   return even + odd;
 }
 // lse of a quad's two queries; lse begins at query 0 of the head. 0 for queries outside [begin, end).
-STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, float (&own)[2]) {
+STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, float (&loaded)[2]) {
   STW_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int row = warp_row + accumulator_row(2 * half);
-    own[half] = row >= begin && row < end ? lse[row] : 0.0f;
+    loaded[half] = row >= begin && row < end ? lse[row] : 0.0f;
   }
 }
 // Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head has number `at`.

@@ -1,10 +1,10 @@
 // The gradient of attention on tensor cores, with the formulas of attention_gradient.cu. Two kernels from one
-// source. A block keeps 64 rows, 16 a warp, and processes 32 other rows at a time; the next ones are copied
-// meanwhile.
+// source. A block has 64 rows of its own, 16 a warp, and goes over the other rows, 32 at a time. While it
+// processes some, it copies the next ones.
 //
-//   of queries: rows are queries, others their keys:       S = Q·Kᵀ   dP = dout·Vᵀ   dQ += dS·K
-//   of keys:    rows are keys, others the group's queries: Sᵀ = K·Qᵀ  dPᵀ = V·doutᵀ  dV += Pᵀ·dout
-//                                                                                    dK += dSᵀ·Q
+//   of queries: own rows are queries, others are their keys:       S = Q·Kᵀ   dP = dout·Vᵀ   dQ += dS·K
+//   of keys:    own rows are keys, others are the group's queries: Sᵀ = K·Qᵀ  dPᵀ = V·doutᵀ  dV += Pᵀ·dout
+//                                                                                            dK += dSᵀ·Q
 //
 // In both, scores and their gradients stay in the registers of the warp that owns the rows. The accumulators
 // of one product are the left operand of the next one, with P and dS rounded to 16 bits. Sums are fp32 and
@@ -75,8 +75,8 @@ STW_DEVICE int end_of_others(const DocumentRule<int>& rule, int own_row) {
   return of_keys ? end_row(rule, own_row) : end_key(rule, own_row);
 }
 
-// A stage is tensor_others rows from `at` of one query head. After the last stage of a head follows the next
-// head's first.
+// A stage is tensor_others rows from `at` of one query head. The first stage of the next head follows the
+// last one of a head.
 struct TensorStage {
   int64_t head;
   int at, parity;
@@ -138,14 +138,15 @@ struct TensorStatistics {
 };
 // Kernel of queries: the statistics of its rows, which the kernel of keys reads later.
 template <DType dtype, int depth>
-STW_DEVICE TensorStatistics own_statistics(const AttentionArgs& args, const QueryStatistics& all_statistics,
-                                           const TensorGradientBlock& b, const Segment& segment,
-                                           const TensorGradientMemory& memory) {
-  TensorStatistics own = {};
+STW_DEVICE TensorStatistics compute_own_statistics(const AttentionArgs& args,
+                                                   const QueryStatistics& all_statistics,
+                                                   const TensorGradientBlock& b, const Segment& segment,
+                                                   const TensorGradientMemory& memory) {
+  TensorStatistics own_statistics = {};
   const int tile_row = static_cast<int>(threadIdx.x) / 32 * 16, warp_row = b.first + tile_row;
   const uint16_t* const outs = memory.others + 2 * tensor_others * tile_stride<depth>;
   const int64_t head_row = (b.sample * args.query_heads + b.own_head) * b.rows;
-  load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own.lse);
+  load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own_statistics.lse);
   wait_copies<1>();
   __syncthreads();
   RowDots sums = {};
@@ -158,9 +159,10 @@ STW_DEVICE TensorStatistics own_statistics(const AttentionArgs& args, const Quer
     add_products<dtype>(sums, dout, out);
   }
   STW_UNROLL
-  for (int half = 0; half < 2; ++half) own.dot[half] = folded(sums.lanes[half]);
-  share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own.lse, own.dot);
-  return own;
+  for (int half = 0; half < 2; ++half) own_statistics.dot[half] = folded(sums.lanes[half]);
+  share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own_statistics.lse,
+                   own_statistics.dot);
+  return own_statistics;
 }
 
 using OtherScores = float[tensor_others / 8][4];
@@ -186,19 +188,20 @@ STW_DEVICE void multiply_others(OtherScores& s, OtherScores& d, const TensorGrad
   }
 }
 
-// P and dS of this lane's elements whose row `is_met` by the other row; factor_of gives dropout's factors.
-// `other_lse`: the statistics of the others, for the kernel of keys.
-template <bool of_keys, class IsMet, class FactorOf>
-STW_DEVICE void differentiate(OtherScores& s, OtherScores& d, float factor, const TensorStatistics& own,
-                              const float* other_lse, IsMet is_met, FactorOf factor_of) {
+// P and dS of this lane's elements; both are 0 where the query does not see the key (is_visible). factor_of
+// gives dropout's factors. `other_lse`: the statistics of the others, for the kernel of keys.
+template <bool of_keys, class IsVisible, class FactorOf>
+STW_DEVICE void differentiate(OtherScores& s, OtherScores& d, float factor,
+                              const TensorStatistics& own_statistics, const float* other_lse,
+                              IsVisible is_visible, FactorOf factor_of) {
   const float* const other_dot = other_lse + tensor_others;
   STW_UNROLL
   for (int n = 0; n < tensor_others / 8; ++n) STW_UNROLL
   for (int e = 0; e < 4; ++e) {
     const int other = 8 * n + accumulator_column(e);
-    const float lse = of_keys ? other_lse[other] : own.lse[e / 2],
-                dot = of_keys ? other_dot[other] : own.dot[e / 2];
-    const float p = is_met(e / 2, other) ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f,
+    const float lse = of_keys ? other_lse[other] : own_statistics.lse[e / 2],
+                dot = of_keys ? other_dot[other] : own_statistics.dot[e / 2];
+    const float p = is_visible(e / 2, other) ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f,
                 f = factor_of(4 * n + e);
     d[n][e] = p * fma1(d[n][e], f, -dot);
     s[n][e] = p * f;
@@ -243,7 +246,7 @@ STW_DEVICE void store_gradients(const AttentionArgs& args, const TensorGradientB
                                 const Segment& segment, int warp_row, const float (&sum_s)[depth / 8][4],
                                 const float (&sum_d)[of_keys ? depth / 8 : 1][4]) {
   const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
-  const int top_row = forgotten(warp_row);
+  const int top_row = opaque(warp_row);
   const int64_t at = b.top + (of_keys ? b.out_width + b.kv_head * args.head_dim : b.own_head * args.head_dim);
   store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, b.width, top_row, segment.begin,
                                    segment.end, args.head_dim);
@@ -267,30 +270,31 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
   copy_own_rows<depth, of_keys>(args, b, segment, memory);
   TensorStage stage = {b.first_head, all.first, 0};
   copy_stage<depth, of_keys>(args, all_statistics, b, all, stage, memory);
-  TensorStatistics own = {};
-  if constexpr (!of_keys) own = own_statistics<dtype, depth>(args, all_statistics, b, segment, memory);
+  TensorStatistics own_statistics = {};
+  if constexpr (!of_keys)
+    own_statistics = compute_own_statistics<dtype, depth>(args, all_statistics, b, segment, memory);
   const float factor = args.scale * log2_of_e;
   float sum_s[depth / 8][4] = {};                // dQ or dK.
   float sum_d[of_keys ? depth / 8 : 1][4] = {};  // dV.
   float slope = 0;
-  // The other rows that belong to all rows of a warp. Empty if some rows belong to another document. Most
-  // stages lie within it and need no mask. With a bias, no stage counts as inside.
+  // Most stages need no mask: their rows lie in [unmasked_begin, unmasked_end) and belong to all rows of the
+  // warp. The range is empty with a bias, or if some of the warp's rows belong to another document.
   const int warp_row = b.first + static_cast<int>(threadIdx.x) / 32 * 16, warp_last = warp_row + 15,
-            met_begin = begin_of_others<of_keys>(rule, warp_last);
-  const int met_end = args.alibi_root == 0 && warp_row >= segment.begin && warp_last < segment.end
-                          ? end_of_others<of_keys>(rule, warp_row)
-                          : 0;
+            unmasked_begin = begin_of_others<of_keys>(rule, warp_last);
+  const int unmasked_end = args.alibi_root == 0 && warp_row >= segment.begin && warp_last < segment.end
+                               ? end_of_others<of_keys>(rule, warp_row)
+                               : 0;
   for (; stage.head < all.heads_end; stage = next_stage(stage, all)) {
     wait_copies<0>();
     __syncthreads();  // This stage has arrived, and all threads have finished with the one before.
-    const TensorStage coming = next_stage(stage, all);
-    if (coming.head < all.heads_end) copy_stage<depth, of_keys>(args, all_statistics, b, all, coming, memory);
+    const TensorStage next = next_stage(stage, all);
+    if (next.head < all.heads_end) copy_stage<depth, of_keys>(args, all_statistics, b, all, next, memory);
     const int at = stage.at;
     const uint16_t* const other_s = memory.others + stage.parity * 2 * tile;
     const float* const other_lse = memory.statistics + stage.parity * 2 * tensor_others;
     OtherScores s = {}, d = {};
     multiply_others<dtype, depth>(s, d, memory, other_s, other_s + tile);
-    const auto differentiate_seen = [&](auto factor_of) {
+    const auto differentiate_masked = [&](auto factor_of) {
       if (args.alibi_root != 0) {
         // The first stage of another head.
         if (at == all.first) slope = unscaled_slope(args, stage.head);
@@ -306,18 +310,18 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
                          : 0;
       }
       differentiate<of_keys>(
-          s, d, factor, own, other_lse,
+          s, d, factor, own_statistics, other_lse,
           [&](int half, int other) { return other >= begins[half] && other < ends[half]; }, factor_of);
     };
     if (args.dropout > 0) {
       const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, b.sample);
       const uint32_t kept = kept_of_stage<of_keys>(dropout, b, stage, warp_row);
-      differentiate_seen([&](int i) { return (kept >> i & 1u) != 0 ? dropout.kept_scale : 0.0f; });
-    } else if (at >= met_begin && at + tensor_others <= met_end) {
+      differentiate_masked([&](int i) { return (kept >> i & 1u) != 0 ? dropout.kept_scale : 0.0f; });
+    } else if (at >= unmasked_begin && at + tensor_others <= unmasked_end) {
       differentiate<of_keys>(
-          s, d, factor, own, other_lse, [](int, int) { return true; }, [](int) { return 1.0f; });
+          s, d, factor, own_statistics, other_lse, [](int, int) { return true; }, [](int) { return 1.0f; });
     } else {
-      differentiate_seen([](int) { return 1.0f; });
+      differentiate_masked([](int) { return 1.0f; });
     }
     add_gradients<dtype, depth, of_keys>(sum_s, sum_d, s, d, other_s, other_s + tile);
   }

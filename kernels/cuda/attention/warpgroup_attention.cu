@@ -5,7 +5,7 @@
 // of the next keys is computed, and the keys and values after them arrive.
 //
 // The bits differ from those of tensor_attention.cu, which has other blocks of keys. But here, too, the bits
-// of a row depend on nothing outside its document.
+// of a row depend only on its document.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
@@ -129,7 +129,7 @@ STW_DEVICE void store_rows(const AttentionArgs& args, const QueryBlock& block, c
   }
   store_accumulators<dtype, T::depth>(
       out, inverse, args.out.data, block.sample * rows * block.out_width + block.head * T::depth,
-      block.out_width, forgotten(warp_row), segment.begin, segment.end, T::depth);
+      block.out_width, opaque(warp_row), segment.begin, segment.end, T::depth);
 }
 
 // The keys that the queries of a document see, and what a warp needs to score them.
@@ -137,8 +137,8 @@ struct SeenKeys {
   DocumentRule<int> rule;
   int begin, last, blocks;
   int warp_row;
-  // Every row sees the blocks before its warp's diagonal and before the end of the document. These need no
-  // mask, only a bias.
+  // Every row of the warp sees the keys before seen_end: blocks of only such keys need no mask. 0 with a
+  // bias.
   int seen_end;
   float factor, slope;
 };
@@ -218,37 +218,37 @@ STW_DEVICE void attend_segment(const AttentionArgs& args, const QueryBlock& plac
   copy_values(0);
   commit_copies();
   wait_copies<1>();
-  meet_for_products();
+  fence_and_barrier();
   multiply_scores(0);
   wait_products<0>();
-  products_are_done(s);
+  fence_accumulators(s);
   apply_block<T>(s, args, place, seen, 0, running, rescale);  // Nothing comes before it to rescale.
-  as_own_rows<dtype>(p, s);
+  as_left_operand<dtype>(p, s);
   STW_ROLLED
   for (int block = 1; block < seen.blocks; ++block) {
     wait_copies<0>();  // These keys, and the values of the block before.
-    meet_for_products();
+    fence_and_barrier();
     multiply_scores(block);
     multiply_values(block - 1);
     copy_keys(block + 1);
     copy_values(block);
     commit_copies();
     wait_products<1>();  // The scores.
-    products_are_done(s);
+    fence_accumulators(s);
     apply_block<T>(s, args, place, seen, block, running, rescale);
-    computed_by_now(memory, running.sum);  // While the other product runs.
+    force_evaluation(memory, running.sum);  // While the other product runs.
     wait_products<0>();
-    products_are_done(out);
+    fence_accumulators(out);
     STW_UNROLL
     for (int n = 0; n < T::depth / 8; ++n) STW_UNROLL
     for (int e = 0; e < 4; ++e) out[n][e] *= rescale[e / 2];
-    as_own_rows<dtype>(p, s);
+    as_left_operand<dtype>(p, s);
   }
   wait_copies<0>();
-  meet_for_products();
+  fence_and_barrier();
   multiply_values(seen.blocks - 1);
   wait_products<0>();
-  products_are_done(out);
+  fence_accumulators(out);
   store_rows<T, dtype>(args, place, segment, seen.warp_row, running, out);
   __syncthreads();  // All threads have finished with the tiles.
 }

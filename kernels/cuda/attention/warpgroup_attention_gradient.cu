@@ -1,11 +1,13 @@
-// The gradient of attention by warpgroups; tensor_attention_gradient.cu lists its products. A block keeps 128
-// rows, 64 a warpgroup, and processes 64 other rows at a time; the next ones are copied meanwhile.
+// The gradient of attention by warpgroups; tensor_attention_gradient.cu lists its products. A block has 128
+// rows of its own, 64 a warpgroup, and goes over the other rows, 64 at a time. While it processes some, it
+// copies the next ones.
+//
 // The left operands of both second products are in the registers where the first products were accumulated.
 // The right operands are the tiles of the first products, read transposed. Two warpgroups at different points
 // of a stage keep the tensor cores busy: off the diagonal, a stage takes about 400 instructions of each warp
 // (of keys, head_dim 64, as compiled by nvcc 13) and 512 cycles of the tensor cores for a warpgroup; mma.sync
-// takes about 1080 instructions for the same work. All data of a stage come by asynchronous copies, lse and
-// dots too: a load would have to be waited for while the products run.
+// takes about 1080 instructions for the same work. All data of a stage, lse and dots too, arrive by
+// asynchronous copies: a load would make a thread wait while the products run.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
@@ -75,8 +77,8 @@ STW_DEVICE int end_of_others(const DocumentRule<int>& rule, int own_row) {
   return T::of_keys ? end_row(rule, own_row) : end_key(rule, own_row);
 }
 
-// A stage is T::others rows from `at` of one query head. After the last stage of a head follows the next
-// head's first.
+// A stage is T::others rows from `at` of one query head. The first stage of the next head follows the last
+// one of a head.
 struct Stage {
   int head, at, parity;
 };
@@ -113,15 +115,17 @@ STW_DEVICE void copy_stage(const AttentionArgs& args, const QueryStatistics& all
 struct OwnStatistics {
   float lse[2], dot[2];
 };
-// Kernel of queries: the products of the rows of `own_d` and `outs`, which the kernel of keys reads later.
+// Kernel of queries: the statistics of its rows, with the products of the rows of `own_d` and `outs`. The
+// kernel of keys reads them later.
 template <class T, DType dtype>
-STW_DEVICE OwnStatistics own_statistics(const AttentionArgs& args, const QueryStatistics& all_statistics,
-                                        const GradientBlock& b, const Segment& segment, int warp_row,
-                                        const uint16_t* own_d, const uint16_t* outs) {
-  OwnStatistics own = {};
+STW_DEVICE OwnStatistics compute_own_statistics(const AttentionArgs& args,
+                                                const QueryStatistics& all_statistics, const GradientBlock& b,
+                                                const Segment& segment, int warp_row, const uint16_t* own_d,
+                                                const uint16_t* outs) {
+  OwnStatistics own_statistics = {};
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int64_t head_row = static_cast<int64_t>(b.sample * args.query_heads + b.own_head) * b.rows;
-  load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own.lse);
+  load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own_statistics.lse);
   wait_copies<1>();
   __syncthreads();
   RowDots sums = {};
@@ -133,9 +137,10 @@ STW_DEVICE OwnStatistics own_statistics(const AttentionArgs& args, const QuerySt
     add_products<dtype>(sums, dout, out);
   }
   STW_UNROLL
-  for (int half = 0; half < 2; ++half) own.dot[half] = folded(sums.lanes[half]);
-  share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own.lse, own.dot);
-  return own;
+  for (int half = 0; half < 2; ++half) own_statistics.dot[half] = folded(sums.lanes[half]);
+  share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own_statistics.lse,
+                   own_statistics.dot);
+  return own_statistics;
 }
 
 // Masks the scores of other rows that do not belong to a row. `at`: the first other row of the scores.
@@ -159,13 +164,14 @@ STW_DEVICE void mask_others(float (&s)[T::others / 8][4], const DocumentRule<int
 
 // Turns scores into probabilities. `other_lse`: the lse of the others, for the kernel of keys.
 template <class T>
-STW_DEVICE void as_probabilities(float (&s)[T::others / 8][4], float factor, const OwnStatistics& own,
-                                 const float* other_lse) {
+STW_DEVICE void as_probabilities(float (&s)[T::others / 8][4], float factor,
+                                 const OwnStatistics& own_statistics, const float* other_lse) {
   STW_UNROLL
   for (int n = 0; n < T::others / 8; ++n) STW_UNROLL
   for (int e = 0; e < 4; ++e)
-    s[n][e] = fast_exp2(
-        fma1(s[n][e], factor, -(T::of_keys ? other_lse[8 * n + accumulator_column(e)] : own.lse[e / 2])));
+    s[n][e] =
+        fast_exp2(fma1(s[n][e], factor,
+                       -(T::of_keys ? other_lse[8 * n + accumulator_column(e)] : own_statistics.lse[e / 2])));
 }
 
 // P becomes P·F and d becomes dS, where F holds dropout's factors. `other_dot`: the dots of the others, for
@@ -173,7 +179,7 @@ STW_DEVICE void as_probabilities(float (&s)[T::others / 8][4], float factor, con
 template <class T>
 STW_DEVICE void differentiate(float (&s)[T::others / 8][4], float (&d)[T::others / 8][4],
                               const AttentionArgs& args, const GradientBlock& b, Stage stage, int warp_row,
-                              const OwnStatistics& own, const float* other_dot) {
+                              const OwnStatistics& own_statistics, const float* other_dot) {
   constexpr int fragments = T::others / 8;
   const auto apply = [&](auto factor_of) {
     STW_UNROLL
@@ -181,7 +187,8 @@ STW_DEVICE void differentiate(float (&s)[T::others / 8][4], float (&d)[T::others
     for (int e = 0; e < 4; ++e) {
       const float f = factor_of(4 * n + e);
       d[n][e] = s[n][e] *
-                fma1(d[n][e], f, -(T::of_keys ? other_dot[8 * n + accumulator_column(e)] : own.dot[e / 2]));
+                fma1(d[n][e], f,
+                     -(T::of_keys ? other_dot[8 * n + accumulator_column(e)] : own_statistics.dot[e / 2]));
       if constexpr (T::of_keys) s[n][e] *= f;
     }
   };
@@ -203,7 +210,7 @@ STW_DEVICE void store_gradients(const AttentionArgs& args, const GradientBlock& 
                                 int warp_row, const float (&sum_s)[T::depth / 8][4],
                                 const float (&sum_d)[T::of_keys ? T::depth / 8 : 1][4]) {
   const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
-  const int top_row = forgotten(warp_row);
+  const int top_row = opaque(warp_row);
   const int64_t at = b.top + (T::of_keys ? b.out_width + b.kv_head * T::depth : b.own_head * T::depth);
   store_accumulators<dtype, T::depth>(sum_s, scale, args.dqkv.data, at, b.width, top_row, segment.begin,
                                       segment.end, T::depth);
@@ -242,21 +249,22 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
   }
   Stage stage = {b.first_head, all.first, 0};
   copy_stage<T>(args, all_statistics, b, all, stage, memory.others, memory.statistics);
-  OwnStatistics own = {};
+  OwnStatistics own_statistics = {};
   if constexpr (!of_keys)
-    own = own_statistics<T, dtype>(args, all_statistics, b, segment, warp_row, memory.own_d, outs);
+    own_statistics =
+        compute_own_statistics<T, dtype>(args, all_statistics, b, segment, warp_row, memory.own_d, outs);
   float sum_s[depth / 8][4] = {};                // dQ or dK.
   float sum_d[of_keys ? depth / 8 : 1][4] = {};  // dV.
   float slope = 0;
-  // The other rows that belong to all rows of a warp. Most stages lie within this range and need no mask.
-  // With a bias, no stage counts as inside. Results of rows outside this document are not stored.
-  const int met_begin = begin_of_others<T>(rule, warp_row + 15),
-            met_by_first = end_of_others<T>(rule, warp_row);
-  const int met_end = args.alibi_root != 0 ? 0 : met_by_first < all.end ? met_by_first : all.end;
+  // Most stages need no mask: their rows lie in [unmasked_begin, unmasked_end) and belong to all rows of the
+  // warp. The range is empty with a bias. Results of rows outside this document are not stored.
+  const int unmasked_begin = begin_of_others<T>(rule, warp_row + 15),
+            end_of_first_row = end_of_others<T>(rule, warp_row);
+  const int unmasked_end = args.alibi_root != 0 ? 0 : end_of_first_row < all.end ? end_of_first_row : all.end;
   STW_ROLLED
   for (; stage.head < all.heads_end; stage = next_stage<T>(stage, all)) {
     wait_copies<0>();
-    meet_for_products();  // This stage has arrived, and all threads have finished with the one before.
+    fence_and_barrier();  // This stage has arrived, and all threads have finished with the one before.
     const uint32_t other_s = shared_address(memory.others + stage.parity * 2 * T::other_size),
                    other_d = other_s + T::other_size * sizeof(uint16_t);
     const float* const other_lse = memory.statistics + stage.parity * 2 * T::others;
@@ -269,12 +277,12 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
     multiply_rows_async<dtype, depth, T::rows, T::others>(d, shared_address(memory.own_d) + own_rows,
                                                           other_d);
     commit_products();
-    const Stage coming = next_stage<T>(stage, all);
-    if (coming.head < all.heads_end)
-      copy_stage<T>(args, all_statistics, b, all, coming, memory.others, memory.statistics);
+    const Stage next = next_stage<T>(stage, all);
+    if (next.head < all.heads_end)
+      copy_stage<T>(args, all_statistics, b, all, next, memory.others, memory.statistics);
     wait_products<1>();  // The scores.
-    products_are_done(s);
-    if ((of_keys && stage.at < met_begin) || stage.at + T::others > met_end) {
+    fence_accumulators(s);
+    if ((of_keys && stage.at < unmasked_begin) || stage.at + T::others > unmasked_end) {
       if (args.alibi_root != 0) {
         // The first stage of another head.
         if (stage.at == all.first) slope = unscaled_slope(args, stage.head);
@@ -282,20 +290,20 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
       }
       mask_others<T>(s, rule, all, warp_row, stage.at);
     }
-    as_probabilities<T>(s, args.scale * log2_of_e, own, other_lse);
+    as_probabilities<T>(s, args.scale * log2_of_e, own_statistics, other_lse);
     wait_products<0>();
-    products_are_done(d);
-    differentiate<T>(s, d, args, b, stage, warp_row, own, other_lse + T::others);
+    fence_accumulators(d);
+    differentiate<T>(s, d, args, b, stage, warp_row, own_statistics, other_lse + T::others);
     uint32_t p[T::others / product_step][4], ds[T::others / product_step][4];
-    as_own_rows<dtype>(ds, d);
-    if constexpr (of_keys) as_own_rows<dtype>(p, s);
+    as_left_operand<dtype>(ds, d);
+    if constexpr (of_keys) as_left_operand<dtype>(p, s);
     begin_products();
     multiply_columns_async<dtype, depth, T::others>(sum_s, ds, other_s);
     if constexpr (of_keys) multiply_columns_async<dtype, depth, T::others>(sum_d, p, other_d);
     commit_products();
     wait_products<0>();
-    products_are_done(sum_s);
-    if constexpr (of_keys) products_are_done(sum_d);
+    fence_accumulators(sum_s);
+    if constexpr (of_keys) fence_accumulators(sum_d);
   }
   store_gradients<T, dtype>(args, b, segment, warp_row, sum_s, sum_d);
   __syncthreads();  // All threads have finished with the tiles.

@@ -76,14 +76,14 @@ STW_DEVICE void load_left_of_lines(uint32_t (&a)[4], const uint16_t* tile, int r
 
 // Rounds accumulators; they become the left operand of the second product.
 template <DType dtype, int fragments>
-STW_DEVICE void as_own_rows(uint32_t (&p)[fragments / 2][4], const float (&s)[fragments][4]) {
+STW_DEVICE void as_left_operand(uint32_t (&p)[fragments / 2][4], const float (&s)[fragments][4]) {
   STW_UNROLL
   for (int k = 0; k < fragments / 2; ++k) as_left<dtype>(p[k], s[2 * k], s[2 * k + 1]);
 }
 
 // Waits until the copies of all threads have arrived and all threads have finished with the earlier contents.
-STW_DEVICE void meet_for_products() {
-  show_to_products();
+STW_DEVICE void fence_and_barrier() {
+  fence_async_proxy();
   __syncthreads();
 }
 

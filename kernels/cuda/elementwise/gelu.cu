@@ -33,7 +33,7 @@ STW_DEVICE F16 gelu_slope(const F16& x) {
 }
 
 template <class Stored>
-inline constexpr By fast_way = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
+inline constexpr By fast_form = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
 
 template <class Stored, By by>
 static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args, bool vectors) {
@@ -79,7 +79,7 @@ void gelu(const Launch& l, const GeluArgs& args) {
     using Stored = decltype(stored);
     launch(l,
            kernel_of(args, gelu_kernel<Stored, By::gelu_erf>,
-                     fast ? gelu_kernel<Stored, fast_way<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
+                     fast ? gelu_kernel<Stored, fast_form<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
                      gelu_kernel<Stored, By::tanh>, gelu_kernel<Stored, By::relu>),
            blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
@@ -93,7 +93,7 @@ void gelu_gradient(const Launch& l, const GeluArgs& args) {
     using Stored = decltype(stored);
     launch(l,
            kernel_of(args, gelu_gradient_kernel<Stored, By::gelu_erf>,
-                     fast ? gelu_gradient_kernel<Stored, fast_way<Stored>>
+                     fast ? gelu_gradient_kernel<Stored, fast_form<Stored>>
                           : gelu_gradient_kernel<Stored, By::gelu_tanh>,
                      gelu_gradient_kernel<Stored, By::tanh>, gelu_gradient_kernel<Stored, By::relu>),
            blocks_for_ahead(args.count), block_threads, 0, args, vectors);

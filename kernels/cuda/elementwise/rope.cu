@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(block_threads)
       const auto copy_group = [&](auto n) {
         store_copied(args.y.data, y_dtype, at, load_copied(args.x.data, x_dtype, at, n), n);
       };
-      if (vectors && left >= 16) copy_group(Whole{});
+      if (vectors && left >= 16) copy_group(FullGroup{});
       else copy_group(min(static_cast<int64_t>(16), left));
     };
     if (part >= head_tasks)
@@ -56,7 +56,7 @@ static __global__ void __launch_bounds__(block_threads)
       store_group(args.y.data, y_dtype, at, fma(a, c, mul(sub(zero(), b), s)), n);
       store_group(args.y.data, y_dtype, at + half, fma(a, s, mul(b, c)), n);
     };
-    if (vectors && left >= 16) rotate_group(Whole{});
+    if (vectors && left >= 16) rotate_group(FullGroup{});
     else rotate_group(min(static_cast<int64_t>(16), left));
   });
 }

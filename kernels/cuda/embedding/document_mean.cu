@@ -27,15 +27,16 @@ template <class Stored>
 static __global__ void __launch_bounds__(block_threads)
     document_mean_kernel(DocumentMeanArgs args, bool vectors, int column_blocks) {
   STW_SHARED(float, sums, mean_warps* mean_columns);
-  const int warp = static_cast<int>(threadIdx.x) / 32, own = static_cast<int>(threadIdx.x) % 32 / quad * 16;
+  const int warp = static_cast<int>(threadIdx.x) / 32,
+            first_column = static_cast<int>(threadIdx.x) % 32 / quad * 16;
   const int64_t tasks = ceil_div(args.rows, token_tile) * column_blocks;
   STW_ROLLED
   for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
     const int64_t begin = task / column_blocks * token_tile, end = min(args.rows, begin + token_tile);
-    const int64_t column = task % column_blocks * mean_columns + own,
+    const int64_t column = task % column_blocks * mean_columns + first_column,
                   n = max(0, min(static_cast<int64_t>(16), args.features - column));
     const auto sum = [&](int64_t first, int64_t last) {
-      return vectors && n == 16 ? sum_of_rows<Stored>(args, first, last, column, Whole{})
+      return vectors && n == 16 ? sum_of_rows<Stored>(args, first, last, column, FullGroup{})
                                 : sum_of_rows<Stored>(args, first, last, column, n);
     };
     const auto store = [&](int64_t row, const F16& y) {
@@ -57,12 +58,12 @@ static __global__ void __launch_bounds__(block_threads)
       for (int64_t from = 0; from < count; from += mean_warps * chain_terms) {
         const int64_t first = from + warp * chain_terms;
         if (first < count)
-          store_shared(sums + warp * mean_columns + own,
+          store_shared(sums + warp * mean_columns + first_column,
                        sum(row + first, row + min(count, first + chain_terms)));
         __syncthreads();
         if (warp == 0)
           for (int64_t k = 0; k < mean_warps && from + k * chain_terms < count; ++k)
-            total = add(total, load(sums + k * mean_columns + own, Whole{}));
+            total = add(total, load(sums + k * mean_columns + first_column, FullGroup{}));
         __syncthreads();
       }
       if (warp == 0) store(row, div(total, splat(static_cast<float>(count))));

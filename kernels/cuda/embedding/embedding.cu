@@ -9,7 +9,9 @@
 namespace stw::kernels::cuda {
 
 // A whole group lies in one block of codes.
-STW_DEVICE float scale_of(const float* scales, int64_t at, int, Whole) { return scales[at / weight_block]; }
+STW_DEVICE float scale_of(const float* scales, int64_t at, int, FullGroup) {
+  return scales[at / weight_block];
+}
 STW_DEVICE float scale_of(const float* scales, int64_t at, int i, int64_t) {
   return scales[(at + first_lane() + i) / weight_block];
 }

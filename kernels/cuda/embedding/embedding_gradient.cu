@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(block_threads)
       }
       store_group(buffer, DType::f32, i, total, n);
     };
-    if (vectors && left >= 16) fold(Whole{});
+    if (vectors && left >= 16) fold(FullGroup{});
     else fold(min(static_cast<int64_t>(16), left));
   });
 }

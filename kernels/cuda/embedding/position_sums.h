@@ -31,7 +31,7 @@ STW_DEVICE void sum_position(const EmbeddingArgs& args, bool vectors, int64_t ta
         [&](const F16& dy) { sum = add(sum, dy); });
     store_group(buffer, DType::f32, i, sum, n);
   };
-  if (vectors && left >= 16) sum_samples(Ahead<4>{}, Whole{});
+  if (vectors && left >= 16) sum_samples(Ahead<4>{}, FullGroup{});
   else sum_samples(Ahead<1>{}, min(static_cast<int64_t>(16), left));
 }
 

@@ -1,5 +1,5 @@
-// Cross entropy of 16-bit logits in its own order of additions (CrossEntropyArgs::fast): a block takes a row.
-// The first pass finds the maximum and the sum of exponentials together, and rescales the sum when the
+// Cross entropy of 16-bit logits in an order of additions of its own (CrossEntropyArgs::fast): a block takes
+// a row. The first pass finds the maximum and the sum of exponentials together, and rescales the sum when the
 // maximum grows (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The second pass,
 // over a row that the second-level cache still holds, writes the gradient.
 //
@@ -35,10 +35,10 @@ STW_DEVICE uint4 first_of(const uint4& v, int n, uint32_t others) {
   };
   return {word(v.x, 0), word(v.y, 2), word(v.z, 4), word(v.w, 6)};
 }
-// A vector with number k replaced.
-STW_DEVICE uint4 with_one(const uint4& v, int k, uint32_t two_of_it) {
+// A vector with number k replaced by a value, which both halves of `repeated_value` hold.
+STW_DEVICE uint4 with_lane(const uint4& v, int k, uint32_t repeated_value) {
   const uint32_t mask = k % 2 == 0 ? 0xffffu : 0xffff0000u;
-  const auto word = [&](uint32_t x, int i) { return k / 2 == i ? (x & ~mask) | (two_of_it & mask) : x; };
+  const auto word = [&](uint32_t x, int i) { return k / 2 == i ? (x & ~mask) | (repeated_value & mask) : x; };
   return {word(v.x, 0), word(v.y, 1), word(v.z, 2), word(v.w, 3)};
 }
 template <DType dtype>
@@ -68,7 +68,7 @@ STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) 
     for (int k = 0; k < vectors_ahead; ++k)
       values[k] =
           load_vector<uint4>(row + (first + k * step < vectors ? first + k * step : first) * vector_lanes);
-    loads_are_issued();
+    fence_loads();
     STW_UNROLL
     for (int k = 0; k < vectors_ahead; ++k)
       if (first + k * step < vectors) body(first + k * step, values[k]);
@@ -78,27 +78,27 @@ STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) 
 // has_mean: the mean of the logits is needed (label smoothing).
 template <DType dtype, bool has_mean>
 STW_DEVICE Normalizer normalizer_of(const uint16_t* row, int vectors, int count) {
-  Normalizer own;
+  Normalizer normalizer;
   for_vectors(row, vectors, [&](int vector, uint4 v) {
     const int n = count - vector * vector_lanes;  // Lanes that exist.
     float x[vector_lanes];
     if constexpr (has_mean) {
       widen<dtype>(n < vector_lanes ? first_of(v, n, 0) : v, x);
       STW_UNROLL
-      for (int i = 0; i < vector_lanes; ++i) own.total += x[i];
+      for (int i = 0; i < vector_lanes; ++i) normalizer.total += x[i];
     }
     if (n < vector_lanes) v = first_of(v, n, two_minus_infinities<dtype>);
     widen<dtype>(v, x);
     float most = x[0], sum = 0;
     STW_UNROLL
     for (int i = 1; i < vector_lanes; ++i) most = larger(most, x[i]);
-    const float largest = larger(own.largest, most * log2_of_e);
+    const float largest = larger(normalizer.largest, most * log2_of_e);
     STW_UNROLL
     for (int i = 0; i < vector_lanes; ++i) sum += power(x[i], largest);
-    own.sum = fma1(own.sum, fast_exp2(own.largest - largest), sum);
-    own.largest = largest;
+    normalizer.sum = fma1(normalizer.sum, fast_exp2(normalizer.largest - largest), sum);
+    normalizer.largest = largest;
   });
-  return own;
+  return normalizer;
 }
 
 template <DType dtype>
@@ -119,14 +119,14 @@ static __global__ void __launch_bounds__(block_row_threads)
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     const bool counts = target != ignored_target && weight != 0;  // A weight of 0 times a NaN would be NaN.
     if (counts) {
-      Normalizer own = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count)
-                                            : normalizer_of<dtype, false>(data, vectors, count);
+      Normalizer normalizer = terms.smoothing != 0 ? normalizer_of<dtype, true>(data, vectors, count)
+                                                   : normalizer_of<dtype, false>(data, vectors, count);
       STW_UNROLL
       for (int lanes = 1; lanes < 32; lanes *= 2)
-        own = both(
-            own, {__shfl_xor_sync(all_lanes, own.largest, lanes), __shfl_xor_sync(all_lanes, own.sum, lanes),
-                  __shfl_xor_sync(all_lanes, own.total, lanes)});
-      if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = own;
+        normalizer = both(normalizer, {__shfl_xor_sync(all_lanes, normalizer.largest, lanes),
+                                       __shfl_xor_sync(all_lanes, normalizer.sum, lanes),
+                                       __shfl_xor_sync(all_lanes, normalizer.total, lanes)});
+      if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = normalizer;
       __syncthreads();
       if (threadIdx.x < 32) {  // One warp, so that the schedulers of the others have time for other rows.
         Normalizer all = of_warp[0];
@@ -154,7 +154,7 @@ static __global__ void __launch_bounds__(block_row_threads)
           for (int i = 0; i < vector_lanes; ++i) x[i] = fma1(power(x[i], largest), end.factor, end.shared);
           uint4 gradient = {pack_halves<dtype>(x[0], x[1]), pack_halves<dtype>(x[2], x[3]),
                             pack_halves<dtype>(x[4], x[5]), pack_halves<dtype>(x[6], x[7])};
-          if (vector == target_vector) gradient = with_one(gradient, target % vector_lanes, target_words);
+          if (vector == target_vector) gradient = with_lane(gradient, target % vector_lanes, target_words);
           const int n = count - vector * vector_lanes;
           if (n < vector_lanes) gradient = first_of(gradient, n, 0);
           store_global16(data + vector * vector_lanes, gradient);

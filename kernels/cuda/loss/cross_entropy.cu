@@ -26,7 +26,7 @@ struct Row {
   int count;
   bool vectors;  // Whole groups may be accessed as vectors.
 };
-STW_DEVICE F16 past_end_as(F16 x, Whole, float) { return x; }
+STW_DEVICE F16 past_end_as(F16 x, FullGroup, float) { return x; }
 STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x, n, past_end); }
 
 // body(column, n, x) for this quad's groups of columns [0, count), in order. Lanes after the end are

@@ -11,18 +11,19 @@ static __global__ void __launch_bounds__(block_threads) hit_count_kernel(HitCoun
   const int64_t lane = threadIdx.x % 32;
   uint32_t hits = 0;
   for (int64_t first = threadIdx.x / 32 * warp; first < args.rows; first += block_threads) {
-    const int32_t own = first + lane < args.rows ? args.targets[first + lane] : ignored_target;
-    const unsigned have_one = __ballot_sync(all_lanes, own != ignored_target);
-    for (int holder = 0; holder < 32 && have_one >> holder != 0; ++holder) {
-      if ((have_one >> holder & 1u) == 0) continue;
-      const int64_t target = __shfl_sync(all_lanes, own, holder), at = (first + holder) * args.stride;
+    const int32_t target_of_lane = first + lane < args.rows ? args.targets[first + lane] : ignored_target;
+    const unsigned lanes_with_target = __ballot_sync(all_lanes, target_of_lane != ignored_target);
+    for (int target_lane = 0; target_lane < 32 && lanes_with_target >> target_lane != 0; ++target_lane) {
+      if ((lanes_with_target >> target_lane & 1u) == 0) continue;
+      const int64_t target = __shfl_sync(all_lanes, target_of_lane, target_lane),
+                    at = (first + target_lane) * args.stride;
       const float wanted = load1(args.logits.data, args.logits.dtype, at + target);
-      bool is_beaten = false;
+      bool is_exceeded = false;
       for (int64_t j = lane; j < args.classes; j += warp) {
         const float x = load1(args.logits.data, args.logits.dtype, at + j);
-        is_beaten = is_beaten || !(x < wanted || (x == wanted && j >= target));
+        is_exceeded = is_exceeded || !(x < wanted || (x == wanted && j >= target));
       }
-      hits += __ballot_sync(all_lanes, is_beaten) == 0;
+      hits += __ballot_sync(all_lanes, is_exceeded) == 0;
     }
   }
   if (lane == 0) hits_of_warps[threadIdx.x / 32] = hits;

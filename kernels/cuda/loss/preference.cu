@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(block_threads)
             args.token_weights[first + row] = last.weight[d];
       }
       count += static_cast<uint64_t>(__syncthreads_count(counts));
-      hits += static_cast<uint64_t>(__syncthreads_count(counts && last.in_order));
+      hits += static_cast<uint64_t>(__syncthreads_count(counts && last.chosen_is_ahead));
     }
     const double sum = serial_sum(0.0, losses, pairs);
     if (threadIdx.x != 0) continue;

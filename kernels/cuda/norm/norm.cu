@@ -5,10 +5,11 @@
 // µs at 3.35 TB/s. The blocks of an SM hold 64 such rows. Their threads issue four groups of loads each at a
 // time, 32 KB; 15 KB in flight all the time would suffice (ahead.h). A block needs about 2000 cycles for the
 // loads, about 900 for 2 chains of 48 additions and their exchanges, and about 1200 for weights and stores.
-// In that time, an H200 moves 85 KB for the SM, of the 196 KB that its blocks read and write. Two rows are
-// about 980 instructions of a warp; 490 times 124 rows are 15,000 cycles of an SM's four schedulers, 9 µs. So
-// memory is the limit. With a few hundred rows, each block has one row, all rows are in flight at once, and
-// the sum of these latencies remains, 2 µs. All of this is calculated, not measured.
+// In that time, an H200 moves 85 KB for the SM, of the 196 KB that its blocks read and write. A warp
+// issues about 980 instructions for two rows. An SM has 124 of the 16384 rows, and its four schedulers need
+// 15,000 cycles for them, 9 µs. So memory is the limit. With a few hundred rows, each block has one row, all
+// rows are in flight at once, and the sum of these latencies remains, 2 µs. All of this is calculated, not
+// measured.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/norm_teams.h"
 
@@ -53,14 +54,14 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 4 : 2)
             },
             [&](const Affine& f, int at, auto n) {
               const F16 factor = add(f.w, splat(args.weight_offset)),
-                        normalized = mul(sub(load(staged + at, Whole{}), mean), rstd);
+                        normalized = mul(sub(load(staged + at, FullGroup{}), mean), rstd);
               store_group(y, dtype, at,
                           has_bias.value ? fma(normalized, factor, f.b) : mul(normalized, factor), n);
             });
       });
     };
-    if (args.bias != nullptr) write(Known<true>{});
-    else write(Known<false>{});
+    if (args.bias != nullptr) write(BoolConstant<true>{});
+    else write(BoolConstant<false>{});
   }
 }
 

@@ -14,9 +14,9 @@
 //
 // With fewer tiles, or more than most_columns columns a thread, there are two kernels. In the first, a team
 // takes a row: it keeps the statistics in the workspace and writes dx. In the second, a quad sums 16 columns
-// of a tile. They read x and dy twice: 6·rows·features elements. In flight (ahead.h) are four groups of x, dy
-// and the weight for each thread of the first kernel, and four to eight rows of both in the second. Both ways
-// give the same bits. Calculated, not measured.
+// of a tile. They read x and dy twice: 6·rows·features elements. A thread of the first kernel has four groups
+// of x, dy and the weight in flight (ahead.h), one of the second four to eight rows of x and dy. Both ways
+// give the same bits. These figures are calculated, not measured.
 //
 // Bias gradients in the same launches have tiles of the same rows. One kernel adds up their tiles and those
 // of the weight. If the addend is the dy of such a bias (the gradient of the linear op's output that was
@@ -127,14 +127,14 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
               return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero();
             },
             [&](const F16& added, int at, auto n) {
-              const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
-              const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
+              const F16 h = mul(sub(load(staged + at, FullGroup{}), mean), rstd);
+              const F16 inner = sub(sub(load(staged_g + at, FullGroup{}), mean_g), mul(h, mean_gh));
               store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
             });
       });
     };
-    if (args.addend.data != nullptr) write(Known<true>{});
-    else write(Known<false>{});
+    if (args.addend.data != nullptr) write(BoolConstant<true>{});
+    else write(BoolConstant<false>{});
   }
 }
 
@@ -243,8 +243,8 @@ STW_DEVICE void store_row_gradient(const NormArgs& args, const NormTeams& teams,
       teams, team, live ? static_cast<int>(args.features) : 0, vectors,
       [&](int at, auto n) { return has_addend ? load_group(addend, addend_dtype, at, n) : zero(); },
       [&](const F16& added, int at, auto n) {
-        const F16 h = mul(sub(load(x + at, Whole{}), mean), rstd),
-                  g = mul(load(dy + at, Whole{}), load(rows.factors + at, Whole{}));
+        const F16 h = mul(sub(load(x + at, FullGroup{}), mean), rstd),
+                  g = mul(load(dy + at, FullGroup{}), load(rows.factors + at, FullGroup{}));
         const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
         store_group(dx, dx_dtype, at, has_addend ? fma(inner, rstd, added) : mul(inner, rstd), n);
         if (keeps_addend) store_shared(x + at, added);
@@ -311,8 +311,8 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
                                                                   rows, staged, staged_dy,
                                                                   statistics[team.row], means + 2 * team.row);
       };
-      if (args.addend.data != nullptr) store(Known<true>{});
-      else store(Known<false>{});
+      if (args.addend.data != nullptr) store(BoolConstant<true>{});
+      else store(BoolConstant<false>{});
       if (!sums_addend) continue;
       __syncthreads();
       add_addend(mine_of_tile, features, teams.stride, rows, count);
@@ -365,7 +365,7 @@ static __global__ void __launch_bounds__(norm_tile_threads, 6)
             db = add(db, row.dy);
           });
     };
-    if (vectors && n == 16) add_rows(Ahead<4>{}, Whole{});
+    if (vectors && n == 16) add_rows(Ahead<4>{}, FullGroup{});
     else add_rows(Ahead<1>{}, n);
     store_group(sums, DType::f32, tile * features + i, dw, n);
     store_group(sums, DType::f32, (tiles.count() + tile) * features + i, db, n);
@@ -428,8 +428,8 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
                 static_cast<size_t>(2 * whole.rows + 1) * static_cast<size_t>(whole.stride) * sizeof(float),
                 args, whole, tiles, vectors, sums, addend_sums, blocks, biases);
           };
-          if (addend_sums != nullptr) run(Known<true>{});
-          else run(Known<false>{});
+          if (addend_sums != nullptr) run(BoolConstant<true>{});
+          else run(BoolConstant<false>{});
         });
   } else {
     launch_bias_tiles(l, biases);

@@ -43,7 +43,7 @@ inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
 
 // A bool as a type, for bodies that are compiled for both cases.
 template <bool is>
-struct Known {
+struct BoolConstant {
   static constexpr bool value = is;
 };
 

@@ -14,8 +14,9 @@ struct QkHeads {
   __host__ __device__ int all() const { return normed() + keys; }
 };
 
-// For the groups of a head in order, like for_groups_ahead. If the number of groups is known and all are
-// Whole, there is no loop, and loads need no address arithmetic. 0: any number.
+// For the groups of a head in order, like for_groups_ahead. If `groups` is the number of groups,
+// all are full and allow vector access: there is no loop, and loads need no address arithmetic. 0: any
+// number.
 inline constexpr int head_groups_ahead = 4;
 template <int groups, class Load, class Use>
 STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, const Use& use) {
@@ -24,12 +25,12 @@ STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, co
   } else {
     STW_UNROLL
     for (int first = 0; first < groups; first += head_groups_ahead) {
-      decltype(load(0, Whole{})) values[head_groups_ahead];
+      decltype(load(0, FullGroup{})) values[head_groups_ahead];
       STW_UNROLL
-      for (int k = 0; k < head_groups_ahead; ++k) values[k] = load(16 * (first + k), Whole{});
-      loads_are_issued();
+      for (int k = 0; k < head_groups_ahead; ++k) values[k] = load(16 * (first + k), FullGroup{});
+      fence_loads();
       STW_UNROLL
-      for (int k = 0; k < head_groups_ahead; ++k) use(values[k], 16 * (first + k), Whole{});
+      for (int k = 0; k < head_groups_ahead; ++k) use(values[k], 16 * (first + k), FullGroup{});
     }
   }
 }

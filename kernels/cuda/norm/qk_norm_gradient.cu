@@ -60,7 +60,7 @@ static __global__ void __launch_bounds__(qk_threads, 6)
                             bool vectors, float* sums) {
   STW_SHARED(float, rstds, token_tile);
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype);
-  const int own = static_cast<int>(threadIdx.x) / quad, head_dim = args.head_dim;
+  const int quad_index = static_cast<int>(threadIdx.x) / quad, head_dim = args.head_dim;
   const int64_t width = static_cast<int64_t>(heads.all()) * head_dim;
   for (int64_t task = blockIdx.x; task < tiles.count() * heads_of_row.number; task += gridDim.x) {
     const int64_t tile = quotient(task, heads_of_row), first = tiles.first_row(tile);
@@ -68,11 +68,11 @@ static __global__ void __launch_bounds__(qk_threads, 6)
               rows = static_cast<int>(tiles.end_row(tile) - first);
     const int64_t top = first * width + static_cast<int64_t>(head) * head_dim;
     if (head >= heads.normed()) {
-      for (int row = own; row < rows; row += qk_quads)
+      for (int row = quad_index; row < rows; row += qk_quads)
         copy_head<Stored, groups>(args.y, args.dx, top + row * width, head_dim, vectors);
       continue;
     }
-    for (int row = own; row < rows; row += qk_quads) {
+    for (int row = quad_index; row < rows; row += qk_quads) {
       const float rstd = head_rstd<groups>(args, x_dtype, top + row * width, vectors);
       if (threadIdx.x % quad == 0) rstds[row] = rstd;
     }
@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(qk_threads, 6)
     if ((is_key ? args.weight_gradient[1] : args.weight_gradient[0]) != nullptr) {
       const int64_t to = is_key ? tiles.count() * heads.queries + tile * heads.keys + head - heads.queries
                                 : tile * heads.queries + head;
-      for (int i = own * 16; i < head_dim; i += qk_quads * 16) {
+      for (int i = quad_index * 16; i < head_dim; i += qk_quads * 16) {
         const int64_t n = min(static_cast<int64_t>(16), static_cast<int64_t>(head_dim - i));
         const void* const x = element(static_cast<const void*>(args.x.data), x_dtype, top + i);
         const void* const dy = element(static_cast<const void*>(args.y.data), dy_dtype, top + i);
@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(qk_threads, 6)
               },
               [&](const Row& r) { dw = fma(r.dy, mul(r.x, splat(r.rstd)), dw); });
         };
-        if (vectors && n == 16) add_rows(Whole{});
+        if (vectors && n == 16) add_rows(FullGroup{});
         else add_rows(n);
         store_group(sums, DType::f32, to * head_dim + i, dw, n);
       }
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(qk_threads, 6)
     }
     if (args.dx.data != nullptr) {
       const void* const weight = is_key ? args.weight[1] : args.weight[0];
-      for (int row = own; row < rows; row += qk_quads)
+      for (int row = quad_index; row < rows; row += qk_quads)
         head_input_gradient<Stored, groups>(args, weight, top + row * width, splat(rstds[row]), vectors);
     }
     __syncthreads();  // All threads have finished with rstds.
@@ -118,9 +118,9 @@ static __global__ void __launch_bounds__(qk_threads, 6)
 static __global__ void __launch_bounds__(fold_threads_a_block)
     qk_norm_fold_kernel(QkNormArgs args, QkHeads heads, TokenTiles tiles, const float* sums) {
   const bool is_key = blockIdx.y == 1;
-  const int64_t own = is_key ? heads.keys : heads.queries;
-  fold_tiles(sums + (is_key ? tiles.count() * heads.queries * args.head_dim : 0), tiles.count() * own,
-             tiles.groups(own), args.head_dim, args.accumulate,
+  const int64_t head_count = is_key ? heads.keys : heads.queries;
+  fold_tiles(sums + (is_key ? tiles.count() * heads.queries * args.head_dim : 0), tiles.count() * head_count,
+             tiles.groups(head_count), args.head_dim, args.accumulate,
              is_key ? args.weight_gradient[1] : args.weight_gradient[0]);
 }
 

@@ -8,14 +8,14 @@ namespace stw::kernels::cuda {
 
 void adapter(const Launch& l, const AdapterArgs& args) {
   STW_ASSERT_WORKSPACE(adapter);
-  assert(is_own(args.products));
+  assert(is_built_in_kernel(args.products));
   assert(args.base.dtype == args.y.dtype);
   if (args.base.data != args.y.data) {
     const auto bytes = static_cast<uint64_t>(args.rows * args.width * (args.y.dtype == DType::f32 ? 4 : 2));
     cudaMemcpyAsync(args.y.data, args.base.data, bytes, cudaMemcpyDefault,
                     static_cast<cudaStream_t>(l.stream));
   }
-  own_product<Contiguous::depth, Contiguous::depth>(l, adapter_products(args), args.products);
+  built_in_product<Contiguous::depth, Contiguous::depth>(l, adapter_products(args), args.products);
 }
 
 }  // namespace stw::kernels::cuda

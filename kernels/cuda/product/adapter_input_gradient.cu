@@ -6,8 +6,9 @@ namespace stw::kernels::cuda {
 
 void adapter_input_gradient(const Launch& l, const AdapterArgs& args) {
   STW_ASSERT_WORKSPACE(adapter_input_gradient);
-  assert(is_own(args.products));
-  own_product<Contiguous::depth, Contiguous::output>(l, adapter_input_gradient_products(args), args.products);
+  assert(is_built_in_kernel(args.products));
+  built_in_product<Contiguous::depth, Contiguous::output>(l, adapter_input_gradient_products(args),
+                                                          args.products);
 }
 
 }  // namespace stw::kernels::cuda

@@ -5,7 +5,7 @@
 namespace stw::kernels::cuda {
 
 // Neither the vendor's library nor warpgroups compute narrow products.
-inline bool is_own(ProductKernels products) {
+inline bool is_built_in_kernel(ProductKernels products) {
   return products == ProductKernels::chain || products == ProductKernels::tensor;
 }
 

@@ -38,8 +38,8 @@ STW_DEVICE void sum_bias_tiles(const Biases& all, DType dtype, int64_t first, in
     int k = 0;
     while (k + 1 < all.count && task >= all.bias[k + 1].first_task) ++k;
     const Bias& bias = all.bias[k];
-    const int64_t own = task - bias.first_task, groups = ceil_div(bias.features, 16);
-    const int64_t tile = own / groups, i = own % groups * 16,
+    const int64_t task_of_bias = task - bias.first_task, groups = ceil_div(bias.features, 16);
+    const int64_t tile = task_of_bias / groups, i = task_of_bias % groups * 16,
                   n = min(static_cast<int64_t>(16), bias.features - i);
     const int64_t row = all.tiles.first_row(tile), stride = bias.stride;
     const int rows = static_cast<int>(all.tiles.end_row(tile) - row);
@@ -48,7 +48,7 @@ STW_DEVICE void sum_bias_tiles(const Biases& all, DType dtype, int64_t first, in
     const auto add_row = [&](const F16& x) { sum = add(sum, x); };
     if (bias.vectors && n == 16)
       in_order<8>(
-          rows, [&](int at) { return load_group(begin, dtype, at * stride, Whole{}); }, add_row);
+          rows, [&](int at) { return load_group(begin, dtype, at * stride, FullGroup{}); }, add_row);
     else
       in_order<1>(
           rows, [&](int at) { return load_group(begin, dtype, at * stride, n); }, add_row);

@@ -44,7 +44,7 @@ struct Place4 {
 template <class T, Contiguous along>
 STW_DEVICE Place4 place4() {
   constexpr int groups = (along == Contiguous::depth ? T::depth : T::edge) / 4;
-  const int t = forgotten(static_cast<int>(threadIdx.x));  // No addresses are kept during the multiply-adds.
+  const int t = opaque(static_cast<int>(threadIdx.x));  // No addresses are kept during the multiply-adds.
   return {t / groups, t % groups * 4};
 }
 
@@ -173,7 +173,7 @@ template <class T>
 STW_DEVICE void round_totals(ChainSums<T>& sums, const Products& all, const Product& out, const Tile& tile,
                              int sample) {
   const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
-  const int t = forgotten(static_cast<int>(threadIdx.x));
+  const int t = opaque(static_cast<int>(threadIdx.x));
   STW_UNROLL
   for (int i = 0; i < T::per; ++i) STW_UNROLL
   for (int g = 0; g < T::per / 4; ++g) {
@@ -203,7 +203,7 @@ STW_DEVICE Float4 total_of(const ChainSums<T>& sums, const Product& out, int i, 
 // Adds the chain that has ended to the totals.
 template <class T>
 STW_DEVICE void add_chain(ChainSums<T>& sums, const Product& out, const Tile& tile) {
-  const int t = forgotten(static_cast<int>(threadIdx.x));
+  const int t = opaque(static_cast<int>(threadIdx.x));
   STW_UNROLL
   for (int i = 0; i < T::per; ++i) STW_UNROLL
   for (int g = 0; g < T::per / 4; ++g) {
@@ -227,7 +227,7 @@ STW_DEVICE void add_chain(ChainSums<T>& sums, const Product& out, const Tile& ti
 template <class T>
 STW_DEVICE void store_totals(const ChainSums<T>& sums, const Products& all, const Product& out,
                              const Tile& tile, bool has_chain) {
-  const int t = forgotten(static_cast<int>(threadIdx.x));
+  const int t = opaque(static_cast<int>(threadIdx.x));
   STW_UNROLL
   for (int g = 0; g < T::per / 4; ++g) {
     const int64_t column = tile.column + group_column<T>(t, g), n = out.n - column;

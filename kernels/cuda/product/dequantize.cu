@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(block_threads)
     STW_UNROLL
     for (int k = 0; k < groups_of_thread; ++k)
       eight[k] = load_codes<codes>(code, scales, place_of(begin + k * apart));
-    loads_are_issued();
+    fence_loads();
     STW_UNROLL
     for (int k = 0; k < groups_of_thread; ++k) store_values(eight[k], begin + k * apart);
     return;

@@ -63,8 +63,8 @@ void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   if (next != nullptr) linear_weight_gradient(l, *next);
   if (by_library_alone && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
   if (args.gradient_dtype == DType::f32)
-    own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
-  else own_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
+    built_in_product<Contiguous::output, Contiguous::output>(l, all, args.products);
+  else built_in_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
 }
 
 }  // namespace stw::kernels::cuda

@@ -8,7 +8,7 @@
 namespace stw::kernels::cuda {
 
 template <Contiguous a_along, Contiguous b_along, bool rounded = false>
-void own_product(const Launch& l, const Products& all, ProductKernels how) {
+void built_in_product(const Launch& l, const Products& all, ProductKernels how) {
   if (how == ProductKernels::chain || !fits_tensor_cores<a_along, b_along>(all))
     return chain_product<a_along, b_along, rounded>(l, all);
   if (may_use_warpgroups(how)) return warpgroup_product<a_along, b_along, rounded>(l, all);
@@ -28,7 +28,7 @@ void product_of_rows(const Launch& l, const Products& all, ProductKernels how) {
   constexpr auto free = LibraryProduct::Free::m;
   if (may_use_library(how) && library_takes<a_along, b_along>(l, all, free))
     library_multiply<a_along, b_along>(l, all, free);
-  else own_product<a_along, b_along>(l, all, how);
+  else built_in_product<a_along, b_along>(l, all, how);
 }
 
 }  // namespace stw::kernels::cuda

@@ -23,7 +23,7 @@ struct Product {
   const void* residual = nullptr;  // c's stride and type; not c. Null: none.
   // Epilogues of tensor-core products with a 16-bit c; all have c's stride and type.
   void* activated = nullptr;  // Gets gelu(c as stored); c may then be null. Null: none.
-  // c = the product as stored, times GELU's derivative here; may be c. Null: none.
+  // GELU's input: c = the product as stored times GELU's derivative there. May be c. Null: none.
   const void* before_gelu = nullptr;
   // (tiles of token_tile rows, n): sums of c as stored, from +0 in row order. Null: none.
   float* column_sums = nullptr;

@@ -37,7 +37,7 @@ struct FragmentPlaces {
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpMultiply {
   static constexpr bool asynchronous = false;
-  STW_CLASS_DEVICE float settled(float x, float y) { return x + y; }
+  STW_CLASS_DEVICE float add(float x, float y) { return x + y; }
   static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out,
                                       const Tile& tile, uint16_t* slices, int thread) {
     store_halves_inside<T, dtype>(sum, out, tile, slices, thread);
@@ -145,19 +145,19 @@ double step_cycles(const Products& all, int64_t multiprocessors) {
   return of_one > of_cache ? of_one : of_cache;
 }
 
-template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype, class Ending = StoredSums>
-void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
+template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype, class Epilogue = StoredSums>
+void tensor_product_of(const Launch& l, const Products& all, const Epilogue& epilogue = {}) {
   using Large = Chosen<summing == Summing::one_chain, LargeWarpTiles, LargeWarpTotals>;
   const auto tiles_in_all = [&](auto t) {
     using T = decltype(t);
-    if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));
+    if constexpr (Epilogue::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));
     else return tiles_of(all, T::edge_m, T::edge_n);
   };
   const auto in_tile = [&](auto t) {
-    launch_tiles<decltype(t), dtype, a_along, b_along, summing>(l, tiles_in_all(t), all, ending);
+    launch_tiles<decltype(t), dtype, a_along, b_along, summing>(l, tiles_in_all(t), all, epilogue);
   };
   const bool are_enough = tiles_in_all(Large{}) >= enough_tiles;
-  if constexpr (counts_tokens<a_along, b_along> && summing == Summing::totals && Ending::stored) {
+  if constexpr (counts_tokens<a_along, b_along> && summing == Summing::totals && Epilogue::stored) {
     const int multiprocessors = multiprocessors_of_device();
     const bool gradient = step_cycles<GradientWarpTiles>(all, multiprocessors) <
                           step_cycles<SmallWarpTiles>(all, multiprocessors);

@@ -122,28 +122,28 @@ struct SliceCopy {
       STW_UNROLL
       for (int i = 0; i < copies; ++i)
         copy_async16_or_zeros(to + i * further,
-                              line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes,
+                              line + static_cast<int64_t>(opaque(min(i * lines, last_line))) * line_bytes,
                               is_there);
     } else {
       STW_UNROLL
       for (int i = 0; i < copies; ++i)
         copy_async16_or_zeros(to + i * further,
-                              from + static_cast<int64_t>(forgotten(k + i * lines)) * line_bytes,
+                              from + static_cast<int64_t>(opaque(k + i * lines)) * line_bytes,
                               k + i * lines + first_line() < end);
     }
   }
 };
 
-// An Ending (epilogue) processes the sums of a tile. StoredSums stores them, with the bias. Other endings
-// derive from EndedSums or TriangleSums, hold their data, and provide two functions. is_idle(ending): there
-// is nothing to do. end_sums(ending, product, row, column, sums, n, mirrored): processes two adjacent sums, n
-// of which are inside the output. `triangle`: there is one product, with m = n, and tiles above the diagonal
-// are not computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the mirrored
-// ones above.
+// An epilogue processes the sums of a tile. StoredSums stores them, with the bias. Other epilogues derive
+// from EpilogueSums or TriangleSums, hold their data, and provide two functions. is_idle(epilogue): there is
+// nothing to do. process_sums(epilogue, product, row, column, sums, n, mirrored): processes two adjacent
+// sums, n of which are inside the output. `triangle`: there is one product, with m = n, and tiles above the
+// diagonal are not computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the
+// mirrored ones above.
 struct StoredSums {
   static constexpr bool stored = true, triangle = false;
 };
-struct EndedSums {
+struct EpilogueSums {
   static constexpr bool stored = false, triangle = false;
 };
 struct TriangleSums {
@@ -158,9 +158,9 @@ STW_DEVICE Tile tile_of_triangle(int64_t edge) {
   while ((row + 1) * (row + 2) / 2 <= index) ++row;
   return {0, static_cast<int>(row * edge), static_cast<int>((index - row * (row + 1) / 2) * edge)};
 }
-template <class Ending, class T>
+template <class Epilogue, class T>
 STW_DEVICE Tile tile_of(const Products& all) {
-  if constexpr (Ending::triangle) return tile_of_triangle(T::edge_m);
+  if constexpr (Epilogue::triangle) return tile_of_triangle(T::edge_m);
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
@@ -252,7 +252,7 @@ STW_DEVICE void round_totals(SumsOfThread<T>& total, const Products& all, const 
   for (int half = 0; half < 2; ++half) STW_UNROLL
   for (int four = 0; four < T::fragments_n; four += 4) {
     // Addresses are computed again for each block, because totals leave few registers.
-    const int t = forgotten(thread);
+    const int t = opaque(thread);
     const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half,
                   column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
     const Philox4 random = transposed_in_quad(rounding_block(rounding, row * out.c_stride + column));
@@ -265,20 +265,21 @@ STW_DEVICE void round_totals(SumsOfThread<T>& total, const Products& all, const 
   }
 }
 
-// Stores the sums of a tile, or hands them to the ending.
-template <class T, DType dtype, class Multiply, class Ending>
+// Stores the sums of a tile, or hands them to the epilogue.
+template <class T, DType dtype, class Multiply, class Epilogue>
 STW_DEVICE void end_tile(SumsOfThread<T>& result, const Products& all, const Product& out, const Tile& tile,
-                         const Ending& ending, uint16_t* slices, int thread) {
-  if constexpr (Ending::stored) {
-    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
+                         const Epilogue& epilogue, uint16_t* slices, int thread) {
+  if constexpr (Epilogue::stored) {
+    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, opaque(thread));
   } else {
     static_assert(!Multiply::asynchronous);
-    for_pairs<T>(
-        out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-          if (n > 0)
-            end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}},
-                     n, tile.row != tile.column);
-        });
+    for_pairs<T>(out, tile, opaque(thread),
+                 [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+                   if (n > 0)
+                     process_sums(epilogue, out, row, column,
+                                  Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}}, n,
+                                  tile.row != tile.column);
+                 });
   }
 }
 
@@ -290,9 +291,9 @@ STW_DEVICE void end_tile(SumsOfThread<T>& result, const Products& all, const Pro
 //
 // An `asynchronous` Multiply does not get that function. Its slice<added>() continues to run while the next
 // slice is copied over the last slice but one. If not `added`, it overwrites the sums. finish<n>() waits for
-// all slices except the last n. show_copies() is called when this thread's copies have arrived. settled() is
-// an addition that the compiler cannot move: sums are initialised by it, and after finish() they are read
-// only through it.
+// all slices except the last n. fence_copies() is called when this thread's copies have arrived. add() is
+// an addition that the compiler neither moves nor removes. Sums are initialised by it, and after finish()
+// they are read only through it.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing>
 struct TileChains {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
@@ -315,14 +316,13 @@ struct TileChains {
   // Adds a chain that has ended. -0 changes no total.
   __device__ void add_chain() {
     if constexpr (has_totals)
-      for_sums<T>(
-          [&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
+      for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::add(total[i][j][k], sum[i][j][k]); });
   }
   template <class Compute>
   __device__ void next_slice(const Compute& compute) {  // compute(a, b, copy) calls copy() once.
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous)
-      if (all.fence) Multiply::show_copies();
+      if (all.fence) Multiply::fence_copies();
     // This slice has arrived for all threads, and all have finished with the one before, or (asynchronous)
     // the one before that.
     __syncthreads();
@@ -373,7 +373,7 @@ struct TileChains {
       if (!Multiply::asynchronous || (rounded && part_ends)) {
         if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
         add_chain();
-        for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
+        for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::add(-0.0f, -0.0f); });
         if constexpr (rounded)
           if (part_ends) round_totals<T>(total, all, out, tile, thread, in_use.number);
       }
@@ -386,9 +386,9 @@ struct TileChains {
   }
 };
 
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Epilogue>
 static __global__ void __launch_bounds__(T::threads, T::together)
-    tile_product_kernel(Products all, Ending ending) {
+    tile_product_kernel(Products all, Epilogue epilogue) {
   using Chains = TileChains<T, dtype, a_along, b_along, summing>;
   using Multiply = typename Chains::Multiply;
   constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = Chains::has_totals;
@@ -396,9 +396,9 @@ static __global__ void __launch_bounds__(T::threads, T::together)
   static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
   STW_DYNAMIC_SHARED(uint16_t, memory);
   uint16_t* const slices = T::first_slice(memory);
-  if constexpr (!Ending::stored)
-    if (is_idle(ending)) return;
-  const Tile tile = tile_of<Ending, T>(all);
+  if constexpr (!Epilogue::stored)
+    if (is_idle(epilogue)) return;
+  const Tile tile = tile_of<Epilogue, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
   SumsOfThread<T> sum, total;
@@ -406,9 +406,8 @@ static __global__ void __launch_bounds__(T::threads, T::together)
     SumsOfThread<T> start;
     load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
     for_sums<T>([&](int i, int j, int k) {
-      if constexpr (has_totals)
-        total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
-      else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
+      if constexpr (has_totals) total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::add(-0.0f, -0.0f);
+      else sum[i][j][k] = Multiply::add(start[i][j][k], -0.0f);
     });
   }
   const typename Chains::Copies::Parts parts(all, out, last);
@@ -419,7 +418,7 @@ static __global__ void __launch_bounds__(T::threads, T::together)
   Chains chains(sum, total, all, copies, thread);
   if constexpr (has_totals) chains.add_parts(first, out, tile, thread);
   else chains.add_products(tile, last);
-  end_tile<T, dtype, Multiply>(has_totals ? total : sum, all, out, tile, ending, slices, thread);
+  end_tile<T, dtype, Multiply>(has_totals ? total : sum, all, out, tile, epilogue, slices, thread);
 }
 
 // Whether an operand can be copied in chunks of 16 bytes: all chunks are aligned, and each lies within the
@@ -439,14 +438,14 @@ bool fits_tensor_cores(const Products& all) {
   return true;
 }
 
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
-void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& ending) {
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Epilogue>
+void launch_tiles(const Launch& l, int64_t tiles, Products all, const Epilogue& epilogue) {
   assert(all.restart == 0 || (counts_tokens<a_along, b_along>));
   assert(all.first % chain_terms == 0 && all.chain % T::slice_depth == 0);
   all.fence = developer_switches().fence;
   if (tiles > 0)
-    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles),
-           T::threads, T::shared_bytes, all, ending);
+    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Epilogue>,
+           static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, epilogue);
 }
 
 // Calls in_tile(T{}) with the tile T whose number is `best`, or with the tile that a developer forces. A

@@ -353,9 +353,9 @@ STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragme
 
 // Makes the sums of a Multiply readable (tile_product.h).
 template <class T, class Multiply>
-STW_DEVICE void settle_sums(float (&sum)[T::fragments_m][T::fragments_n][4]) {
+STW_DEVICE void make_sums_readable(float (&sum)[T::fragments_m][T::fragments_n][4]) {
   if constexpr (Multiply::asynchronous)
-    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::add(sum[i][j][k], -0.0f); });
 }
 
 template <class T, DType dtype, class Multiply>
@@ -370,7 +370,7 @@ STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], cons
             0 &&
         (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
       return Multiply::store_inside(sum, out, tile, slices, thread);
-  settle_sums<T, Multiply>(sum);
+  make_sums_readable<T, Multiply>(sum);
   if (inside && all.c == DType::f32 && out.bias == nullptr && out.residual == nullptr &&
       is_aligned(out.c, out.c_stride, 2, sizeof(float)))
     return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {

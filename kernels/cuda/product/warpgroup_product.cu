@@ -38,13 +38,13 @@ struct WarpgroupMultiply {
   explicit __device__ WarpgroupMultiply(int thread)
       : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
 
-  static __device__ void show_copies() { show_to_products(); }
+  static __device__ void fence_copies() { fence_async_proxy(); }
   template <int groups_left>
   static __device__ void finish() {
     wait_products<groups_left>();
   }
 
-  static __device__ float settled(float x, float y) { return settled_sum(x, y); }
+  static __device__ float add(float x, float y) { return volatile_add(x, y); }
   static __device__ void store_inside(const float (&sum)[1][T::fragments_n][4], const Product& out,
                                       const Tile& tile, uint16_t* slices, int thread) {
     store_rows_inside<T, dtype, WarpgroupMultiply>(sum, out, tile, slices, thread);
@@ -90,9 +90,9 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   }
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
-  // One block a multiprocessor, with so many slices in shared memory.
-  template <int stages_alone>
-  using Alone = WarpgroupTiles<m, n, stages_alone, 1, tile_number>;
+  // The same tile with one block a multiprocessor and `one_block_stages` slices in shared memory.
+  template <int one_block_stages>
+  using OneBlock = WarpgroupTiles<m, n, one_block_stages, 1, tile_number>;
 };
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
@@ -157,10 +157,10 @@ static void product_in_tiles(const Launch& l, const Products& all) {
       if constexpr (T::number == wgmma_64x128) {
         if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device()
                         : stages > T::stages)
-          return launch_in(typename T::template Alone<6>{});
+          return launch_in(typename T::template OneBlock<6>{});
       } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {
         // Only when a developer compares three stages with six.
-        if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
+        if (stages > 0 && stages < T::stages) return launch_in(typename T::template OneBlock<3>{});
       }
     }
     launch_in(t);

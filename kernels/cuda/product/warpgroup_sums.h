@@ -28,7 +28,7 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
     for (int k = 0; k < 4; ++k) {  // The first and second eight rows, then those of the second fragment.
       const float* const pair = &sum[0][j + k / 2][k % 2 * 2];
       const float2 b = unpack_halves<dtype>(bias[j + k / 2]);
-      words[k] = pack_halves<dtype>(Multiply::settled(pair[0], b.x), Multiply::settled(pair[1], b.y));
+      words[k] = pack_halves<dtype>(Multiply::add(pair[0], b.x), Multiply::add(pair[1], b.y));
     }
     store_matrix4(rows + lane % 16 * stride + lane / 16 * chunk + j * chunk, words);
   }

@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
   });
   for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin,
                                                     int64_t count) {
-    // part(i): the number of elements of the block from element i on, or Whole.
+    // part(i): the number of elements of the block from element i on, or FullGroup.
     const auto update = [&](const auto& part) {
       struct Operands {
         Gradients g;
@@ -40,7 +40,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         all[k] = {load_gradients(args, at, n), load_parameter<storage>(args, at, n),
                   load_some_bytes(args.first_code + at, n), load_some_bytes(args.second_code + at, n)};
       }
-      loads_are_issued();
+      fence_loads();
       F16 first[groups_a_quad], second[groups_a_quad], most_first = zero(), most_second = zero();
       STW_UNROLL
       for (int k = 0; k < groups_a_quad; ++k) {
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
       args.first_absmax[block] = first_absmax;
       args.second_absmax[block] = second_absmax;
     };
-    if (batch.vectors && count == quantile_block) update([](int64_t) { return Whole{}; });
+    if (batch.vectors && count == quantile_block) update([](int64_t) { return FullGroup{}; });
     else update([&](int64_t from) { return count - from; });
   });
 }

@@ -20,7 +20,7 @@ static __global__ void __launch_bounds__(block_threads)
   STW_ROLLED
   for (int64_t at = thread_of_grid() / quad * 16; at < args.count;
        at += static_cast<int64_t>(gridDim.x) * blockDim.x / quad * 16) {
-    if (at < whole) add_up(at, Whole{});
+    if (at < whole) add_up(at, FullGroup{});
     else add_up(at, min(static_cast<int64_t>(16), args.count - at));
   }
 }

@@ -98,7 +98,7 @@ STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, N n) 
   store_some_halves(static_cast<uint16_t*>(args.parameter) + at, half, n);
 }
 
-// Whether all whole groups of a parameter, its gradients and its 32-bit states may be accessed as Whole.
+// Whether all whole groups of a parameter, its gradients and its 32-bit states may be accessed as FullGroup.
 inline bool update_vectors(const UpdateArgs& args) {
   return vectors_at(args.parameter, args.dtype) && vectors_at(args.remainder, DType::bf16) &&
          vectors_at(args.master, DType::f32) && reinterpret_cast<uintptr_t>(args.short_remainder) % 4 == 0 &&

@@ -38,7 +38,7 @@ STW_DEVICE void for_state_blocks_of(const UpdateBatch& batch, const Body& body) 
   });
 }
 
-STW_DEVICE F16 first_lanes(F16 x, Whole) { return x; }
+STW_DEVICE F16 first_lanes(F16 x, FullGroup) { return x; }
 template <class N>
 STW_DEVICE F16 decode(const QuantileMap& map, const Bytes& code, N n) {
   F16 x;
@@ -48,8 +48,8 @@ STW_DEVICE F16 decode(const QuantileMap& map, const Bytes& code, N n) {
 
 // x / absmax for sizes up to absmax. The product with the rounded inverse plus one Newton step is rounded
 // correctly (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) if
-// the remainder does not underflow. Here it does not for quotients above 2^-35. All smaller quotients have
-// the code of 0 (quantile_first), so their last bits do not matter.
+// the remainder does not underflow. Here it does not underflow for quotients above 2^-35. All smaller
+// quotients have the code of 0 (quantile_first), so their last bits do not matter.
 STW_DEVICE F16 shares_of(F16 x, float absmax) {
   if (!(absmax >= 0x1p-60f && absmax <= 0x1p60f)) return div(x, splat(absmax));
   const float inverse = 1.0f / absmax;

@@ -101,8 +101,8 @@ STW_DEVICE void store_symmetric(const Product& out, int64_t row, int64_t column,
 
 // A of X, or of the unscaled X of the first iteration.
 struct GramSums : TriangleSums, MuonSums {};
-STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
-                         int64_t n, bool mirrored) {
+STW_DEVICE void process_sums(const GramSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
+                             int64_t n, bool mirrored) {
   const float scale = scale_of(sums);  // Its square may be subnormal.
   store_symmetric(out, row, column, {{x.f[0] * scale * scale, x.f[1] * scale * scale}}, n, mirrored);
 }
@@ -110,8 +110,8 @@ STW_DEVICE void end_sums(const GramSums& sums, const Product& out, int64_t row, 
 struct PolynomialSums : TriangleSums, MuonSums {
   const uint16_t* gram;
 };  // `gram` has the stride of the output.
-STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column,
-                         Float2 x, int64_t n, bool mirrored) {
+STW_DEVICE void process_sums(const PolynomialSums& sums, const Product& out, int64_t row, int64_t column,
+                             Float2 x, int64_t n, bool mirrored) {
   const Float2 gram = halves_at(sums.gram, row * out.c_stride + column);
   store_symmetric(out, row, column,
                   {{fma1(muon_c, x.f[0], muon_b * gram.f[0]), fma1(muon_c, x.f[1], muon_b * gram.f[1])}}, n,
@@ -120,12 +120,12 @@ STW_DEVICE void end_sums(const PolynomialSums& sums, const Product& out, int64_t
 
 // No other thread reads or writes these remainders. The old halves are still operands of other blocks. Both
 // matrices have the stride of the output.
-struct StepSums : EndedSums, MuonSums {
+struct StepSums : EpilogueSums, MuonSums {
   const uint16_t* half;
   uint16_t* remainder;
 };
-STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
-                         int64_t n, bool) {
+STW_DEVICE void process_sums(const StepSums& sums, const Product& out, int64_t row, int64_t column, Float2 x,
+                             int64_t n, bool) {
   const int64_t at = row * out.c_stride + column;
   const auto half = load_vector<uint32_t>(sums.half + at),
              remainder = load_vector<uint32_t>(sums.remainder + at);

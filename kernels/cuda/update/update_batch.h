@@ -10,7 +10,7 @@
 namespace stw::kernels::cuda {
 
 struct UpdateTensor {
-  void *parameter, *rest;  // `rest`: the master or its remainder, depending on the Storage.
+  void *parameter, *master_or_remainder;  // The Storage says which of the two.
   const void* gradient[2];
   void* state[4];  // first and second, or their codes and both absmax.
   int64_t count;
@@ -28,7 +28,7 @@ static_assert(sizeof(UpdateBatch) <= 4096, "the arguments of a kernel");
 // Elements that a block takes at once: whole blocks of 8-bit states.
 inline constexpr int64_t update_chunk = 16384;
 
-inline void* rest_of(const UpdateArgs& args) {
+inline void* master_or_remainder_of(const UpdateArgs& args) {
   if (args.dtype == DType::f16) return args.master;
   if (args.dtype == DType::f32) return nullptr;
   return args.short_remainder != nullptr ? static_cast<void*>(args.short_remainder) : args.remainder;
@@ -46,7 +46,7 @@ template <bool is_8bit>
 bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
   return a.dtype == b.dtype && a.gradient_dtype == b.gradient_dtype &&
          (a.short_remainder == nullptr) == (b.short_remainder == nullptr) &&
-         (rest_of(a) == nullptr) == (rest_of(b) == nullptr) &&
+         (master_or_remainder_of(a) == nullptr) == (master_or_remainder_of(b) == nullptr) &&
          (a.gradient[1] == nullptr) == (b.gradient[1] == nullptr) &&
          (a.first == nullptr) == (b.first == nullptr) && a.rate == b.rate && a.decay == b.decay &&
          a.first_element == b.first_element && batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
@@ -69,7 +69,7 @@ void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
       is_done[k] = true;
       UpdateTensor& t = batch.tensor[batch.tensors++];
       t = {args.parameter,
-           rest_of(args),
+           master_or_remainder_of(args),
            {args.gradient[0], args.gradient[1]},
            {args.first, args.second},
            args.count,
@@ -94,9 +94,10 @@ STW_DEVICE UpdateArgs args_of(const UpdateBatch& batch, int tensor) {
   args.count = t.count;
   args.stream = t.stream;
   args.parameter = t.parameter;
-  if constexpr (storage == Storage::f16) args.master = static_cast<float*>(t.rest);
-  if constexpr (storage == Storage::split16) args.remainder = static_cast<int16_t*>(t.rest);
-  if constexpr (storage == Storage::split8) args.short_remainder = static_cast<int8_t*>(t.rest);
+  if constexpr (storage == Storage::f16) args.master = static_cast<float*>(t.master_or_remainder);
+  if constexpr (storage == Storage::split16) args.remainder = static_cast<int16_t*>(t.master_or_remainder);
+  if constexpr (storage == Storage::split8)
+    args.short_remainder = static_cast<int8_t*>(t.master_or_remainder);
   args.gradient[0] = t.gradient[0];
   args.gradient[1] = t.gradient[1];
   if constexpr (is_8bit) {

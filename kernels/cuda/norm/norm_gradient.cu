@@ -271,8 +271,8 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
     return sum_bias_tiles(biases, Stored::of(biases.dtype), block * quads + thread / quad, of_block * quads);
   }
   const WholeRows rows = whole_rows<Stored>(args, teams, shared, vectors);
-  float* const staged = rows.x + team.row * teams.stride;
-  float* const staged_dy = rows.dy + team.row * teams.stride;
+  // Of the team's row in rows.x and rows.dy. With two pointers instead, nvcc 13 spills 8 bytes for sm_90.
+  const int offset = team.row * teams.stride;
   for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);
     ColumnSums<columns> mine_of_tile;
@@ -294,12 +294,12 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
               return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n)};
             },
             [&](const Operands& o, int at, auto) {
-              store_shared(staged + at, o.x);
-              store_shared(staged_dy + at, o.dy);
+              store_shared(rows.x + offset + at, o.x);
+              store_shared(rows.dy + offset + at, o.dy);
             });
       };
-      const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
-      if (wanted && sums_row) store_means(args, team, rows, staged, staged_dy, mine, means);
+      const RowStatistics mine = team_statistics(args, teams, team, live, rows.x + offset, fetch);
+      if (wanted && sums_row) store_means(args, team, rows, rows.x + offset, rows.dy + offset, mine, means);
       if (live && team.thread == 0) statistics[team.row] = mine;
       __syncthreads();
       const int count = static_cast<int>(min(static_cast<int64_t>(teams.rows), end - first));
@@ -308,7 +308,7 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
       if (sums_addend) __syncthreads();  // All threads have read their columns of x.
       const auto store = [&](auto has_addend) {
         store_row_gradient<Stored, has_addend.value, sums_addend>(args, teams, team, live, vectors, base,
-                                                                  rows, staged, staged_dy,
+                                                                  rows, rows.x + offset, rows.dy + offset,
                                                                   statistics[team.row], means + 2 * team.row);
       };
       if (args.addend.data != nullptr) store(BoolConstant<true>{});

@@ -57,7 +57,7 @@ const Table* cpu_table(Isa isa) {
         return &avx512::table;
 #endif
       return nullptr;
-    case Isa::neon:  // Part of the baseline of every build that has it.
+    case Isa::neon:  // Every build for ARM has NEON in its baseline.
 #ifdef STW_HAVE_NEON
       return &neon::table;
 #else

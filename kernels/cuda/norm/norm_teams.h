@@ -31,9 +31,9 @@ inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
   const int most = (most_staged_floats / arrays - 48) / 16 * 16;
   t.piece = features < most ? static_cast<int>(round_up(features, 16)) : most;
   t.stride = (t.piece + 31) / 32 * 32 + 16;  // The two rows of a warp begin in different banks.
-  // 16 groups a quad: then few teams have threads that only wait for sums.
+  // Up to 16 groups a quad. A larger team would have more threads that only wait while sixteen of them sum.
   while (t.threads < block_threads && t.piece > 64 * t.threads) t.threads *= 2;
-  // More rows a block while enough blocks remain and eight blocks fit into an SM.
+  // More rows a block, as long as enough blocks remain and eight blocks fit into an SM.
   constexpr int enough_blocks = 512, shared_floats = 6400;
   while (t.block() < block_threads && 2 * t.rows * arrays * t.stride <= shared_floats &&
          (t.block() < 32 || rows >= int64_t{2} * t.rows * enough_blocks))

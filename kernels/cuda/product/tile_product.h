@@ -89,7 +89,7 @@ struct SliceCopy {
   static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
   static constexpr int copies = edge * T::slice_depth / chunk / threads;
   static_assert(lines % 8 == 0 && copies * threads * chunk == edge * T::slice_depth);
-  static_assert(threads % 32 == 0);  // Whole warps copy, or do not.
+  static_assert(threads % 32 == 0);  // A warp copies as a whole, or not at all.
   // Elements from one copy to the next.
   static constexpr int further = T::template place_of<edge, along>(lines, 0);
   const char* from;  // This thread's first chunk at k = 0.

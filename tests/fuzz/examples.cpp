@@ -38,7 +38,7 @@ void check(const Examples& all) {
 }
 
 void read_texts(const DataSource& data) {
-  const std::vector<LabelledText> texts = read_labelled(data, {}, Wanted::labels);
+  const std::vector<LabelledText> texts = read_labelled(data, {}, ReadPurpose::labels);
   const std::vector<std::string> labels = labels_of(texts);
   fuzz::require(labels_in(labels_json(labels, STW_TASK_LABEL), "labels").names == labels,
                 "labels that are written are read alike");

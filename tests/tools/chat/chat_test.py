@@ -314,7 +314,7 @@ class ChatTemplateTest(CommandTest):
             self.answers_of(self.CALLS, *text)[0], '<think></think>I look.[look({"at": "sky"})]</>'
         )
         self.refused(TURNS, "line[1]: ", messages=text)  # a template that writes no calls
-        self.assertIn("writes no calls of tools", self.rendered(TURNS, [{"messages": text}])[0]["error"])
+        self.assertIn("does not write tool calls", self.rendered(TURNS, [{"messages": text}])[0]["error"])
         # Tools may be a JSON text, as in some data sets.
         tools = "{{ tools[0].function.name }}" + TURNS
         self.assertEqual(

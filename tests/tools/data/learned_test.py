@@ -160,8 +160,12 @@ class LearnedTest(CommandTest):
             ),
             ({"train_detail": [{"begin_offset": 0}]}, "messages[1].train_detail: expected no such mark"),
             ({"loss_scale": 0.3}, "loss_scale: expected no such mark"),
-            ({"function_call": {"name": "f", "arguments": "{}"}}, "messages[1]", "writes no function_call"),
-            ({"refusal": "I cannot"}, "writes no refusal"),
+            (
+                {"function_call": {"name": "f", "arguments": "{}"}},
+                "messages[1]",
+                "does not write function_call",
+            ),
+            ({"refusal": "I cannot"}, "does not write refusal"),
         ):
             with self.subTest(marks):
                 self.refusal(talk(**marks), *says)

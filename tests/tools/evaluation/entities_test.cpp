@@ -39,7 +39,7 @@ TEST(Entities, ScoresAgreeWithSeqeval) {
     EXPECT_NEAR(counts.precision(), one.precision, 1e-12) << type;
     EXPECT_NEAR(counts.recall(), one.recall, 1e-12) << type;
     EXPECT_NEAR(counts.f1(), one.f1, 1e-12) << type;
-    EXPECT_EQ(counts.wanted, one.wanted) << type;
+    EXPECT_EQ(counts.expected, one.wanted) << type;
     types += !type.empty();
   }
   EXPECT_EQ(scores.by_type.size(), types);

@@ -280,13 +280,13 @@ class Interpreter {
     return all;
   }
   // Whether a filter reads only the length or one end of a list.
-  static bool only_glances(std::string_view filter) {
+  static bool reads_only_ends(std::string_view filter) {
     constexpr std::string_view all[] = {"count", "d", "default", "first", "last", "length"};
     return std::find(std::begin(all), std::end(all), filter) != std::end(all);
   }
   Value filter(const Expression& e) {
     const Value of = value_of(*e.arguments[0]);
-    if (!only_glances(e.text)) count_work(work_of(of));
+    if (!reads_only_ends(e.text)) count_work(work_of(of));
     return counted(apply_filter(e.text, of, arguments_of(e)));
   }
 

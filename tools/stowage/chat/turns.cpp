@@ -314,11 +314,11 @@ void TurnFinder::check_calls(size_t i) {
     bool is_same = false;
     try {
       is_same = with(i, without_member(messages_[i], key)) == text_;
-    } catch (const Failure&) {  // the template refuses to do without it
+    } catch (const Failure&) {  // the template requires it
     }
     if (is_same)
-      fail(i, std::string_view(key) == "tool_calls" ? "writes no calls of tools"
-                                                    : fmt::format("writes no {}", key));
+      fail(i, std::string_view(key) == "tool_calls" ? "does not write tool calls"
+                                                    : fmt::format("does not write {}", key));
   }
 }
 

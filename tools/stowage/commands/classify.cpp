@@ -80,25 +80,25 @@ struct ClassifyCommand {
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
     if (about.task == STW_TASK_TOKEN_LABEL) return run_words(tokenization, about, labels, most);
     uint64_t longest = 2;
-    std::vector<SeenText> seen;
+    std::vector<EncodedText> encoded;
     for (const LabelledText& text : all_texts()) {
-      seen.push_back(tokens_of(text, tokenization, about, most));
-      longest = std::max<uint64_t>(longest, seen.back().tokens.size());
+      encoded.push_back(tokens_of(text, tokenization, about, most));
+      longest = std::max<uint64_t>(longest, encoded.back().tokens.size());
     }
     // An encoder reads several texts at once, as many as fit a sample.
     plan.sequence =
         about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
-    for (size_t first = 0; first < seen.size(); first += texts_at_once)
+    for (size_t first = 0; first < encoded.size(); first += texts_at_once)
       answer(opened.trainer.get(),
-             std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
-    const auto empty = static_cast<uint64_t>(
-        std::count_if(seen.begin(), seen.end(), [](const SeenText& text) { return text.tokens.empty(); }));
+             std::span(encoded).subspan(first, std::min(texts_at_once, encoded.size() - first)), labels);
+    const auto empty = static_cast<uint64_t>(std::count_if(
+        encoded.begin(), encoded.end(), [](const EncodedText& text) { return text.tokens.empty(); }));
     if (empty > 0)
       complain(
           "stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the "
           "model has no answer to them, and their lines are {}",
-          grouped(empty), grouped(seen.size()), json ? "null" : "empty");
+          grouped(empty), grouped(encoded.size()), json ? "null" : "empty");
   }
 
   // The words of a text. `places` are their bytes in the text; empty if the data gives the words themselves.
@@ -140,12 +140,13 @@ struct ClassifyCommand {
       throw Failure(exit_usage, "--top: is for labels of whole texts, but this model labels words");
     const std::vector<Words> all = all_words();
     uint64_t longest = 2, cut = 0;
-    std::vector<SeenWords> seen;
+    std::vector<EncodedWords> encoded;
     for (const Words& text : all) {
-      seen.push_back(text.words.empty() ? SeenWords{}
-                                        : tokens_of_words(text.words, text.place, tokenization, about, most));
-      longest = std::max<uint64_t>(longest, seen.back().text.tokens.size());
-      cut += seen.back().text.is_cut;
+      encoded.push_back(text.words.empty()
+                            ? EncodedWords{}
+                            : tokens_of_words(text.words, text.place, tokenization, about, most));
+      longest = std::max<uint64_t>(longest, encoded.back().text.tokens.size());
+      cut += encoded.back().text.is_cut;
     }
     if (cut > 0)
       complain(
@@ -155,11 +156,11 @@ struct ClassifyCommand {
     plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     const bool has_entities = are_entity_tags(labels);
-    for (size_t first = 0; first < seen.size(); first += texts_at_once) {
-      const auto now = std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first));
-      std::vector<SeenWords> some;  // only texts with words
+    for (size_t first = 0; first < encoded.size(); first += texts_at_once) {
+      const auto now = std::span(encoded).subspan(first, std::min(texts_at_once, encoded.size() - first));
+      std::vector<EncodedWords> some;  // only texts with words
       std::copy_if(now.begin(), now.end(), std::back_inserter(some),
-                   [](const SeenWords& text) { return !text.first.empty(); });
+                   [](const EncodedWords& text) { return !text.first.empty(); });
       const std::vector<std::vector<float>> logits =
           some.empty() ? std::vector<std::vector<float>>()
                        : word_logits(opened.trainer.get(), some, labels.size());
@@ -170,13 +171,13 @@ struct ClassifyCommand {
   }
 
   // Prints the labels of words, or the entities; the score of an entity is the mean score of its words.
-  void print_words(const Words& text, const SeenWords& seen, const std::vector<float>& logits,
+  void print_words(const Words& text, const EncodedWords& encoded, const std::vector<float>& logits,
                    const std::vector<std::string>& labels, bool has_entities) const {
     std::vector<std::string> tags(text.words.size());  // empty: no label
     std::vector<double> scores(text.words.size());
     size_t row = 0;
     for (size_t w = 0; w < tags.size(); ++w) {
-      if (seen.first[w] < 0) continue;
+      if (encoded.first[w] < 0) continue;
       const std::vector<double> shares =
           probabilities(std::span(logits).subspan(row++ * labels.size(), labels.size()));
       const auto best = std::max_element(shares.begin(), shares.end());
@@ -226,7 +227,7 @@ struct ClassifyCommand {
       return all;
     }
     for (LabelledText& text : source.is_table() || source.holds_objects()
-                                  ? read_labelled(source, fields, Wanted::answers)
+                                  ? read_labelled(source, fields, ReadPurpose::answers)
                                   : read_lines(source))
       all.push_back(std::move(text));
     return all;
@@ -245,15 +246,15 @@ struct ClassifyCommand {
       throw Failure(exit_usage, fmt::format("--top: is for labels; {} gives a text numbers", name));
   }
 
-  void answer(stw_trainer* trainer, std::span<const SeenText> seen,
+  void answer(stw_trainer* trainer, std::span<const EncodedText> encoded,
               const std::vector<std::string>& labels) const {
-    std::vector<SeenText> some;
-    std::copy_if(seen.begin(), seen.end(), std::back_inserter(some),
-                 [](const SeenText& text) { return !text.tokens.empty(); });
+    std::vector<EncodedText> some;
+    std::copy_if(encoded.begin(), encoded.end(), std::back_inserter(some),
+                 [](const EncodedText& text) { return !text.tokens.empty(); });
     const std::vector<float> outputs =
         some.empty() ? std::vector<float>() : label_logits(trainer, some, labels.size());
     auto next = outputs.begin();
-    for (const SeenText& text : seen) {
+    for (const EncodedText& text : encoded) {
       if (text.tokens.empty()) {
         write_line(!json                                ? ""
                    : task == STW_TASK_LABELS || top > 1 ? "null"

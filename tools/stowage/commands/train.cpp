@@ -188,8 +188,9 @@ void open_references(References& references, const TrainRun& run, RunData& data,
   const RunFolder from(run.resume);
   const auto of_run = [&](const std::string& file) { return run.resumes() ? file : std::string(); };
   references.open(data.training, of_run(from.reference()), out.reference(), trainer);
-  if (data.apart.dataset)
-    references.open(data.apart, of_run(from.evaluation_reference()), out.evaluation_reference(), trainer);
+  if (data.evaluation.dataset)
+    references.open(data.evaluation, of_run(from.evaluation_reference()), out.evaluation_reference(),
+                    trainer);
 }
 
 // The chat template that --chat-template names. It is read before its folder may be moved away.
@@ -250,7 +251,7 @@ HeldOut held_out_of(const TrainRun& run, const PlannedRun& planned, const RunDat
   const OpenData& from = data.held_out();
   HeldOut held_out{from.dataset.get(), from.labelled, run.about.task, run.labels, {}};
   if (const auto pairs = from.held_out_pairs) {
-    const std::string reference = data.apart.dataset ? out.evaluation_reference() : out.reference();
+    const std::string reference = data.evaluation.dataset ? out.evaluation_reference() : out.reference();
     held_out.rewards = [pairs, trainer, reference, preference = preference_of(planned.json),
                         beta = run.trainer.preference.beta] {
       return rewards_in_run(trainer, {pairs->dataset.get(), pairs->answers, pairs->first_token}, reference,

@@ -301,8 +301,8 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
               path, is_number ? "gives texts" : "is a classifier with", grouped(labels.size()),
               is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
     }
-    return label_examples(read_labelled(data, flags.fields, Wanted::labels), labels, request.tokenization,
-                          query(request.model), request.sequence, order);
+    return label_examples(read_labelled(data, flags.fields, ReadPurpose::labels), labels,
+                          request.tokenization, query(request.model), request.sequence, order);
   }
   if (has_labels)
     throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path,
@@ -583,7 +583,7 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
                                           ".jsonl file of texts that have a \"{}\"",
                                           model.task, data.path, data.fields.label));
   if (!data.has_labels || !has_label_task(model)) return;
-  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, Wanted::labels);
+  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, ReadPurpose::labels);
   ModelFlags alone = model;
   alone.task.clear();
   bool is_there = true;

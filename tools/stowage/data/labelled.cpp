@@ -107,7 +107,7 @@ void take_labels_of_field(LabelledText& text, std::string_view field, const std:
 }
 
 std::vector<LabelledText> read_table(std::string_view content, const DataFile& file,
-                                     const LabelFields& fields, Wanted wanted) {
+                                     const LabelFields& fields, ReadPurpose purpose) {
   const std::string& path = file.path;
   CsvReader reader(content, path, file.separator);
   const auto header = reader.record();
@@ -123,23 +123,24 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
           fmt::format(
               "{}: there is no column \"{}\"; there are {} ({} names another){}", path, name,
               shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag,
-              wanted == Wanted::labels
+              purpose == ReadPurpose::labels
                   ? "; examples to learn have prompt and completion, or chosen and rejected, or text alone"
                   : ""));
     return static_cast<size_t>(found - header->begin());
   };
   const size_t text = column(fields.text, "--text-field"),
-               label = wanted == Wanted::labels ? column(fields.label, "--label-field") : 0;
+               label = purpose == ReadPurpose::labels ? column(fields.label, "--label-field") : 0;
   const auto pair = static_cast<size_t>(std::find(header->begin(), header->end(), fields.pair) -
                                         header->begin());  // the end if there is no such column
-  if (wanted == Wanted::answers && header->size() == 1) reader.keep_blank_lines();
+  if (purpose == ReadPurpose::answers && header->size() == 1) reader.keep_blank_lines();
   std::vector<LabelledText> texts;
   while (const auto record = reader.record()) {
     if (record->size() != header->size())
       throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}",
                                              reader.where(), header->size(), record->size()));
     texts.push_back({(*record)[text], {}, reader.where()});
-    if (wanted == Wanted::labels) take_labels_of_field(texts.back(), (*record)[label], fields.separator);
+    if (purpose == ReadPurpose::labels)
+      take_labels_of_field(texts.back(), (*record)[label], fields.separator);
     if (pair < record->size()) texts.back().pair = (*record)[pair];
   }
   return texts;
@@ -253,24 +254,25 @@ bool holds_labels(const DataSource& data, const LabelFields& fields) {
   return found;
 }
 
-std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, Wanted wanted) {
+std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields,
+                                        ReadPurpose purpose) {
   const std::string& path = data.name();
   std::vector<LabelledText> texts;
   if (data.is_table()) {
     for (size_t i = 0; i < data.files().size(); ++i)
-      for (LabelledText& text : read_table(data.content(i), data.files()[i], fields, wanted))
+      for (LabelledText& text : read_table(data.content(i), data.files()[i], fields, purpose))
         texts.push_back(std::move(text));
   } else {
     const auto read = [&](std::string_view line, const std::string& place) {
       texts.push_back(is_blank(line) ? LabelledText{"", {}, place}
-                                     : of_object(line, place, fields, wanted == Wanted::labels));
+                                     : of_object(line, place, fields, purpose == ReadPurpose::labels));
       return true;
     };
-    data.for_objects(read, wanted == Wanted::answers);
+    data.for_objects(read, purpose == ReadPurpose::answers);
   }
   if (texts.empty())
     throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
-  if (wanted == Wanted::answers) return texts;
+  if (purpose == ReadPurpose::answers) return texts;
   for (const LabelledText& text : texts) {
     if (text.pair && is_blank(*text.pair))
       throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.pair));
@@ -385,13 +387,13 @@ LabelsOfRun labels_in(const std::string& json, const std::string& path) {
 }
 
 // The tokens of a text for an encoder. Cuts the end of the text; the special tokens stay.
-static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& tokenization,
-                                  const stw_model_info& model, uint64_t most) {
+static EncodedText tokens_of_encoder(const LabelledText& text, const Tokenization& tokenization,
+                                     const stw_model_info& model, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::bytes) {
-    SeenText seen{tokenization.encode(text.text, text.place), {}, false};
-    seen.is_cut = seen.tokens.size() > most;
-    if (seen.is_cut) seen.tokens.resize(most);
-    return seen;
+    EncodedText encoded{tokenization.encode(text.text, text.place), {}, false};
+    encoded.is_cut = encoded.tokens.size() > most;
+    if (encoded.is_cut) encoded.tokens.resize(most);
+    return encoded;
   }
   EncodeOptions options;
   options.max_tokens = most;
@@ -409,8 +411,8 @@ static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& 
   return {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
 }
 
-SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
-                   uint64_t most) {
+EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
+                      uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
   const bool is_encoder = model.generates == 0;
@@ -421,23 +423,23 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
                                                       : "it has no types of tokens"));
   if (is_encoder) return tokens_of_encoder(text, tokenization, model, most);
   const int64_t padding = model.padding_token;
-  SeenText seen{tokenization.encode(text.text, text.place), {}, false};
-  std::vector<int32_t>& tokens = seen.tokens;
-  seen.is_cut = tokens.size() > most;
+  EncodedText encoded{tokenization.encode(text.text, text.place), {}, false};
+  std::vector<int32_t>& tokens = encoded.tokens;
+  encoded.is_cut = tokens.size() > most;
   uint64_t padding_count = 0;  // padding tokens at the end; they count towards `most`
   for (; tokens.size() > 1 && tokens.back() == padding; ++padding_count) tokens.pop_back();
-  if (seen.is_cut)
+  if (encoded.is_cut)
     tokens.resize(std::min<uint64_t>(tokens.size(), most > padding_count ? most - padding_count : 1));
-  return seen;
+  return encoded;
 }
 
-std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels,
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedText> texts, size_t labels,
                                 bool of_tokens) {
   std::vector<int32_t> tokens, types;
   std::vector<uint64_t> lengths;
-  const bool has_types =
-      std::any_of(texts.begin(), texts.end(), [](const SeenText& text) { return !text.token_types.empty(); });
-  for (const SeenText& text : texts) {
+  const bool has_types = std::any_of(texts.begin(), texts.end(),
+                                     [](const EncodedText& text) { return !text.token_types.empty(); });
+  for (const EncodedText& text : texts) {
     tokens.insert(tokens.end(), text.tokens.begin(), text.tokens.end());
     types.insert(types.end(), text.token_types.begin(), text.token_types.end());
     if (has_types) types.resize(tokens.size());
@@ -498,11 +500,11 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
   std::vector<Document> documents;
   Examples all;
   for (const LabelledText& text : texts) {
-    SeenText seen = tokens_of(text, tokenization, model, sequence);
-    if (seen.tokens.empty())
+    EncodedText encoded = tokens_of(text, tokenization, model, sequence);
+    if (encoded.tokens.empty())
       throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
-    documents.push_back({std::move(seen.tokens), std::move(seen.token_types), documents.size()});
-    all.counts.longer += seen.is_cut;
+    documents.push_back({std::move(encoded.tokens), std::move(encoded.token_types), documents.size()});
+    all.counts.longer += encoded.is_cut;
   }
   shuffle(documents, order);
   all.counts.examples = all.counts.learned = documents.size();

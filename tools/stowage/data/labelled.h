@@ -37,13 +37,14 @@ struct LabelledText {
 // any has a completion or messages.
 bool holds_labels(const DataSource& data, const LabelFields& fields);
 
-// Why texts are read: to learn their labels, to learn from the texts alone, or to answer each one. `answers`
-// allows empty texts: a blank line of JSON lines, or of a table with one column, is an empty text, so that
-// the answers keep the order of the lines.
-enum class Wanted : uint8_t { labels, texts, answers };
+// The purpose of reading texts: to learn their labels, to learn from the texts alone, or to answer each one.
+// `answers` allows empty texts: a blank line of JSON lines, or of a table with one column, is an empty text,
+// so that the answers keep the order of the lines.
+enum class ReadPurpose : uint8_t { labels, texts, answers };
 // Throws a Failure that names the line if it has no text, or no label although labels are wanted, and if a
 // table lacks these columns.
-std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields, Wanted wanted);
+std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields,
+                                        ReadPurpose purpose);
 // Reads files of another kind: each line is a text, blank lines too.
 std::vector<LabelledText> read_lines(const DataSource& data);
 
@@ -76,15 +77,15 @@ LabelsOfRun labels_in(const std::string& json, const std::string& path);
 // last token that is not padding, and the tokens after it are dropped (transformers,
 // …ForSequenceClassification). Empty for an empty text if the tokenizer adds no tokens. Throws a Failure if
 // the model cannot take two texts.
-struct SeenText {
+struct EncodedText {
   std::vector<int32_t> tokens, token_types;  // token_types: empty where all are 0
   bool is_cut;
 };
-SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
-                   uint64_t most);
+EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
+                      uint64_t most);
 
 // Logits of all labels for each text, one text after the other; with `of_tokens` for each token of each text.
-std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels,
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedText> texts, size_t labels,
                                 bool of_tokens = false);
 // Texts in one call of label_logits. With smaller calls the first answers appear sooner.
 inline constexpr size_t texts_at_once = 256;

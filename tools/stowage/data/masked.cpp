@@ -26,7 +26,7 @@ std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields
       texts.push_back({std::string(data.content(i)), {}, data.files()[i].path});
     return texts;
   }
-  for (LabelledText& text : read_labelled(data, fields, Wanted::texts)) {
+  for (LabelledText& text : read_labelled(data, fields, ReadPurpose::texts)) {
     if (text.pair) texts.push_back({std::move(*text.pair), {}, text.place});
     texts.push_back({std::move(text.text), {}, text.place});
   }

@@ -180,20 +180,20 @@ std::vector<std::pair<size_t, size_t>> word_places(std::string_view text, const 
   return places;
 }
 
-SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place,
-                          const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
+EncodedWords tokens_of_words(std::span<const std::string> words, const std::string& place,
+                             const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids)
     throw Failure(exit_usage, fmt::format("{}: is words; there is no tokenizer (--tokenizer)", place));
-  SeenWords seen;
+  EncodedWords encoded;
   std::vector<int32_t> of_word;  // the word of each token; -1: none
   if (tokenization.kind() == Tokenization::Kind::bytes) {
     for (size_t w = 0; w < words.size(); ++w) {
-      if (w > 0) seen.text.tokens.push_back(' '), of_word.push_back(-1);
+      if (w > 0) encoded.text.tokens.push_back(' '), of_word.push_back(-1);
       for (const int32_t token : tokenization.encode(words[w], place))
-        seen.text.tokens.push_back(token), of_word.push_back(static_cast<int32_t>(w));
+        encoded.text.tokens.push_back(token), of_word.push_back(static_cast<int32_t>(w));
     }
-    seen.text.is_cut = seen.text.tokens.size() > most;
-    if (seen.text.is_cut) seen.text.tokens.resize(most), of_word.resize(most);
+    encoded.text.is_cut = encoded.text.tokens.size() > most;
+    if (encoded.text.is_cut) encoded.text.tokens.resize(most), of_word.resize(most);
   } else {
     EncodeOptions options;
     options.max_tokens = most;
@@ -209,25 +209,25 @@ SeenWords tokens_of_words(std::span<const std::string> words, const std::string&
                     fmt::format("{}: the tokenizer gives tokens types, and the model has {} types of tokens",
                                 place, model.token_types));
     if (!has_types) encoding.token_types.clear();
-    seen.text = {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
+    encoded.text = {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
     of_word = std::move(encoding.word_ids);
   }
-  if (seen.text.tokens.empty())
+  if (encoded.text.tokens.empty())
     throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", place));
-  seen.first.assign(words.size(), -1);
+  encoded.first.assign(words.size(), -1);
   for (size_t i = of_word.size(); i-- > 0;)
-    if (of_word[i] >= 0) seen.first[static_cast<size_t>(of_word[i])] = static_cast<int64_t>(i);
-  return seen;
+    if (of_word[i] >= 0) encoded.first[static_cast<size_t>(of_word[i])] = static_cast<int64_t>(i);
+  return encoded;
 }
 
-std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts,
+std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const EncodedWords> texts,
                                             size_t labels) {
-  std::vector<SeenText> list;
-  for (const SeenWords& text : texts) list.push_back(text.text);
+  std::vector<EncodedText> list;
+  for (const EncodedWords& text : texts) list.push_back(text.text);
   const std::vector<float> logits = label_logits(trainer, list, labels, true);
   std::vector<std::vector<float>> all;
   auto row = logits.begin();  // logits of the text's first token
-  for (const SeenWords& text : texts) {
+  for (const EncodedWords& text : texts) {
     all.emplace_back();
     for (const int64_t first : text.first)
       if (first >= 0) {
@@ -244,21 +244,21 @@ Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std:
                          Order order) {
   const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, labels);
   struct Document {
-    SeenText text;
+    EncodedText text;
     std::vector<uint32_t> labels;
     Origin origin;
   };
   std::vector<Document> documents;
   Examples all;
   for (size_t t = 0; t < texts.size(); ++t) {
-    SeenWords seen = tokens_of_words(texts[t].words, texts[t].place, tokenization, model, sequence);
-    all.counts.longer += seen.text.is_cut;
-    Document document{std::move(seen.text), {}, {t + 1, texts[t].place}};
+    EncodedWords encoded = tokens_of_words(texts[t].words, texts[t].place, tokenization, model, sequence);
+    all.counts.longer += encoded.text.is_cut;
+    Document document{std::move(encoded.text), {}, {t + 1, texts[t].place}};
     document.labels.assign(document.text.tokens.size(), UINT32_MAX);
-    for (size_t w = 0; w < seen.first.size(); ++w) {
-      if (seen.first[w] >= 0) document.labels[static_cast<size_t>(seen.first[w])] = numbers[t][w];
-      all.counts.learned += seen.first[w] >= 0;
-      all.counts.unlearned += seen.first[w] < 0;
+    for (size_t w = 0; w < encoded.first.size(); ++w) {
+      if (encoded.first[w] >= 0) document.labels[static_cast<size_t>(encoded.first[w])] = numbers[t][w];
+      all.counts.learned += encoded.first[w] >= 0;
+      all.counts.unlearned += encoded.first[w] < 0;
     }
     documents.push_back(std::move(document));
   }

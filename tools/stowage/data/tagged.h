@@ -45,15 +45,15 @@ std::vector<std::pair<size_t, size_t>> word_places(std::string_view text, const 
 // The tokens of words, with the special tokens that the tokenizer adds, cut to at most `most`. The label of a
 // word is the label of its first token. If a byte-level tokenizer does not put a space before words, each
 // word gets one, like add_prefix_space in transformers.
-struct SeenWords {
-  SeenText text;
+struct EncodedWords {
+  EncodedText text;
   std::vector<int64_t> first;  // index of the first token of each word; -1: it is cut off, or has no tokens
 };
-SeenWords tokens_of_words(std::span<const std::string> words, const std::string& place,
-                          const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
+EncodedWords tokens_of_words(std::span<const std::string> words, const std::string& place,
+                             const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
 
 // The logits of each text's words that have tokens, `labels` numbers for each word. Other words are skipped.
-std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const SeenWords> texts,
+std::vector<std::vector<float>> word_logits(stw_trainer* trainer, std::span<const EncodedWords> texts,
                                             size_t labels);
 
 // Makes one document of each text, in this order, with a label for each token.

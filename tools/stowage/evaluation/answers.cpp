@@ -18,8 +18,8 @@
 namespace command {
 namespace {
 
-struct Asked {
-  SeenText text;
+struct LabelledDocument {
+  EncodedText text;
   std::vector<uint32_t> labels;  // the text's label, or the label of each token (UINT32_MAX: none)
   std::vector<float> values;
 };
@@ -31,26 +31,27 @@ std::vector<Number> numbers_at(const std::string& bytes, size_t index, size_t co
   return numbers;
 }
 
-std::vector<Asked> documents_from(const Examples& examples, uint64_t first, uint32_t task, size_t labels) {
-  std::vector<Asked> documents;
+std::vector<LabelledDocument> documents_from(const Examples& examples, uint64_t first, uint32_t task,
+                                             size_t labels) {
+  std::vector<LabelledDocument> documents;
   size_t document = 0;
   for (size_t begin = 0, end; begin < examples.tokens.size(); begin = end, ++document) {
     for (end = begin + 1; end < examples.tokens.size() && !(examples.marks[end] & STW_MARK_BEGIN);) ++end;
     if (begin < first) continue;
-    Asked asked;
+    LabelledDocument labelled;
     const auto at = [&](size_t token) {
       return examples.tokens.begin() + static_cast<std::ptrdiff_t>(token);
     };
-    asked.text = {{at(begin), at(end)}, {}, false};
+    labelled.text = {{at(begin), at(end)}, {}, false};
     const auto is_second = [](char mark) { return (mark & STW_MARK_SECOND) != 0; };
     const auto marks = examples.marks.substr(begin, end - begin);
     if (std::any_of(marks.begin(), marks.end(), is_second))
-      std::transform(marks.begin(), marks.end(), std::back_inserter(asked.text.token_types), is_second);
+      std::transform(marks.begin(), marks.end(), std::back_inserter(labelled.text.token_types), is_second);
     if (task == STW_TASK_TOKEN_LABEL)
-      asked.labels = numbers_at<uint32_t>(examples.labels, begin, end - begin);
-    else if (task == STW_TASK_LABEL) asked.labels = numbers_at<uint32_t>(examples.labels, document, 1);
-    else asked.values = numbers_at<float>(examples.labels, document * labels, labels);
-    documents.push_back(std::move(asked));
+      labelled.labels = numbers_at<uint32_t>(examples.labels, begin, end - begin);
+    else if (task == STW_TASK_LABEL) labelled.labels = numbers_at<uint32_t>(examples.labels, document, 1);
+    else labelled.values = numbers_at<float>(examples.labels, document * labels, labels);
+    documents.push_back(std::move(labelled));
   }
   return documents;
 }
@@ -108,15 +109,15 @@ void put(Answered& answered, const EntityScores& scores) {
   answered.figures = {{"precision", all.precision()},
                       {"recall", all.recall()},
                       {"f1", all.f1()},
-                      {"entities", static_cast<double>(all.wanted)}};
+                      {"entities", static_cast<double>(all.expected)}};
   for (const auto& [type, c] : scores.by_type)
     answered.by_type += fmt::format("{}{}:{{\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}}}",
                                     answered.by_type.empty() ? "{" : ",", json_quoted(type), c.precision(),
-                                    c.recall(), c.f1(), c.wanted);
+                                    c.recall(), c.f1(), c.expected);
   answered.by_type += answered.by_type.empty() ? "{}" : "}";
   answered.line =
       fmt::format("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found",
-                  all.precision(), all.recall(), all.f1(), grouped(all.wanted), grouped(all.given));
+                  all.precision(), all.recall(), all.f1(), grouped(all.expected), grouped(all.predicted));
 }
 
 }  // namespace
@@ -125,35 +126,35 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
                           std::span<const std::string> labels, size_t positive) {
   const size_t width = labels.size();
   const bool of_tokens = task == STW_TASK_TOKEN_LABEL, has_entities = of_tokens && are_entity_tags(labels);
-  const std::vector<Asked> documents = documents_from(examples, first, task, width);
+  const std::vector<LabelledDocument> documents = documents_from(examples, first, task, width);
   Answered answered;
-  std::vector<uint32_t> wanted, given;  // of all texts, or of all words
+  std::vector<uint32_t> expected, predicted;  // of all texts, or of all words
   std::vector<float> values, logits_of_values;
   EntityScores entities;
   for (size_t begin = 0; begin < documents.size(); begin += texts_at_once) {
     const auto now = std::span(documents).subspan(begin, std::min(texts_at_once, documents.size() - begin));
-    std::vector<SeenText> texts;
-    for (const Asked& asked : now) texts.push_back(asked.text);
+    std::vector<EncodedText> texts;
+    for (const LabelledDocument& labelled : now) texts.push_back(labelled.text);
     const std::vector<float> logits = label_logits(trainer, texts, width, of_tokens);
     size_t row = 0;
-    for (const Asked& asked : now) {
+    for (const LabelledDocument& labelled : now) {
       const auto next = [&] { return std::span(logits).subspan(row++ * width, width); };
-      if (!asked.values.empty()) {
+      if (!labelled.values.empty()) {
         const auto answer = next();
-        values.insert(values.end(), asked.values.begin(), asked.values.end());
+        values.insert(values.end(), labelled.values.begin(), labelled.values.end());
         logits_of_values.insert(logits_of_values.end(), answer.begin(), answer.end());
-        if (task == STW_TASK_LABELS) answered.loss += binary_cross_entropy(answer, asked.values);
+        if (task == STW_TASK_LABELS) answered.loss += binary_cross_entropy(answer, labelled.values);
         ++answered.count;
         continue;
       }
       std::vector<std::string> tags, found;
-      for (const uint32_t label : asked.labels) {
+      for (const uint32_t label : labelled.labels) {
         const auto answer = next();
         if (label == UINT32_MAX) continue;
         answered.loss += cross_entropy(answer, label);
         ++answered.count;
-        wanted.push_back(label), given.push_back(largest_of(answer));
-        if (has_entities) tags.push_back(labels[label]), found.push_back(labels[given.back()]);
+        expected.push_back(label), predicted.push_back(largest_of(answer));
+        if (has_entities) tags.push_back(labels[label]), found.push_back(labels[predicted.back()]);
       }
       entities.add(tags, found);
     }
@@ -166,7 +167,7 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
     answered.loss = metrics.mse;
     put(answered, metrics);
   } else if (answered.count > 0) {
-    put(answered, label_metrics(wanted, given, width, positive), width == 2 ? labels[positive] : "");
+    put(answered, label_metrics(expected, predicted, width, positive), width == 2 ? labels[positive] : "");
     if (has_entities) put(answered, entities);
   }
   return answered;

@@ -58,16 +58,16 @@ std::vector<Entity> entities_of(std::span<const std::string> tags) {
 }
 
 void EntityScores::add(std::span<const std::string> tags, std::span<const std::string> answers) {
-  std::set<std::tuple<std::string, size_t, size_t>> wanted;
+  std::set<std::tuple<std::string, size_t, size_t>> expected;
   for (const Entity& e : entities_of(tags)) {
-    wanted.emplace(e.type, e.first, e.end);
-    ++all.wanted, ++by_type[e.type].wanted;
+    expected.emplace(e.type, e.first, e.end);
+    ++all.expected, ++by_type[e.type].expected;
   }
   for (const Entity& e : entities_of(answers)) {
     EntityCounts& of_type = by_type[e.type];
-    ++all.given, ++of_type.given;
-    const bool is_right = wanted.count({e.type, e.first, e.end}) > 0;
-    all.right += is_right, of_type.right += is_right;
+    ++all.predicted, ++of_type.predicted;
+    const bool is_correct = expected.count({e.type, e.first, e.end}) > 0;
+    all.correct += is_correct, of_type.correct += is_correct;
   }
 }
 

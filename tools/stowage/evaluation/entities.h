@@ -23,11 +23,17 @@ bool are_entity_tags(std::span<const std::string> names);
 std::vector<Entity> entities_of(std::span<const std::string> tags);
 
 struct EntityCounts {
-  uint64_t right = 0, wanted = 0, given = 0;  // same words and type; in the text; in the answer
-  double precision() const { return given > 0 ? static_cast<double>(right) / static_cast<double>(given) : 0; }
-  double recall() const { return wanted > 0 ? static_cast<double>(right) / static_cast<double>(wanted) : 0; }
+  uint64_t correct = 0, expected = 0, predicted = 0;  // correct: the words and the type agree
+  double precision() const {
+    return predicted > 0 ? static_cast<double>(correct) / static_cast<double>(predicted) : 0;
+  }
+  double recall() const {
+    return expected > 0 ? static_cast<double>(correct) / static_cast<double>(expected) : 0;
+  }
   double f1() const {
-    return wanted + given > 0 ? 2 * static_cast<double>(right) / static_cast<double>(wanted + given) : 0;
+    return expected + predicted > 0
+               ? 2 * static_cast<double>(correct) / static_cast<double>(expected + predicted)
+               : 0;
   }
 };
 

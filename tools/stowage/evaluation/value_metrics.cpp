@@ -9,8 +9,8 @@
 namespace command {
 namespace {
 
-double f1_of(double right, double wanted, double given) {
-  return wanted + given > 0 ? 2 * right / (wanted + given) : 0;
+double f1_of(double correct, double expected, double predicted) {
+  return expected + predicted > 0 ? 2 * correct / (expected + predicted) : 0;
 }
 
 double correlation(const std::vector<double>& a, const std::vector<double>& b) {
@@ -46,15 +46,15 @@ std::vector<double> ranks_of(const std::vector<double>& numbers) {
 }  // namespace
 
 LabelsMetrics labels_metrics(std::span<const float> values, std::span<const float> logits, size_t count) {
-  std::vector<double> right(count), wanted(count), given(count);
+  std::vector<double> correct(count), expected(count), predicted(count);
   double hits = 0;
   for (size_t first = 0; first < values.size(); first += count) {
     bool all_right = true;
     for (size_t k = 0; k < count; ++k) {
       const bool is_there = values[first + k] > 0.5f, is_named = logits[first + k] > 0;
-      wanted[k] += is_there;
-      given[k] += is_named;
-      right[k] += is_there && is_named;
+      expected[k] += is_there;
+      predicted[k] += is_named;
+      correct[k] += is_there && is_named;
       all_right = all_right && is_there == is_named;
     }
     hits += all_right;
@@ -62,29 +62,29 @@ LabelsMetrics labels_metrics(std::span<const float> values, std::span<const floa
   const auto sum = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); };
   LabelsMetrics metrics;
   metrics.accuracy = hits * static_cast<double>(count) / static_cast<double>(values.size());
-  metrics.f1_micro = f1_of(sum(right), sum(wanted), sum(given));
+  metrics.f1_micro = f1_of(sum(correct), sum(expected), sum(predicted));
   for (size_t k = 0; k < count; ++k)
-    metrics.f1_macro += f1_of(right[k], wanted[k], given[k]) / static_cast<double>(count);
+    metrics.f1_macro += f1_of(correct[k], expected[k], predicted[k]) / static_cast<double>(count);
   return metrics;
 }
 
 NumberMetrics number_metrics(std::span<const float> values, std::span<const float> answers, size_t count) {
   NumberMetrics metrics;
   for (size_t k = 0; k < count; ++k) {
-    std::vector<double> wanted, given;
+    std::vector<double> expected, predicted;
     double squares = 0, sum = 0;
     for (size_t i = k; i < values.size(); i += count) {
-      wanted.push_back(static_cast<double>(values[i]));
-      given.push_back(static_cast<double>(answers[i]));
-      const double difference = given.back() - wanted.back();
+      expected.push_back(static_cast<double>(values[i]));
+      predicted.push_back(static_cast<double>(answers[i]));
+      const double difference = predicted.back() - expected.back();
       squares += difference * difference;
       sum += std::abs(difference);
     }
-    const double share = 1 / static_cast<double>(count), texts = static_cast<double>(wanted.size());
+    const double share = 1 / static_cast<double>(count), texts = static_cast<double>(expected.size());
     metrics.mse += share * squares / texts;
     metrics.mae += share * sum / texts;
-    metrics.pearson += share * correlation(wanted, given);
-    metrics.spearman += share * correlation(ranks_of(wanted), ranks_of(given));
+    metrics.pearson += share * correlation(expected, predicted);
+    metrics.spearman += share * correlation(ranks_of(expected), ranks_of(predicted));
   }
   metrics.rmse = std::sqrt(metrics.mse);
   return metrics;

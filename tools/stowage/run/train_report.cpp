@@ -87,9 +87,10 @@ void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::
 void tell_data(const TrainRun& run, const RunData& data) {
   tell("data        {}: {} tokens to train on, {}; read as {}\n", run.data.path,
        grouped(query(data.training.dataset).training_tokens),
-       data.apart.dataset ? fmt::format("{} to evaluate on, in {}",
-                                        grouped(query(data.apart.dataset).evaluation_tokens), run.evaluation)
-                          : held_out_part(run.data, data.training, run.about),
+       data.evaluation.dataset
+           ? fmt::format("{} to evaluate on, in {}",
+                         grouped(query(data.evaluation.dataset).evaluation_tokens), run.evaluation)
+           : held_out_part(run.data, data.training, run.about),
        run.data.source.description());
 }
 
@@ -157,13 +158,13 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& ru
     rows.emplace_back("adapters",
                       fmt::format("rank {}; {} parameters of the {} are trained", about.adapter_rank,
                                   grouped(about.trainable), grouped(about.parameters)));
-  rows.emplace_back(
-      "data",
-      fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
-                  data.apart.dataset ? fmt::format("{} to evaluate on, in {}",
-                                                   grouped(query(data.apart.dataset).evaluation_tokens),
-                                                   name(run.evaluation))
-                                     : held_out_part(named, data.training, about)));
+  rows.emplace_back("data",
+                    fmt::format("{}: {} tokens to train on, {}", named.path, grouped(tokens.training_tokens),
+                                data.evaluation.dataset
+                                    ? fmt::format("{} to evaluate on, in {}",
+                                                  grouped(query(data.evaluation.dataset).evaluation_tokens),
+                                                  name(run.evaluation))
+                                    : held_out_part(named, data.training, about)));
   rows.emplace_back("steps",
                     fmt::format("{} of {} samples of {} tokens, {} schedule", grouped(end.step),
                                 grouped(plan.global_batch), grouped(plan.sequence), run.loop.schedule));
@@ -188,7 +189,7 @@ void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
 
 void tell_interrupted(const TrainRun& run, uint64_t steps, const stw_progress& now) {
   tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches),
-       grouped(steps), run.again);
+       grouped(steps), run.resume_command);
 }
 
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned) {

@@ -61,13 +61,13 @@ void require_trainable(const TrainFlags& flags, const stw_model_info& about) {
 
 RunData open_files(const DataFlags& data, const std::vector<std::string>& evaluation_files, bool evaluates,
                    DataRequest request) {
-  const bool apart = evaluates && !evaluation_files.empty();
-  request.evaluates = evaluates && !apart;
+  const bool has_files = evaluates && !evaluation_files.empty();
+  request.evaluates = evaluates && !has_files;
   if (!request.evaluates) request.held_out = 0;
   RunData opened;
   opened.training = open_data(data, data.source, request);
   request.held_out = 1, request.evaluates = true;
-  if (apart) opened.apart = open_data(data, DataSource(evaluation_files, reading_of(data)), request);
+  if (has_files) opened.evaluation = open_data(data, DataSource(evaluation_files, reading_of(data)), request);
   return opened;
 }
 
@@ -153,7 +153,7 @@ TrainRun resolve_run(const TrainFlags& flags, const CLI::App& line) {
           .plan_file = flags.plan_file,
           .profile = flags.profile,
           .options = options,
-          .again = command_to_continue(flags, out),
+          .resume_command = command_to_continue(flags, out),
           .model = model,
           .opened = std::move(opened),
           .about = about,

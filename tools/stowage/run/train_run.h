@@ -21,13 +21,13 @@ namespace command {
 
 struct TrainRun {
   // Folders and files.
-  std::string resume;     // --resume, the folder of the run that continues; empty: a new run
-  std::string out;        // the folder to write into: --out, else `resume`
-  bool overwrite;         // --overwrite: replaces the run in `out`
-  std::string plan_file;  // --plan; empty: a plan is made from `plan`
-  std::string profile;    // --profile, the file for the timeline of a step; empty: none
-  std::string options;    // for settings.json: the given options, with the token that ends examples
-  std::string again;      // the command line that continues this run
+  std::string resume;          // --resume, the folder of the run that continues; empty: a new run
+  std::string out;             // the folder to write into: --out, else `resume`
+  bool overwrite;              // --overwrite: replaces the run in `out`
+  std::string plan_file;       // --plan; empty: a plan is made from `plan`
+  std::string profile;         // --profile, the file for the timeline of a step; empty: none
+  std::string options;         // for settings.json: the given options, with the token that ends examples
+  std::string resume_command;  // the command line that continues this run
   // The model. A resumed run has the seed of its checkpoint. The labels and the task of a new head are those
   // of the data.
   ModelFlags model;
@@ -86,8 +86,8 @@ PlannedRun plan_run(const TrainRun& run);
 // The data that a run trains on and evaluates on.
 struct RunData {
   OpenData training;
-  OpenData apart;  // --eval-data; empty: evaluations use the part that `training` holds out
-  const OpenData& held_out() const { return apart.dataset ? apart : training; }
+  OpenData evaluation;  // --eval-data; empty: evaluations use the part that `training` holds out
+  const OpenData& held_out() const { return evaluation.dataset ? evaluation : training; }
 };
 Tokenization tokenization_of(const DataFlags& data, const ModelFlags& model, const Model& opened);
 RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, uint64_t sequence);

@@ -172,10 +172,12 @@ size_t bytes_of_type(const std::string& name, uint64_t vocabulary) {
                             : 4;
 }
 
-constexpr std::string_view array_magic = "\x93NUMPY";
+namespace {
+
+constexpr std::string_view numpy_magic = "\x93NUMPY";
 
 // The parts of a NumPy array that are needed to join arrays. The library checks the joined array.
-struct Array {
+struct NumpyArray {
   std::string type;  // as its header writes it: "<u2"
   size_t width = 0;  // bytes of a number
   std::string_view data;
@@ -183,7 +185,7 @@ struct Array {
 
 // The bytes of an array of one dimension. Format:
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
-Array array_of(std::string_view content, const std::string& path) {
+NumpyArray numpy_array(std::string_view content, const std::string& path) {
   const auto damaged = [&] {
     return Failure(exit_failed, fmt::format("{}: a NumPy array whose header is damaged", path));
   };
@@ -198,7 +200,7 @@ Array array_of(std::string_view content, const std::string& path) {
   constexpr std::string_view key = "'descr':'";
   const size_t at = header.find(key), end = at == std::string::npos ? at : header.find('\'', at + key.size());
   if (end == std::string::npos || end == at + key.size()) throw damaged();
-  Array array{header.substr(at + key.size(), end - at - key.size()), 0, content.substr(front + length)};
+  NumpyArray array{header.substr(at + key.size(), end - at - key.size()), 0, content.substr(front + length)};
   const char digit = array.type.back();
   if (digit < '1' || digit > '8')
     throw Failure(exit_failed,
@@ -215,13 +217,15 @@ Array array_of(std::string_view content, const std::string& path) {
 }
 
 // The header of such an array, as numpy.save writes it.
-std::string array_header(const std::string& type, size_t count) {
+std::string numpy_header(const std::string& type, size_t count) {
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, count);
   header.append(63 - (header.size() + 10) % 64, ' ') += '\n';
   const auto byte = [&](size_t shift) { return static_cast<char>(header.size() >> shift & 255); };
-  return std::string(array_magic) + '\x01' + '\x00' + byte(0) + byte(8) + header;
+  return std::string(numpy_magic) + '\x01' + '\x00' + byte(0) + byte(8) + header;
 }
+
+}  // namespace
 
 std::string tokens_of_files(const DataSource& data, const DataRequest& request, uint64_t vocabulary,
                             const std::string& token_type) {
@@ -231,14 +235,14 @@ std::string tokens_of_files(const DataSource& data, const DataRequest& request, 
   for (size_t i = 0; i < data.files().size(); ++i) {
     const std::string& path = data.files()[i].path;
     std::string_view content = data.content(i);
-    const bool is_array = has_ids && content.starts_with(array_magic);
+    const bool is_array = has_ids && content.starts_with(numpy_magic);
     if (has_ids && i > 0 && is_array == array_type.empty())
       throw Failure(
           exit_failed,
           fmt::format("{}: {} a NumPy array, and {} {}; files of one kind are read together", path,
                       is_array ? "is" : "is not", data.files()[0].path, is_array ? "is not" : "is"));
     if (is_array && data.files().size() > 1) {
-      const Array array = array_of(content, path);
+      const NumpyArray array = numpy_array(content, path);
       if (i > 0 && array.type != array_type)
         throw Failure(
             exit_failed,
@@ -262,7 +266,7 @@ std::string tokens_of_files(const DataSource& data, const DataRequest& request, 
     end.resize(width, '\0');
     if (all.size() < width || all.compare(all.size() - width, width, end) != 0) all += end;
   }
-  return array_type.empty() ? all : array_header(array_type, all.size() / width) + all;
+  return array_type.empty() ? all : numpy_header(array_type, all.size() / width) + all;
 }
 
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data,

@@ -1,6 +1,6 @@
 """Compiles every source file of the library and the command separately. Unity builds can hide a missing
-include of ours, or names that hide others. Standard headers are precompiled (planner/pch), as in the
-builds, which halves the time."""
+include of a project header, or names that hide others. Standard headers are precompiled (planner/pch), as in
+the builds, which halves the time."""
 
 import concurrent.futures
 import os

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 
 MOST_LINES = 80  # from the first line of a definition (its template line, if any) to its closing brace
 FOLDERS = ("planner", "kernels", "src", "tools", "bindings/cpp")
-# What the compiler does not read as code, or reads as one word: comments, raw strings, strings, characters,
+# Text that is not code, or that the compiler reads as one word: comments, raw strings, strings, characters,
 # directives. A digit before an apostrophe separates thousands.
 NO_CODE = re.compile(
     r"//(?:\\\n|[^\n])*"
@@ -25,7 +25,7 @@ SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 
 
 def code_of(text):
-    """The text with blanks for what is no code. Lines stay where they are."""
+    """Replaces comments, strings and directives by blanks. Lines keep their numbers."""
 
     def blank(found):
         blanks = re.sub(r"[^\n]", " ", found.group())
@@ -35,7 +35,8 @@ def code_of(text):
 
 
 def kind_of(head):
-    """What a brace opens after this text, outside of functions: a scope, a function, or values."""
+    """The meaning of an opening brace after this text, outside of functions: a scope, a function, or
+    values."""
     words = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", head))  # without template lists
     if SCOPE.search(re.sub(r"\(.*", "", words, flags=re.S)) and not re.search(
         r"\)\s*(const|noexcept|override|\s)*$", words
@@ -66,7 +67,8 @@ def functions(text):
         elif sign == "}":
             kind, head = open_braces.pop()
             after = code[place + 1 :].lstrip()[:1] if kind == "function" else ""
-            if kind == "function" and after not in (",", "{"):  # else a member's first value before the body
+            # Before a comma or another brace, it is the initializer of a member before the body.
+            if kind == "function" and after not in (",", "{"):
                 words = re.sub(r"^(\s|(public|private|protected):)*", "", code[head:place])
                 first = code.index(words, head) if words else head
                 found.append((line(first), line(place), " ".join(words.split())[:200]))

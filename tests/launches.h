@@ -1,6 +1,6 @@
-// How many kernels a GPU launches for an instruction of a training program, as the launchers in kernels/cuda
-// do: declared here, and held against the emulated device's counter by tests/simt/launches_test.cpp. For our
-// own kernels on tensor cores.
+// The number of kernels that a GPU launches for an instruction of a training program, for our own kernels on
+// tensor cores. It must agree with the launchers in kernels/cuda: tests/simt/launches_test.cpp compares it
+// with the counter of the emulated device.
 #pragma once
 #include <algorithm>
 
@@ -15,14 +15,16 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
       if (op.outputs[k] >= 0) return true;
     return false;
   };
-  const auto has_tiles = [&](const Instruction& run) {  // whether biases' tiles are summed up
+  // Whether the instruction also sums tiles of a bias's gradient.
+  const auto has_tiles = [&](const Instruction& run) {
     for (int k = run.op + 1; k < run.op + run.ops; ++k)
       if (!graph.at(graph.op(k).inputs[0]).tile_sums) return 1;
     return 0;
   };
   switch (i.kind) {
-    case OpKind::norm_gradient: {  // statistics and dx, sums of tiles, their fold; the first two at once
-                                   // where there are many tiles, with biases' sums
+    // Statistics and dx, sums of tiles, and a kernel that adds up these sums. If there are many tiles, one
+    // launch does the first two, and sums tiles of biases too.
+    case OpKind::norm_gradient: {
       if (!wants(1)) return 1;
       const int64_t whole = i.rows / graph.sequence, rest = i.rows % graph.sequence;
       const int64_t tiles = whole * ((graph.sequence + 63) / 64) + (rest + 63) / 64;
@@ -30,12 +32,11 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     }
     case OpKind::qk_norm_gradient: return wants(1) ? 2 : 1;
     case OpKind::linear_input_gradient:
-      return i.ops < 3                  ? 1
-             : graph.sequence % 64 == 0 ? 2
-                                        : 3;      // with a bias's gradient its fold, or its sums too
-    case OpKind::linear_bias_gradient: return 2;  // of all
-    case OpKind::attention_gradient: return 2;    // gradients of queries, of keys and values
-    case OpKind::embedding_gradient: {            // a pass of the sort for each digit of a token, the fold
+      // The gradient of a bias needs a launch that adds up its sums, and maybe one that makes them.
+      return i.ops < 3 ? 1 : graph.sequence % 64 == 0 ? 2 : 3;
+    case OpKind::linear_bias_gradient: return 2;  // for all biases
+    case OpKind::attention_gradient: return 2;    // one for queries, one for keys and values
+    case OpKind::embedding_gradient: {  // a pass of the sort for each byte of a token id, and the sum
       int64_t digits = 0;
       for (int64_t left = graph.at(op.outputs[0]).shape[0] - 1; left > 0; left >>= 8) ++digits;
       return 1 + std::max<int64_t>(digits, 1);

@@ -117,7 +117,7 @@ class Layers(unittest.TestCase):
                     where = f"{path.relative_to(ROOT)} includes {name}"
                     if bracket == '"':
                         first = next((a for a in allowed if name.startswith(a + "/")), name)
-                        beside = (path.parent / name).resolve()  # as the compiler resolves it
+                        neighbour = (path.parent / name).resolve()  # as the compiler resolves it
                         if folder == "tools" and (ROOT / "tools/stowage" / name).is_file():
                             continue
                         # A binding includes files of its language. cgo generates its own file next to them.
@@ -127,7 +127,7 @@ class Layers(unittest.TestCase):
                         }.get(folder)
                         if own and (
                             name in ("stowage.h", "stowage/dlpack.h", "_cgo_export.h")
-                            or (beside.is_file() and beside.is_relative_to(own.resolve()))
+                            or (neighbour.is_file() and neighbour.is_relative_to(own.resolve()))
                         ):
                             continue
                         self.assertIn(first, allowed, where)

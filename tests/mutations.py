@@ -96,14 +96,14 @@ MUTATIONS = [
         "src/data/dataset.cpp",
         [("rows.values + row * label_count_;", "rows.values + (row > 0 ? row - 1 : 0) * label_count_;")],
         SOURCE_TESTS,
-        "Values.EvaluationIsWhatOutputsSayOfEveryDocument",
+        "Values.EvaluationAgreesWithTheOutputsOfEveryDocument",
     ),
     (
         "an encoder's text that sees the next one",
         "src/execute/sample_inputs.cpp",
         [("|| positions[i + 1] == 0 ? 0", "? 0")],
         SOURCE_TESTS,
-        "Encoder.ATextIsAlone",
+        "Encoder.ATextDoesNotDependOnOthers",
     ),
     (
         "a local layer that sees a token fewer to each side",
@@ -132,11 +132,11 @@ MUTATIONS = [
         "Preferences.HaveTheGradient*",
     ),
     (
-        "references beside tokens instead of their targets",
+        "references at tokens instead of at their targets",
         "src/data/dataset.cpp",
         [("read_around(range, (start + 1) % range.count, length", "read_around(range, start, length")],
         SOURCE_TESTS,
-        "References.AreWhatTheModelSays*",
+        "References.HoldTheModels*",
     ),
     (
         "tokens of a pair that weigh what the first chunk's do",
@@ -151,7 +151,7 @@ MUTATIONS = [
         "Preferences.NoSplitChangesABit",
     ),
     (
-        "a head beside adapters that nobody trains",
+        "a head that is not trained with the adapters",
         "planner/graph/adapters.cpp",
         [("t.trainable = t.of_adapters = is_trained", "t.of_adapters = is_trained")],
         SOURCE_TESTS,
@@ -238,7 +238,7 @@ MUTATIONS = [
         "AttentionOfWindows.AgreesWithDoublePrecision",
     ),
     (
-        "a window that is one key wider behind a row than in front of it",
+        "a window that is one key wider after a row than before it",
         "kernels/common/score_rule.h",
         [
             (
@@ -290,7 +290,7 @@ MUTATIONS = [
         "NormGradient.AgreesWithFiniteDifferences",
     ),
     (
-        "adapters of all parts beside the first one",
+        "adapters of all parts except the first one",
         "kernels/cpu/product/adapter.cpp",
         [("row * args.width + p.column + feature", "row * args.width + feature")],
         KERNEL_TESTS,
@@ -355,10 +355,10 @@ MUTATIONS = [
         "src/execute/execute.cpp",
         [("if (supervisor && is_final(program.instructions[k])) supervisor->commit();", "")],
         API_TESTS,
-        "Watching.AStepTells*",
+        "Watching.AStepReports*",
     ),
     (
-        "nothing behind the rows of a gradient",
+        "no zeros after the rows of a gradient",
         "kernels/cpu/loss/cross_entropy.cpp",
         [("    return clear(args.vocabulary);", "    return;")],
         KERNEL_TESTS,
@@ -407,7 +407,7 @@ MUTATIONS = [
         "kernels/cuda/product/tile_product.h",
         [("switches.tile >= 0 ? switches.tile : best", "best")],
         EMULATED_TESTS,
-        "ProductTiles.OneThatAProductDoesNotHaveIsRefused",
+        "ProductTiles.UnsupportedOnesAreRefused",
     ),
     (
         "loss chunks that cut a chain",
@@ -454,7 +454,7 @@ MUTATIONS = [
         "kernels/cuda/update/update_batch.h",
         [(" && a.decay == b.decay", "")],
         EMULATED_TESTS,
-        "Together.UpdatesHaveTheBitsTheyHaveAlone",
+        "Together.UpdatesHaveTheBitsOfSeparateCalls",
     ),
     (
         "scratch memory without a product's tile",
@@ -471,7 +471,7 @@ MUTATIONS = [
         "Linear.RandomOddShapesHaveTheBitsOfNaiveChains",
     ),
     (
-        "gradients that take the place of what is still to be summed",
+        "gradients that overwrite terms that are still to be summed",
         "kernels/cuda/norm/qk_norm_gradient.cu",
         [("      __syncthreads();   // All threads have read dy.\n", "")],
         EMULATED_TESTS,
@@ -503,11 +503,11 @@ MUTATIONS = [
         "TensorProduct.WholeTilesStayCloseToDoublePrecision",
     ),
     (
-        "threads that copy what lies behind the lines of a slice",
+        "threads that copy data past the lines of a slice",
         "kernels/cuda/product/tile_product.h",
         [("      if (static_cast<int>(threadIdx.x) >= threads) return;\n", "      {}\n")],
         EMULATED_TESTS,
-        "EmulatedProducts.HaveTheNumbersOfSteps",
+        "EmulatedProducts.HaveTheBitsOfSteps",
     ),
     (
         "copies into what a warpgroup's products still read",
@@ -548,7 +548,7 @@ def passed(folder, program, tests):
 
 
 def place(old):
-    """Finds the code however a formatter breaks its lines and its texts."""
+    """A pattern that finds the code, however the formatter breaks its lines and string literals."""
     return re.compile(r'(?:"\s*"|\s)*'.join(map(re.escape, re.findall(r"\w+|\S", old))))
 
 

@@ -1,5 +1,5 @@
-// Small configurations of every architecture, with what their tests need: sizes that are no multiples of
-// tiles, matrices above and below the size from which states take 8 bits, grouped queries, tied and untied
+// Small configurations of every architecture with the properties that tests need: sizes that are no multiples
+// of tiles, matrices above and below the size from which states take 8 bits, grouped queries, tied and untied
 // heads, biases and dropout.
 #pragma once
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace stw::testing_tools {
 
 inline constexpr int64_t small_vocabulary = 61, small_positions = 40;
 
-// Of many tokens: its table is filled, moved and saved in many pieces.
+// A large vocabulary: the table is filled, moved and saved in many pieces.
 inline std::string gpt2_with_vocabulary(int tokens) {
   return R"({"model_type": "gpt2", "vocab_size": )" + std::to_string(tokens) +
          R"(, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
 }
 
-// A configuration of so many tokens.
+// The configuration with a vocabulary of this size.
 inline std::string with_vocabulary(std::string config, int64_t tokens) {
   const std::string name = "vocab_size\": ", small = std::to_string(small_vocabulary);
   return config.replace(config.find(name) + name.size(), small.size(), std::to_string(tokens));
 }
 
-// A configuration for samples of so many tokens.
+// The configuration for samples of up to this many tokens.
 inline std::string with_positions(std::string config, int positions) {
   const std::string short_one = std::to_string(small_positions);
   for (const char* name : {"n_positions\": ", "max_position_embeddings\": ", "seq_length\": "})
@@ -75,7 +75,7 @@ inline std::string small_phi3(const char* dropout = "0") {
              "tie_word_embeddings": false, "attention_dropout": )" +
          p + R"(, "resid_pdrop": )" + p + "}";
 }
-// Layers of three kinds: with positions, without them, and those with a window too.
+// Layers of three kinds: with positions, without positions, and with positions and a window.
 inline std::string small_smollm3() {
   return R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40,
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, )"
@@ -84,7 +84,8 @@ inline std::string small_smollm3() {
          R"("sliding_attention", "full_attention"],
              "tie_word_embeddings": true})";
 }
-// Norms before and behind, windows in two layers of three, heads that do not fill the width.
+// Norms before and after each part of a block, windows in two of three layers, heads that do not fill the
+// width.
 inline std::string small_gemma3() {
   return R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, )"
          R"("hidden_size": 40, "head_dim": 16,
@@ -92,7 +93,8 @@ inline std::string small_gemma3() {
          R"("num_key_value_heads": 2, "query_pre_attn_scalar": 12,
              "sliding_window": 9, "sliding_window_pattern": 2})";
 }
-// Six heads, whose biases have slopes of two kinds; queries, keys and values head by head in files.
+// Six heads, so that ALiBi's slopes come from two sequences. Files have queries, keys and values head by
+// head.
 inline std::string small_bloom(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bloom", "vocab_size": 61, "seq_length": 40, "hidden_size": 48, "n_layer": 3, )"
@@ -105,7 +107,7 @@ inline std::vector<std::string> small_models(const char* dropout = "0") {
           small_phi3(dropout), small_smollm3(), small_gemma3(), small_bloom(dropout)};
 }
 
-// With labels in place of a language model's head.
+// The model as a classifier: with labels instead of a language model's head.
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
   const auto is = [&](const char* type) {
@@ -129,7 +131,7 @@ inline std::string classifier_of(std::string config) {
   return head + "}, " + config.substr(1);
 }
 
-// The same labels, one of each token.
+// The model with one of these labels for each token.
 inline std::string token_classifier_of(const std::string& config) {
   std::string labelled = classifier_of(config);
   const std::string of_texts = "ForSequenceClassification";
@@ -150,7 +152,7 @@ inline std::string masked_of(const std::string& config) {
   return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
 }
 
-// Of a classifier: with another task for its labels, as transformers names it.
+// A classifier's configuration with another task, in transformers' words.
 inline std::string with_problem(const std::string& classifier, const char* problem_type) {
   return std::string("{\"problem_type\": \"") + problem_type + "\", " + classifier.substr(1);
 }
@@ -161,7 +163,7 @@ inline std::string of_numbers(const std::string& config) {
   return with_problem(classifier_of(config), "regression");
 }
 
-// Encoders, without a head.
+// Encoders without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, )"
@@ -169,7 +171,7 @@ inline std::string small_bert(const char* dropout = "0") {
              "intermediate_size": 72, "hidden_dropout_prob": )" +
          p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
-// Its table of positions has two rows more, which no token takes.
+// Its position table has two more rows, which no token uses.
 inline std::string small_roberta(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "roberta", "vocab_size": 61, "max_position_embeddings": 42, )"
@@ -184,7 +186,7 @@ inline std::string small_distilbert(const char* dropout = "0") {
              "dropout": )" +
          p + R"(, "attention_dropout": )" + p + R"(, "seq_classif_dropout": )" + p + "}";
 }
-// Its embeddings are narrower than its blocks.
+// The embeddings are narrower than the blocks.
 inline std::string small_electra(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, )"
@@ -192,7 +194,7 @@ inline std::string small_electra(const char* dropout = "0") {
              "intermediate_size": 72, "hidden_dropout_prob": )" +
          p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
-// Its blocks share their parameters, and its embeddings are narrower than they.
+// The blocks share their parameters, and the embeddings are narrower than the blocks.
 inline std::string small_albert(const char* dropout = "0", int layers = 3) {
   const std::string p = dropout;
   return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, )"
@@ -201,7 +203,7 @@ inline std::string small_albert(const char* dropout = "0", int layers = 3) {
          R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p +
          R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
 }
-// Global and local attention in turn, and the mean of a text's tokens for its head.
+// Global and local layers alternate, and the head reads the mean of a text's tokens.
 inline std::string small_modernbert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, )"
@@ -218,18 +220,18 @@ inline std::vector<std::string> small_encoders(const char* dropout = "0") {
           classifier_of(small_albert(dropout)),     classifier_of(small_modernbert(dropout))};
 }
 
-// A configuration, and the adapters beside its matrices.
+// A configuration and the adapters of its matrices.
 struct SmallModel {
   std::string config;
   Adapters adapters;
-  SmallModel(std::string text, Adapters beside = {}) : config(std::move(text)), adapters(std::move(beside)) {}
+  SmallModel(std::string text, Adapters given = {}) : config(std::move(text)), adapters(std::move(given)) {}
   SmallModel(const char* text) : config(text) {}
 };
 inline SmallModel with_positions(SmallModel model, int positions) {
   return {with_positions(model.config, positions), model.adapters};
 }
 
-// All matrices of blocks, or some beside others that have none; scaled or not.
+// Adapters of all matrices of blocks, or of some only; with or without a scale.
 inline Adapters adapters_of_all(double dropout = 0) { return {3, 6, false, dropout, {all_targets}}; }
 inline Adapters adapters_of_some() { return {8, 8, false, 0, {"k_proj", "v_proj", "up_proj", "down_proj"}}; }
 

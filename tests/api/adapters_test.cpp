@@ -67,7 +67,7 @@ TEST(Adapters, BadSettingsAreRefused) {
 
 // Quantized base matrices take less memory, and are no longer arrays of numbers. Without adapters nothing can
 // be quantized.
-TEST(Adapters, LieOverMatricesInFewBits) {
+TEST(Adapters, WorkOverQuantizedMatrices) {
   auto o = tiny_options();
   o.adapter_rank = 4;
   const auto model = model_with(o);
@@ -117,7 +117,7 @@ TEST(Adapters, LieOverMatricesInFewBits) {
 }
 
 // Reads the base model from its own path and adapters from their folder, and merges them into a third folder.
-TEST(Adapters, GoThroughFolders) {
+TEST(Adapters, AreSavedReadAndMergedInFolders) {
   const TemporaryDirectory folder;
   const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged";
   stw_error error = sized<stw_error>();

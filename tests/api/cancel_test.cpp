@@ -28,9 +28,9 @@ class Cancel : public testing::Test {
 
 TEST_F(Cancel, ByTheCallback) {
   World w(tiny_gpt2, plan_of());
-  std::vector<uint64_t> told;
+  std::vector<uint64_t> reported;
   auto o = run_options(6);
-  o.progress_user = &told;
+  o.progress_user = &reported;
   o.progress = [](void* user, const stw_progress* now) -> int32_t {
     auto& list = *static_cast<std::vector<uint64_t>*>(user);
     list.push_back(now->batches);
@@ -39,11 +39,11 @@ TEST_F(Cancel, ByTheCallback) {
     return now->batches == 2;
   };
   EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &o, nullptr), STW_CANCELLED);
-  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(reported, (std::vector<uint64_t>{1, 2}));
   EXPECT_EQ(state_of(w), uninterrupted(2));
   o.progress_every = 3;
   EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &o, nullptr), STW_OK);
-  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 3, 6}));
+  EXPECT_EQ(reported, (std::vector<uint64_t>{1, 2, 3, 6}));
   EXPECT_EQ(state_of(w), uninterrupted(6));
 }
 

@@ -33,7 +33,7 @@ class Checkpoint : public testing::Test {
   }
 };
 
-TEST_F(Checkpoint, ALossThatIsNotFiniteStaysSo) {
+TEST_F(Checkpoint, ANonFiniteLossStaysNonFinite) {
   auto o = plan_options();
   o.inputs = STW_INPUT_WEIGHTS;
   World first(tiny_gpt2, o), second(tiny_gpt2, o);

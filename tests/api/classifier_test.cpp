@@ -75,7 +75,7 @@ TEST(Classifier, IsAnEncoder) {
   EXPECT_STREQ(stw_model_label_at(model.get(), 2), "maybe");
 }
 
-TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
+TEST(Classifier, InvalidLabelsAreRefused) {
   const char *twice[] = {"a", "b", "a"}, *latin[] = {"a", "caf\xe9"}, *empty[] = {"a", ""},
              *null[] = {"a", nullptr};
   const struct {
@@ -159,7 +159,7 @@ TEST(Classifier, LabelsOfSamplesAreTargetsOfTheirLastTokens) {
   EXPECT_EQ(samples.step(by_sample.trainer.get(), true, &one, &error), STW_OK) << error.message;
 }
 
-TEST(Classifier, LogitsTellThemApart) {
+TEST(Classifier, LogitsDistinguishTheLabels) {
   Classifier c;
   Samples samples;
   stw_error error = sized<stw_error>();
@@ -235,7 +235,7 @@ void expect_same_as_logits(stw_trainer* trainer) {
   EXPECT_EQ(progress_of(trainer).phase, uint32_t{STW_PHASE_IDLE});
 }
 
-TEST(Classifier, AnswersForManyTextsAreThoseOfEach) {
+TEST(Classifier, AnswersForManyTextsEqualThoseOfEach) {
   const Classifier decoder;
   expect_same_as_logits(decoder.trainer.get());
   const World encoder(tiny_bert, plan_options());
@@ -263,7 +263,7 @@ TEST(Classifier, TypesOfTokensChangeAnswers) {
   }
 }
 
-TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
+TEST(Classifier, InvalidTextsAreRefused) {
   const World encoder(tiny_bert, plan_options()), language(tiny_llama, plan_options());
   const Classifier decoder;
   stw_trainer* const t = encoder.trainer.get();
@@ -392,7 +392,7 @@ TEST(Classifier, TypesOfTokensOfABatchAreLearnedFrom) {
   EXPECT_FALSE(state_of(halves) == state_of(without));
 }
 
-TEST(Classifier, TypesOfTokensThatMakeNoSenseAreRefused) {
+TEST(Classifier, InvalidTypesOfTokensAreRefused) {
   const World encoder(tiny_bert, plan_options());
   const Classifier decoder;
   stw_error error = sized<stw_error>();
@@ -426,7 +426,7 @@ TEST(Classifier, TypesOfTokensThatMakeNoSenseAreRefused) {
 }
 
 // Pairs of texts of 4 bytes; the second text begins with the third byte.
-TEST(Classifier, MarksTellSecondTexts) {
+TEST(Classifier, MarksDistinguishSecondTexts) {
   TemporaryDirectory folder;
   const std::string tokens = folder / "tokens.txt", labels = folder / "labels", without = folder / "without",
                     with = folder / "with";

@@ -1,4 +1,4 @@
-// Errors: the message that a host reads when something fails, and NULL outputs.
+// Errors: the messages of failed calls, and their outputs, which are NULL.
 #include <algorithm>
 #include <cerrno>
 

@@ -89,7 +89,7 @@ void compare(const std::string& config, int steps) {
 
 TEST(GradientHook, TwoTrainersAgreeWithOneOfTwiceTheBatch) { compare(tiny_llama, 3); }
 
-TEST(GradientHook, ThatFailsLeavesEverythingAsItWas) {
+TEST(GradientHook, ThatFailsChangesNothing) {
   struct Hook {
     bool fail = false;
     int calls = 0;
@@ -142,7 +142,7 @@ TEST(GradientHook, SeesSumsAndMayChangeThem) {
 
 // During the hook the arena holds neither the last step's state nor the next one's: no call may compute with
 // it, save or change it.
-TEST(GradientHook, IsNoPlaceToCompute) {
+TEST(GradientHook, RefusesComputations) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));
   struct Hook {

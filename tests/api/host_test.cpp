@@ -169,7 +169,7 @@ TEST_F(Host, AllocatorThatFails) {
 }
 
 #ifndef STW_SANITIZED  // sanitizers reserve address space themselves
-TEST_F(Host, TheSystemRefusesWhatIsFree) {
+TEST_F(Host, TheSystemRefusesMemoryThatIsFree) {
   const auto device = open_device();
   const auto model = make_model(tiny_gpt2);
   const auto plan = make_plan(model.get(), plan_of());
@@ -250,7 +250,7 @@ TEST_F(Host, AForkedChildOpensItsOwn) {
 }
 
 // The child lacks the device's threads: without a check it would wait for them forever.
-TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
+TEST_F(Host, CallsOfAForkedChildReturnAtOnce) {
   World w(tiny_gpt2, plan_of());
   TokenBatch batch(5, 16);
   step(w.trainer.get(), batch.batch());
@@ -285,7 +285,7 @@ TEST_F(Host, WhatAForkedChildInheritsAnswersAtOnce) {
   step(w.trainer.get(), batch.batch());
 }
 
-TEST_F(Host, LogTellsOfSkippedSteps) {
+TEST_F(Host, LogReportsSkippedSteps) {
   struct Lines {
     std::vector<std::pair<int32_t, std::string>> all;
     static void add(void* user, int32_t level, const char* component, const char* message) {

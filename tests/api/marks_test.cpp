@@ -67,7 +67,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   EXPECT_TRUE(std::isnan(all));
 }
 
-TEST(Marks, NeedPositionsAndToBeTheOnlyOnesThatKnowDocuments) {
+TEST(Marks, NeedPositionsAndExcludeADocumentEnd) {
   const Files files;
   const World world("nano", plan_options());
   const auto dataset = open_dataset(files.options());

@@ -196,7 +196,7 @@ TEST(GradientMemory, BothLearnAndAFusedUpdateChangesNoBit) {
   }
 }
 
-TEST(GradientMemory, WhatContradictsItIsRefused) {
+TEST(GradientMemory, ContradictoryOptionsAreRefused) {
   const auto refused = [](const std::function<void(stw_plan_options&)>& change) {
     auto o = plan_options();
     o.fused_update = 1;
@@ -274,14 +274,14 @@ TEST(Groups, FreezeAndAreKeptInThePlan) {
   EXPECT_TRUE(has(stw_plan_report(loaded.get()), "freezing the others saves"));
 }
 
-TEST(Groups, WhatMakesNoSenseIsRefused) {
+TEST(Groups, InvalidGroupsAreRefused) {
   const auto refused = [](stw_parameter_group g) {
     auto o = plan_options();
     o.groups = &g;
     o.group_count = 1;
     return plan_refusal(tiny_gpt2, o);
   };
-  EXPECT_TRUE(has(refused(group_of("nobody", STW_SET_GROUP_FROZEN)), "\"nobody\""));
+  EXPECT_TRUE(has(refused(group_of("no_such_part", STW_SET_GROUP_FROZEN)), "\"no_such_part\""));
   EXPECT_TRUE(has(refused(group_of("*", STW_SET_GROUP_FROZEN)), "nothing is left to train"));
   EXPECT_TRUE(has(refused(group_of(nullptr, STW_SET_GROUP_FROZEN)), "NULL"));
   EXPECT_TRUE(has(refused(group_of("blocks", 64)), "set_mask"));
@@ -376,7 +376,7 @@ TEST(RunOptions, ASchedulesLongerThanTheRunIsRefused) {
 }
 
 // A confident model has a larger smoothed loss. An evaluation reports the plain loss.
-TEST(LossTerms, AreOfTrainingAlone) {
+TEST(LossTerms, ApplyOnlyToTraining) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));
   double plain[2] = {}, trained[2] = {};
@@ -393,7 +393,7 @@ TEST(LossTerms, AreOfTrainingAlone) {
   EXPECT_NEAR(trained[1] - trained[0], 1e-2 * std::log(256) * std::log(256), 0.05);
 }
 
-TEST(Replan, GoesOnWithTheSameBits) {
+TEST(Replan, ContinuesWithTheSameBits) {
   TemporaryDirectory folder;
   const std::string a = folder / "a.stw", b = folder / "b.stw";
   auto o = plan_options(8, 16);

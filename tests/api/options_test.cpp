@@ -145,7 +145,7 @@ TEST(Options, OlderStructs) {
 
 // Reserved fields must be 0. A later library may give them a meaning, and would then behave differently for
 // the same program.
-TEST(Options, WhatIsReservedIsZero) {
+TEST(Options, ReservedFieldsMustBeZero) {
   auto m = sized<stw_model_options>();
   m.source = "nano";
   m.reserved = 1;
@@ -421,7 +421,7 @@ TEST(Options, NullEverywhere) {
 }
 
 // The index after the last one of a list is refused too.
-TEST(Options, TheIndexThatIsOneTooManyIsRefused) {
+TEST(Options, TheIndexPastTheEndIsRefused) {
   const World w(tiny_gpt2, plan_options());
   const size_t count = stw_model_tensor_count(w.model.get());
   auto tensor = sized<stw_tensor_info>();

@@ -55,7 +55,7 @@ TEST(Plan, ClassesAddUp) {
   }
 }
 
-TEST(Plan, SaysWhatRunsInTiles) {
+TEST(Plan, NamesTheTiledBlocks) {
   std::string config = small_llama;
   config.replace(config.find("\"max_position_embeddings\":64"), 28, "\"max_position_embeddings\":1100");
   const auto model = make_model(config);
@@ -290,7 +290,7 @@ TEST(Plan, BudgetsAreMonotone) {
     }
 }
 
-TEST(Plan, FrontierIsWhatBudgetsGet) {
+TEST(Plan, FrontierAgreesWithBudgets) {
   const auto model = make_model("nano");
   auto o = plan_options(12, 64);
   o.state_bits = STW_STATES_32;
@@ -362,7 +362,7 @@ TEST(Plan, RelaxationsAreRankedAndWork) {
   EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
 }
 
-TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
+TEST(Plan, OffloadsIfHostMemoryIsGiven) {
   const auto model = make_model("nano");
   auto o = plan_options(12, 64);
   o.state_bits = STW_STATES_32;
@@ -463,7 +463,7 @@ TEST(Plan, LongestSequenceIsTheLongest) {
   EXPECT_EQ(untouched, 7u);
 }
 
-TEST(Plan, ProfilesTellTheirSources) {
+TEST(Plan, ProfilesNameTheirSources) {
   auto info = sized<stw_profile_info>();
   size_t count = 0;
   for (; stw_profile_at(count, &info) == STW_OK; ++count) {

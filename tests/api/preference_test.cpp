@@ -102,7 +102,7 @@ TEST(Preference, LogProbabilitiesAreAtTheirTargetsOrLabels) {
 }
 
 // The last of four samples fails, after three that succeeded.
-TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
+TEST(Preference, LogProbabilitiesAreWrittenOnlyAsAWhole) {
   auto plan = plan_options();
   plan.micro_batch = 1;
   const World world(tiny_llama, plan);
@@ -120,7 +120,7 @@ TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
   for (const float x : out) EXPECT_LT(x, 0);
 }
 
-TEST(Preference, BatchesThatLackSomethingAreRefused) {
+TEST(Preference, IncompleteBatchesAreRefused) {
   const World world(tiny_llama, with_preference(STW_PREFERENCE_IPO)),
       free_of_reference(tiny_llama, with_preference(STW_PREFERENCE_ORPO));
   stw_error error = sized<stw_error>();
@@ -142,7 +142,7 @@ TEST(Preference, BatchesThatLackSomethingAreRefused) {
                "documents of a sample");
 }
 
-TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
+TEST(Preference, PlansNameItAndRefuseOthers) {
   const auto model = make_model(tiny_llama);
   const auto plan = make_plan(model.get(), with_preference(STW_PREFERENCE_SIMPO));
   const std::string json = stw_plan_json(plan.get());
@@ -175,7 +175,7 @@ TEST(Preference, PlansSayItAndKnowWhatItIsNotFor) {
   EXPECT_EQ(stw_trainer_restore(none.trainer.get(), path.c_str(), &error), STW_BAD_STATE);
 }
 
-TEST(Preference, SettingsThatAreNotForItAreRefused) {
+TEST(Preference, UnsupportedSettingsAreRefused) {
   const auto device = open_device();
   const auto model = make_model(tiny_llama);
   const auto refused = [&](uint32_t preference, auto set) {
@@ -222,7 +222,7 @@ struct PairFiles {
   }
 };
 
-TEST(Preference, ARunOverPairsIsAgainstTheReferenceThatWasWrittenBefore) {
+TEST(Preference, ARunOverPairsUsesTheReferenceFile) {
   const PairFiles files;
   const World world(tiny_llama, with_preference(STW_PREFERENCE_DPO));
   auto o = files.options();

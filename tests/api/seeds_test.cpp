@@ -72,7 +72,7 @@ Made generated(uint32_t mask, uint64_t seed) {
   return {std::vector<float>(out, out + count)};
 }
 
-TEST(Seeds, ZeroIsOneWhereItsBitSaysSo) {
+TEST(Seeds, ZeroIsASeedIfItsBitIsSet) {
   const struct {
     const char* name;
     Made (*make)(uint32_t, uint64_t);

@@ -33,7 +33,7 @@ TEST(Step, MicroBatchesGiveTheSameBits) {
   for (const uint64_t m : {1, 2, 3}) EXPECT_EQ(trained(batch, m), expected) << m;
 }
 
-TEST(Step, StridedTensorsAreReadAsTheyLie) {
+TEST(Step, StridedTensorsAreReadByTheirStrides) {
   TokenBatch compact(4, 16);
   const State expected = trained(compact);
   // Transposed storage with an offset: element (s, t) is at 3 + s + 4 t.
@@ -49,7 +49,7 @@ TEST(Step, StridedTensorsAreReadAsTheyLie) {
   EXPECT_EQ(trained(strided), expected);
 }
 
-TEST(Step, WhatIsMissingCountsAsIgnored) {
+TEST(Step, MissingTargetsAreIgnored) {
   TokenBatch small(3, 9), full(4, 16);
   full.tokens.assign(64, 0);
   full.targets.assign(64, -100);
@@ -127,7 +127,7 @@ TEST(Step, LengthsEndSamples) {
 }
 
 // The loss is a mean over targets, not over samples or micro-batches.
-TEST(Step, MaskedTargetsHaveNoPart) {
+TEST(Step, MaskedTargetsDoNotCount) {
   TokenBatch batch(4, 16);
   const auto loss_of = [&](const TokenBatch& b, uint64_t micro_batch) {
     World w(tiny_gpt2, plan_of(micro_batch));
@@ -199,7 +199,7 @@ TEST(Step, ThatIsNotFiniteIsSkipped) {
   }
 }
 
-TEST(Step, RefusesWhatIsNoBatch) {
+TEST(Step, RefusesInvalidBatches) {
   World w(tiny_gpt2, plan_of());
   const State before = state_of(w);
   using Change = std::function<void(TokenBatch&, stw_batch&)>;
@@ -262,19 +262,19 @@ TEST(Step, RefusesWhatIsNoBatch) {
     static int64_t shape[2];
     shape[0] = bad[0];
     shape[1] = bad[1];
-    const std::string said =
+    const std::string message =
         refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
-    EXPECT_NE(said.find("expected (1 to 4, 1 to 16), found (" + std::to_string(bad[0])), std::string::npos)
-        << said;
+    EXPECT_NE(message.find("expected (1 to 4, 1 to 16), found (" + std::to_string(bad[0])), std::string::npos)
+        << message;
   }
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
   // Finite, but not in fp32, or not after a multiplication.
   for (const double rate : {1e39, 1e300, 1e38, 1.0000001e6}) {
-    const std::string said =
+    const std::string message =
         refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });
-    EXPECT_NE(said.find("learning_rate"), std::string::npos) << said;
+    EXPECT_NE(message.find("learning_rate"), std::string::npos) << message;
   }
   EXPECT_EQ(state_of(w), before);
 }

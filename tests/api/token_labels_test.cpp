@@ -98,7 +98,7 @@ TEST(TokenLabels, OfABatchAreAtTheirTokens) {
   EXPECT_STREQ(error.message, "batch: labels: expected two dimensions (samples, tokens), found 1");
 }
 
-TEST(TokenLabels, LogitsAreThoseOfEveryToken) {
+TEST(TokenLabels, LogitsBelongToEveryToken) {
   TokenLabels together, alone(0);
   TaggedSamples samples;
   stw_error error = sized<stw_error>();

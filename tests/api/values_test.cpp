@@ -83,7 +83,7 @@ struct ValueSamples {
   }
 };
 
-TEST(Values, LossIsThatOfOutputsAndTextsAreLearned) {
+TEST(Values, LossAgreesWithOutputsAndTextsAreLearned) {
   const struct {
     uint32_t task;
     const std::string& config;
@@ -119,7 +119,7 @@ TEST(Values, LossIsThatOfOutputsAndTextsAreLearned) {
   }
 }
 
-TEST(Values, BatchesThatMakeNoSenseAreRefused) {
+TEST(Values, InvalidBatchesAreRefused) {
   ValueTrainer labels(STW_TASK_LABELS, 2), numbers(STW_TASK_NUMBER, 2);
   stw_error error = sized<stw_error>();
   auto result = sized<stw_step_result>();

@@ -21,7 +21,7 @@ namespace {
 
 // Records every notification, and cancels at one of them.
 struct Watcher {
-  std::vector<stw_watch_info> told;
+  std::vector<stw_watch_info> notices;
   size_t cancel_at = SIZE_MAX;  // index of a notification
   std::function<void()> then;   // called at each notification
   std::unique_ptr<stw_watch, WatchCloser> watch;
@@ -32,9 +32,9 @@ struct Watcher {
     o.user = this;
     o.notify = [](void* user, const stw_watch_info* now) -> int32_t {
       auto& self = *static_cast<Watcher*>(user);
-      self.told.push_back(*now);
+      self.notices.push_back(*now);
       if (self.then) self.then();
-      return self.told.size() == self.cancel_at + 1;
+      return self.notices.size() == self.cancel_at + 1;
     };
     stw_watch* out = nullptr;
     EXPECT_EQ(stw_watch_create(&out, &o, nullptr), STW_OK);
@@ -46,7 +46,7 @@ struct Watcher {
     EXPECT_EQ(stw_watch_query(get(), &info), STW_OK);
     return info;
   }
-  void forget(size_t at = SIZE_MAX) { told.clear(), cancel_at = at; }
+  void forget(size_t at = SIZE_MAX) { notices.clear(), cancel_at = at; }
 };
 
 stw_plan_options plan_of_watch() {
@@ -68,7 +68,7 @@ class Watching : public testing::Test {
   }
 };
 
-TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
+TEST_F(Watching, AStepReportsItsMicroStepsAndIsUndoneAtEveryPlace) {
   const auto o = trainer_options();
   World w(tiny_gpt2, plan_of_watch(), &o);
   TokenBatch batch(4, 16);
@@ -82,19 +82,21 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
   // micro-steps reported by the trainer, by those reported by the watch
   std::map<uint64_t, uint64_t> counted;
   watcher.forget();
-  watcher.then = [&] { counted[watcher.told.back().done] = progress_of(w.trainer.get()).micro_steps_done; };
+  watcher.then = [&] {
+    counted[watcher.notices.back().done] = progress_of(w.trainer.get()).micro_steps_done;
+  };
   step(w.trainer.get(), batch.batch());
   EXPECT_EQ(state_of(w), after);
   EXPECT_EQ(counted, (std::map<uint64_t, uint64_t>{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}));
   EXPECT_EQ(progress_of(w.trainer.get()).micro_steps, 4u);
   double share = 0;
-  for (const stw_watch_info& told : watcher.told) {
-    EXPECT_EQ(told.struct_size, sizeof told);
-    EXPECT_EQ(told.work, uint32_t{STW_WORK_STEP});
-    EXPECT_EQ(told.unit, uint32_t{STW_UNIT_MICRO_STEPS});
-    EXPECT_EQ(told.total, 4u);
-    EXPECT_GE(told.share, share);
-    share = told.share;
+  for (const stw_watch_info& notice : watcher.notices) {
+    EXPECT_EQ(notice.struct_size, sizeof notice);
+    EXPECT_EQ(notice.work, uint32_t{STW_WORK_STEP});
+    EXPECT_EQ(notice.unit, uint32_t{STW_UNIT_MICRO_STEPS});
+    EXPECT_EQ(notice.total, 4u);
+    EXPECT_GE(notice.share, share);
+    share = notice.share;
   }
   EXPECT_EQ(share, 1);
   EXPECT_EQ(watcher.now().work, uint32_t{STW_WORK_NONE});
@@ -102,7 +104,7 @@ TEST_F(Watching, AStepTellsOfItsMicroStepsAndIsUndoneAtEveryPlace) {
 
   // A cancel at any point before the update changes no bit. The step made afterwards has the bits of an
   // uncancelled one.
-  const size_t places = watcher.told.size();
+  const size_t places = watcher.notices.size();
   ASSERT_GT(places, 100u);
   size_t cancelled = 0, finished = 0;
   for (size_t place = 0; place < places; place += 23) {
@@ -134,10 +136,10 @@ TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   TokenBatch batch(4, 16);
   watcher.forget();
   step(w.trainer.get(), batch.batch());
-  const size_t last = watcher.told.size();
+  const size_t last = watcher.notices.size();
   watcher.forget();
   watcher.then = [&] {
-    if (watcher.told.size() == last) stw_watch_cancel(watcher.get());
+    if (watcher.notices.size() == last) stw_watch_cancel(watcher.get());
   };
   EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
   watcher.then = nullptr;
@@ -157,7 +159,7 @@ TEST_F(Watching, AFusedUpdateIsUndoneOrFinished) {
   watcher.forget();
   step(w.trainer.get(), batch.batch());
   const State after = state_of(w);
-  const size_t places = watcher.told.size();
+  const size_t places = watcher.notices.size();
   bool undone = false, finished = false;
   for (size_t place = 0; place < places; place += 5) {
     World fresh(tiny_gpt2, plan, &o);
@@ -217,12 +219,12 @@ TEST_F(Watching, PlanningCreationAndOpeningEndWithoutAnObject) {
     watcher.forget(work == STW_WORK_PLAN ? SIZE_MAX : 3);  // short searches notify rarely
     if (work != STW_WORK_PLAN) {
       EXPECT_EQ(call(&error), STW_CANCELLED);
-      ASSERT_EQ(watcher.told.size(), 4u);
-      for (const stw_watch_info& told : watcher.told) {
-        EXPECT_EQ(told.work, work);
-        EXPECT_EQ(told.unit, uint32_t{STW_UNIT_BYTES});
+      ASSERT_EQ(watcher.notices.size(), 4u);
+      for (const stw_watch_info& notice : watcher.notices) {
+        EXPECT_EQ(notice.work, work);
+        EXPECT_EQ(notice.unit, uint32_t{STW_UNIT_BYTES});
       }
-      EXPECT_GT(watcher.told.back().done, watcher.told.front().done);
+      EXPECT_GT(watcher.notices.back().done, watcher.notices.front().done);
     }
     EXPECT_EQ(no_plan, nullptr);
     EXPECT_EQ(no_dataset, nullptr);
@@ -244,7 +246,7 @@ TEST_F(Watching, PlanningCreationAndOpeningEndWithoutAnObject) {
   stw_plan_destroy(no_plan);
 }
 
-TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
+TEST_F(Watching, SavingIsStoppedOnlyByACancelDuringIt) {
   const auto o = trainer_options();
   World w(tiny_gpt2, plan_of_watch(), &o);
   run(w.trainer.get(), dataset.get(), 1);
@@ -277,7 +279,7 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
   for (const auto& [call, work] : calls) {
     watcher.forget(5);
     EXPECT_EQ(call(), STW_CANCELLED);
-    EXPECT_EQ(watcher.told.back().work, work);
+    EXPECT_EQ(watcher.notices.back().work, work);
     EXPECT_EQ(state_of(w), later);
     EXPECT_EQ(file_bytes(path), old_checkpoint);
     EXPECT_EQ(file_bytes(weights), old_weights);
@@ -290,7 +292,7 @@ TEST_F(Watching, SavingIsStoppedOnlyByACancelThatComesMeanwhile) {
 }
 
 // Export adds adapters to the weights. A cancel leaves the folder as it was.
-TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled) {
+TEST_F(Watching, ExportOfAModelReportsItsBytesAndLeavesNoFileAfterACancel) {
   const std::string tuned = folder / "tuned", merged = folder / "merged";
   auto o = sized<stw_model_options>();
   o.config_json = tiny_gpt2.c_str();
@@ -307,26 +309,26 @@ TEST_F(Watching, ExportOfAModelTellsOfItsBytesAndLeavesNoFileWhereItIsCancelled)
 
   stw_watch_cancel(watcher.get());  // an earlier cancel: as in a trainer's export
   ASSERT_EQ(export_to(merged, watcher.get()), STW_OK);
-  ASSERT_GT(watcher.told.size(), 4u);
+  ASSERT_GT(watcher.notices.size(), 4u);
   const uint64_t bytes = 4 * base.parameters;
-  for (size_t i = 0; i < watcher.told.size(); ++i) {
-    const stw_watch_info& told = watcher.told[i];
-    EXPECT_EQ(told.work, uint32_t{STW_WORK_EXPORT});
-    EXPECT_EQ(told.unit, uint32_t{STW_UNIT_BYTES});
-    EXPECT_EQ(told.total, bytes);
-    EXPECT_GT(told.done, i == 0 ? 0 : watcher.told[i - 1].done);
+  for (size_t i = 0; i < watcher.notices.size(); ++i) {
+    const stw_watch_info& notice = watcher.notices[i];
+    EXPECT_EQ(notice.work, uint32_t{STW_WORK_EXPORT});
+    EXPECT_EQ(notice.unit, uint32_t{STW_UNIT_BYTES});
+    EXPECT_EQ(notice.total, bytes);
+    EXPECT_GT(notice.done, i == 0 ? 0 : watcher.notices[i - 1].done);
   }
   EXPECT_EQ(watcher.now().done, bytes);
   EXPECT_EQ(file_bytes(merged + "/model.safetensors"), file_bytes(tuned + "/model.safetensors"));
 
-  const size_t places = watcher.told.size();
+  const size_t places = watcher.notices.size();
   const std::string config = file_bytes(merged + "/config.json"),
                     weights = file_bytes(merged + "/model.safetensors");
   for (const std::string& to : {merged, folder / "fresh"})
     for (const size_t place : {size_t{0}, places / 2, places - 1}) {
       watcher.forget(place);
       EXPECT_EQ(export_to(to, watcher.get()), STW_CANCELLED);
-      EXPECT_EQ(watcher.told.size(), place + 1);
+      EXPECT_EQ(watcher.notices.size(), place + 1);
     }
   EXPECT_EQ(file_bytes(merged + "/config.json"), config);
   EXPECT_EQ(file_bytes(merged + "/model.safetensors"), weights);
@@ -349,10 +351,10 @@ TEST_F(Watching, AFrontierAndThePageWithOneAreCancelled) {
        {std::function<stw_status(stw_error*)>(frontier), std::function<stw_status(stw_error*)>(page)}) {
     stw_error error = sized<stw_error>();
     watcher.forget(0);
-    watcher.then = [&] { EXPECT_EQ(watcher.told.back().work, uint32_t{STW_WORK_PLAN}); };
+    watcher.then = [&] { EXPECT_EQ(watcher.notices.back().work, uint32_t{STW_WORK_PLAN}); };
     EXPECT_EQ(call(&error), STW_CANCELLED);
     EXPECT_STREQ(error.message, "plan: cancelled");
-    EXPECT_EQ(watcher.told.size(), 1u);
+    EXPECT_EQ(watcher.notices.size(), 1u);
     watcher.forget();
     stw_watch_cancel(watcher.get());  // with no call under way: stops the next one
     EXPECT_EQ(call(nullptr), STW_CANCELLED);

@@ -110,7 +110,7 @@ stowage::Dataset data_in(const Folder& folder) {
   return stowage::Dataset(options);
 }
 
-TEST(Cpp, SaysWhatItIs) {
+TEST(Cpp, NamesItsVersion) {
   EXPECT_EQ(stowage::version(), 100u);
   EXPECT_NE(stowage::build_info().find("stowage 0.1.0"), std::string::npos);
   EXPECT_EQ(stowage::devices().front().backend, static_cast<uint32_t>(STW_BACKEND_CPU));
@@ -148,7 +148,7 @@ TEST(Cpp, OverBudgetIsAnAnswer) {
   EXPECT_EQ(stowage::Plan(model, options).info().peak, options.memory_bytes);
 }
 
-TEST(Cpp, PlansTellAll) {
+TEST(Cpp, PlansHaveAllFields) {
   const stowage::Model model(of_config());
   EXPECT_EQ(model.index_of(model.tensors()[1].name), 1u);
   EXPECT_FALSE(model.index_of("no such tensor"));
@@ -223,7 +223,7 @@ stw_plan_options with_preference(uint32_t preference) {
   return options;
 }
 
-TEST(Cpp, PrefersWhatWasChosen) {
+TEST(Cpp, PrefersTheChosenAnswers) {
   World world(with_preference(STW_PREFERENCE_DPO));
   const std::vector<int32_t> all = tokens();
   std::vector<int32_t> targets(all.size(), -100), positions(all.size());
@@ -318,7 +318,7 @@ TEST(Cpp, RunsOverDatasets) {
             STW_UNSUPPORTED_SHAPE);
 }
 
-TEST(Cpp, WatchesTellAndCancel) {
+TEST(Cpp, WatchesReportAndCancel) {
   std::vector<uint64_t> done;
   bool goes_on = true, throws = false;
   auto every_piece = made<stw_watch_options>();

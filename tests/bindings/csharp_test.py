@@ -14,7 +14,7 @@ by_hand = [path for path in sources if path != abi]
 csharp.is_generated(abi)
 # The binding calls the variants of these entries that take a watch.
 csharp.names_all(by_hand, but={"stw_model_export", "stw_plan_frontier", "stw_plan_picture"})
-# Whoever reads a struct of results must read all of its fields.
+# Code that reads a struct of results must read all of its fields.
 text = "\n".join(path.read_text(encoding="utf-8") for path in by_hand)
 readers = {
     found[1]: set(re.findall(r"\bnative\.(\w+)", found[2]))

@@ -100,7 +100,7 @@ def run_program(text):
 
 
 class Abi(unittest.TestCase):
-    def test_is_made_of_the_header(self):
+    def test_is_generated_from_the_header(self):
         generated = subprocess.run(
             [sys.executable, FOLDER / "generate_abi.py", ROOT / "include/stowage.h"],
             capture_output=True,
@@ -164,7 +164,7 @@ class Abi(unittest.TestCase):
 class Types(unittest.TestCase):
     """Compares __init__.pyi, which no program executes, with the package."""
 
-    def test_are_those_of_the_package(self):
+    def test_agree_with_the_package(self):
         stub = ast.parse((FOLDER / "stowage/__init__.pyi").read_text(encoding="utf-8"))
         self.assertTrue((FOLDER / "stowage/py.typed").exists())
         declared = {one.name: one for one in stub.body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
@@ -231,7 +231,7 @@ class Types(unittest.TestCase):
 
 
 class Library(unittest.TestCase):
-    def test_says_what_it_is(self):
+    def test_names_its_version(self):
         self.assertEqual(stowage.version(), (0, 1, 0))
         self.assertIn("stowage 0.1.0", stowage.build_info())
         self.assertIn("nano", stowage.presets())
@@ -243,7 +243,7 @@ class Library(unittest.TestCase):
         self.assertEqual(stowage.__version__, re.search(r'^version = "(.+)"$', package, flags=re.M)[1])
         self.assertEqual(stowage.__version__, ".".join(map(str, stowage.version())))
 
-    def test_says_where_a_library_was_looked_for(self):
+    def test_an_error_lists_where_it_looked_for_the_library(self):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder, "stowage")
             shutil.copytree(FOLDER / "stowage", package)
@@ -331,7 +331,7 @@ print(w.trainer.progress.step)
 """)
         self.assertEqual((code, out, complaint), (0, "0\n", ""))
 
-    def test_what_ends_while_others_ask_it(self):
+    def test_an_object_may_be_closed_while_other_threads_use_it(self):
         code, out, complaint = run_program("""
 sys.setswitchinterval(1e-5)
 ends = []
@@ -356,7 +356,7 @@ print(set(ends), len(ends))
 """)
         self.assertEqual((code, out, complaint), (0, "{'this Trainer is closed'} 20\n", ""))
 
-    def test_what_is_closed_is_of_no_use(self):
+    def test_closed_objects_refuse_calls(self):
         model = stowage.Model("nano")
         with model:
             self.assertEqual(model.info.layers, 4)
@@ -400,7 +400,7 @@ class Lifetimes(unittest.TestCase):
         progress.struct_size = 2 * ctypes.sizeof(progress)  # a newer library with a larger struct
         self.assertEqual(_library.copied(ctypes.pointer(progress)).loss, 5.0)
 
-    def test_callbacks_live_as_long_as_who_calls_them(self):
+    def test_callbacks_live_as_long_as_their_caller(self):
         messages = []
         device = stowage.Device("cpu", log=lambda *message: messages.append(message))
         model = stowage.Model(GPT2)
@@ -412,7 +412,7 @@ class Lifetimes(unittest.TestCase):
         trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
         self.assertEqual(len(messages), 1)
 
-    def test_memory_of_the_programs_own(self):
+    def test_memory_of_the_program(self):
         given = []
 
         class Block:  # reports its release
@@ -483,7 +483,7 @@ class Lifetimes(unittest.TestCase):
             7,
         )
 
-    def test_a_hook_makes_no_cycle(self):
+    def test_a_hook_makes_no_reference_cycle(self):
         world = World(hook=lambda _: None)
         gone = weakref.ref(world.trainer)
         gc.disable()
@@ -493,7 +493,7 @@ class Lifetimes(unittest.TestCase):
         finally:
             gc.enable()
 
-    def test_what_is_in_use_is_not_closed(self):
+    def test_objects_in_use_are_not_closed(self):
         refusals = []
 
         def close(what):
@@ -596,7 +596,7 @@ class Lifetimes(unittest.TestCase):
                     )
                 self.assertEqual(done, (0, "end\n", ""), how)
 
-    def test_watches_tell_and_cancel(self):
+    def test_watches_report_and_cancel(self):
         done, answer = [], [None]
 
         def notify(now):
@@ -663,7 +663,7 @@ class Lifetimes(unittest.TestCase):
 
 
 class Numbers(unittest.TestCase):
-    def test_that_c_does_not_hold_are_refused(self):
+    def test_that_c_types_cannot_hold_are_refused(self):
         world = World()
         for use in (
             lambda: world.trainer.generate([2**32 + 1], 3),
@@ -706,7 +706,7 @@ class Numbers(unittest.TestCase):
 
 
 class Example(unittest.TestCase):
-    def test_runs_with_a_library_beside_the_package(self):
+    def test_runs_with_a_library_next_to_the_package(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(FOLDER / "stowage", pathlib.Path(folder, "stowage"))
             shutil.copy(LIBRARY, pathlib.Path(folder, "stowage/libstowage.so.0"))
@@ -808,7 +808,7 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(stowage.Error, "STW_CORRUPT"):
                 stowage.verify_checkpoint(checkpoint)
 
-    def test_takes_whatever_has_numbers(self):
+    def test_takes_any_array_of_numbers(self):
         tokens, targets = tokens_of(), tokens_of(seed=5)
         flat = array.array("i", (token for row in tokens for token in row))
         matrix = memoryview(flat).cast("B").cast("i", (4, 16))
@@ -916,7 +916,7 @@ class Training(unittest.TestCase):
                 with self.assertRaises(stowage.Cancelled):
                     world.trainer.evaluate(data)
 
-    def test_prefers_what_was_chosen(self):
+    def test_prefers_the_chosen_answers(self):
         world = World(preference="dpo", trainer={"beta": 0.5})
         tokens = tokens_of()
         # two documents of 8 tokens in each sample
@@ -1007,7 +1007,7 @@ class Training(unittest.TestCase):
             world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-2)
         self.assertEqual(world.weights(), before)
 
-    def test_says_what_follows(self):
+    def test_generates(self):
         world = World()
         for _ in range(40):
             world.trainer.step([[1, 2, 3, 4, 5, 6]] * 4, [[2, 3, 4, 5, 6, 7]] * 4, learning_rate=1e-2)
@@ -1093,7 +1093,7 @@ class Training(unittest.TestCase):
             ):
                 world.trainer.log_probabilities(tokens_of(), labels=values)
 
-    def test_tells_types_of_tokens_apart(self):
+    def test_distinguishes_types_of_tokens(self):
         world = World(stowage.Model(BERT))
         self.assertEqual([world.model.info.generates, world.model.info.token_types], [0, 2])
         texts, types = [[1, 2, 3], [4, 5]], [[0, 1, 1], [0, 0]]
@@ -1351,7 +1351,7 @@ class Tensors(unittest.TestCase):
                 _tensors.drop_unclaimed()
                 self.assertIsNone(given[0](), how)
 
-    def test_what_has_gone_keeps_no_trainer_from_planning_again(self):
+    def test_released_views_do_not_prevent_planning_again(self):
         world = World()
         view = world.trainer.tensor(0)
         memory = view.memory

@@ -112,7 +112,7 @@ fn data(folder: &Path) -> Dataset {
 
 // / Checks the layout that abi_test.c asserts for C.
 #[test]
-fn layout_is_that_of_c() {
+fn layout_agrees_with_c() {
     let asserted =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/api/abi_test.c"))
             .unwrap();
@@ -139,7 +139,7 @@ fn layout_is_that_of_c() {
 }
 
 #[test]
-fn says_what_it_is() {
+fn names_its_version() {
     assert_eq!(version(), (0, 1, 0));
     assert!(build_info().contains("stowage 0.1.0"));
     assert!(presets().contains(&"nano"));
@@ -164,7 +164,7 @@ fn failures_are_errors() {
 }
 
 #[test]
-fn models_tell_their_tensors() {
+fn models_list_their_tensors() {
     let model = gpt2();
     assert_eq!((model.info().layers, model.info().architecture.as_str()), (2, "gpt2"));
     let tensors = model.tensors();
@@ -197,7 +197,7 @@ fn over_budget_is_an_answer() {
 }
 
 #[test]
-fn plans_tell_all() {
+fn plans_have_all_fields() {
     let model = gpt2();
     let groups = [ParameterGroup { pattern: "embeddings", frozen: Some(true), ..Default::default() }];
     let plan = Plan::new(&model, &PlanOptions { groups: &groups, ..small() }).unwrap();
@@ -371,7 +371,7 @@ fn options_until(until: u64) -> RunOptions {
 }
 
 #[test]
-fn checkpoints_go_on_with_the_same_bits() {
+fn checkpoints_continue_with_the_same_bits() {
     let folder = folder("checkpoint");
     let path = folder.join("checkpoint.stw");
     let mut whole = world(small(), TrainerOptions::default());
@@ -454,7 +454,7 @@ impl Pairs {
 }
 
 #[test]
-fn prefers_what_was_chosen() {
+fn prefers_the_chosen_answers() {
     let dpo = PlanOptions { preference: Preference::Dpo, ..small() };
     let mut world = world(dpo.clone(), TrainerOptions { beta: 0.5, ..Default::default() });
     let pairs = Pairs::new();
@@ -579,7 +579,7 @@ fn hooks_may_fail_and_panic() {
 }
 
 #[test]
-fn others_may_stop_it() {
+fn other_threads_may_stop_it() {
     let folder = folder("cancel");
     let (mut one, mut data) = (world(small(), TrainerOptions::default()), data(&folder));
     let remote = one.trainer.remote();
@@ -615,7 +615,7 @@ fn others_may_stop_it() {
 }
 
 #[test]
-fn watches_tell_and_cancel() {
+fn watches_report_and_cancel() {
     // goes_on: 0: cancels; 2: panics
     let (done, goes_on) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(1)));
     let (seen, answer) = (Arc::clone(&done), Arc::clone(&goes_on));
@@ -722,7 +722,7 @@ unsafe impl Executor for Backwards {
 }
 
 #[test]
-fn the_host_brings_memory_threads_and_ears() {
+fn the_host_provides_memory_threads_and_log() {
     let (held, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (threads, heard) = (Arc::new(Mutex::new(HashSet::new())), Arc::new(Mutex::new(Vec::new())));
     let sink = Arc::clone(&heard);

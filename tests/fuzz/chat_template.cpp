@@ -32,12 +32,12 @@ void carry_out(const chat::ChatTemplate& how, const std::string& line) {
                                      again = how.conversation(member.value, object, "line");
       fuzz::require(text.text == again.text && text.learned == again.learned,
                     "a conversation is written alike twice");
-      fuzz::require(valid_utf8(text.text) == text.text, "what is written is UTF-8");
-      size_t behind = 0;
+      fuzz::require(valid_utf8(text.text) == text.text, "the text is UTF-8");
+      size_t last = 0;
       for (const auto& [begin, end] : text.learned) {
-        fuzz::require(begin >= behind && begin <= end && end <= text.text.size(),
-                      "what is said lies in the text, in order");
-        behind = end;
+        fuzz::require(begin >= last && begin <= end && end <= text.text.size(),
+                      "learned ranges lie in the text, in order");
+        last = end;
       }
     }
   } catch (const Failure&) {}

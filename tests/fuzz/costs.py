@@ -336,16 +336,18 @@ def run(make, size):
         words_of_command = make(pathlib.Path(folder), size)
         process = os.fork()
         if process == 0:
-            out = os.open(os.path.join(folder, "said"), os.O_CREAT | os.O_RDWR)
+            out = os.open(os.path.join(folder, "output"), os.O_CREAT | os.O_RDWR)
             os.dup2(out, 1), os.dup2(out, 2)
             os.execv(STOWAGE, [STOWAGE, *words_of_command])
         _, status, used = os.wait4(process, 0)
-        said = pathlib.Path(folder, "said").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        output = (
+            pathlib.Path(folder, "output").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        )
         return (
             used.ru_utime + used.ru_stime,
             used.ru_maxrss * 1024,
             os.waitstatus_to_exitcode(status),
-            said[-1][-100:] if said else "",
+            output[-1][-100:] if output else "",
         )
 
 

@@ -16,7 +16,7 @@ Records records_of(std::string_view text) {
   Records all;
   CsvReader csv(text, "table");
   for (int line = 0; auto record = csv.record();) {
-    fuzz::require(csv.line() > line, "lines are told in order");
+    fuzz::require(csv.line() > line, "line numbers increase");
     line = csv.line();
     all.push_back(std::move(*record));
   }

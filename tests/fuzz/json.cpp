@@ -23,12 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (json) {
     for (const int indent : {0, 2}) {
       const auto again = stw::parse_json(stw::to_string(*json, indent));
-      fuzz::require(again && *again == *json, "what is written reads alike");
+      fuzz::require(again && *again == *json, "the written text reads as the same value");
     }
     const std::string canonical = stw::to_string(stw::canonical(*json), 0);
     const auto same = stw::parse_json(canonical);
     fuzz::require(same && stw::to_string(stw::canonical(*same), 0) == canonical,
-                  "what is canonical stays so");
+                  "a canonical text stays the same");
   }
   try {
     command::read_json(text, "text");

@@ -28,12 +28,12 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (int tries = 0;; ++tries) {
     auto loaded = Planned::load(model, testing_tools::with_fingerprint(plan));
     if (loaded || tries == 3) return loaded;
-    const std::string& said = loaded.error().message;
-    const bool arena = said.find("its arena has") != std::string::npos,
-               host = said.find("in host memory, its programs") != std::string::npos;
+    const std::string& message = loaded.error().message;
+    const bool arena = message.find("its arena has") != std::string::npos,
+               host = message.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
-    const size_t end = std::min(said.find(": it was made"), said.size());
-    const auto bytes = static_cast<int64_t>(std::stoull(said.substr(said.find_last_of(' ', end) + 1)));
+    const size_t end = std::min(message.find(": it was made"), message.size());
+    const auto bytes = static_cast<int64_t>(std::stoull(message.substr(message.find_last_of(' ', end) + 1)));
     plan = testing_tools::with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);
     if (arena) plan = testing_tools::with_value(plan, {"bytes", "peak"}, bytes);
   }

@@ -1,5 +1,5 @@
 // Fuzzes weight files. An input is a header, to which its length is added, then a byte 0xFF and the data. The
-// tensors of an accepted file lie inside of it, have as many bytes as their shapes say, and can be read.
+// tensors of an accepted file lie inside of it, have the bytes of their shapes, and can be read.
 #include "src/weights/safetensors.h"
 
 #include <cstring>

@@ -167,7 +167,7 @@ kept{% endif %}
    {{ loop.first }}{{ loop.last }}{{ loop.length }}\
 {{ loop.previtem.content if not loop.first }}|{{ (loop.nextitem|default({})).content }}
  {% else %}
-nobody
+no user
  {% endfor %}
 {% for k, v in {'b': 2, "a": [1, 2.5, none, true]}.items() %}{{ k }}={{ v }};{% endfor %}{% for x in [] %}\
 {% else %}empty{% endfor %}
@@ -292,14 +292,14 @@ def main():
                     }
                 )
                 continue
-            said = [part.split(END)[0] for part in text.split(BEGIN)[1:]]
+            learned = [part.split(END)[0] for part in text.split(BEGIN)[1:]]
             clean = text.translate({ord(BEGIN): None, ord(END): None})
             lines.append(
                 {
                     "line": line,
                     "text": clean,
                     "prompt": prompt.translate({ord(BEGIN): None, ord(END): None}),
-                    **({"said": said} if said else {}),
+                    **({"learned": learned} if learned else {}),
                 }
             )
         cases.append({"name": name, "template": template, "lines": lines})

@@ -234,7 +234,7 @@ def tokenizers(rules):
 
 
 def vocabularies():
-    """Folders with a vocab.txt, and a tokenizer_config.json or none."""
+    """Folders with a vocab.txt, some of them with a tokenizer_config.json."""
     words = word_pieces(normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer(), None)
     vocabulary = sorted(words.get_vocab(), key=words.get_vocab().get)
     yield "vocab.txt alone", vocabulary, None

@@ -1,4 +1,4 @@
-// What seqeval 1.2.2 says of sequences of tags: tests/golden/entities.py.
+// Results of seqeval 1.2.2 for sequences of tags. Made by tests/golden/entities.py.
 #pragma once
 
 namespace command::golden {

@@ -35,7 +35,7 @@ def main():
     draw = random.Random(5)
     wanted = sequences(draw)
     given = [[tag if draw.random() < 0.7 else draw.choice(TAGS) for tag in tags] for tags in wanted]
-    print("// What seqeval 1.2.2 says of sequences of tags: tests/golden/entities.py.")
+    print("// Results of seqeval 1.2.2 for sequences of tags. Made by tests/golden/entities.py.")
     print("#pragma once\n\nnamespace command::golden {\n")
     print(
         "struct TagsCase { const char *tags, *answers, *entities; };   // entities of tags: TYPE:FIRST:END\n"

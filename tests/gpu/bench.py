@@ -59,7 +59,7 @@ HEADLINE = (
     "tensor",
 )
 SECONDS_TO_BEGIN = 30  # with less time left nothing starts; at most an eighth of all time
-SECONDS_BEHIND = 150  # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
+SECONDS_AFTER_PEER = 150  # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
 SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
 # The fastest plans use all of a card's memory except the reserve, which the profiles estimate at 1 GiB
 # (`check.py memory` measures it). A context, kernels, graphs and NVIDIA's libraries may need more than that,
@@ -261,7 +261,7 @@ class Bench:
                 "train",
                 *shape,
                 *(("--eager",) if self.tiny else ()),
-                seconds=min(self.peer_seconds, max(left() - SECONDS_BEHIND, left() / 2)),
+                seconds=min(self.peer_seconds, max(left() - SECONDS_AFTER_PEER, left() / 2)),
             )
             if theirs:
                 self.table.row(f"{name}, PyTorch", True, describe(theirs) + compare(theirs))

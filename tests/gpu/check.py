@@ -10,7 +10,7 @@ Three parts run only if named: `wgmma` checks that wgmma keeps its bits on smoll
 training it with a large budget and with 8 GiB; `products` runs only the product tests under memcheck.
 
 Prints one line of a table for each check. The whole output of failing programs goes to a file next to the
-table: SAID or said.txt."""
+table: FAILURES or failures.txt."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def program(name, path, first=None, chosen="*"):
 
 
 def keep(name, words):
-    with open(os.environ.get("SAID", "said.txt"), "a", encoding="utf-8") as file:
+    with open(os.environ.get("FAILURES", "failures.txt"), "a", encoding="utf-8") as file:
         file.write(f"== {time.strftime('%FT%TZ', time.gmtime())} {name}\n{clipped(words)}\n\n")
 
 

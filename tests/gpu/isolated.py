@@ -101,9 +101,9 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
 def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280, at_once=AT_ONCE):
     """Runs several suites at once. The results are in the program's order."""
     outcome, end = Outcome(), time.monotonic() + min(all_seconds, left() - min(20, runs.SECONDS / 20))
-    suites, said = tests_of(program, chosen)
+    suites, output = tests_of(program, chosen)
     if not suites:
-        outcome.words.append(said)
+        outcome.words.append(output)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for found in pool.map(
             lambda suite: run_suite(program, suite[0], suite[1], suite_seconds, test_seconds, end),
@@ -114,7 +114,7 @@ def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_se
 
 
 def run_if_any_runs(program, first, chosen="*"):
-    """Runs the tests of `first` before all others. If none of them passes, the others would fail for the
+    """Runs the tests of `first` before all others. If no test passes, the others would fail for the
     same reason, each twice, and take minutes."""
     outcome = run_isolated(program, first)
     if outcome.is_good():

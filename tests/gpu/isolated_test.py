@@ -36,7 +36,7 @@ for suite, tests in SUITES.items():
         print("[ RUN      ]", suite + name, flush=True)
         if what == "hang": time.sleep(60)
         if what == "crash": sys.exit(134)
-        broken |= what in ("break", "fail") or (what == "beside others" and ":".join(chosen) != suite + name)
+        broken |= what in ("break", "fail") or (what == "together" and ":".join(chosen) != suite + name)
         if what == "silent": continue
         end = "[  SKIPPED ]" if what == "skip" else "[  FAILED  ]" if broken else "[       OK ]"
         print(end, suite + name, "(1 ms)")
@@ -64,7 +64,7 @@ class Isolated(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(PROGRAM.format(python=sys.executable, suites=suites))
             os.chmod(path, stat.S_IRWXU)
-            self.listed, self.said = tests_of(path)
+            self.listed, self.output = tests_of(path)
             return run_if_any_runs(path, first) if first else run_isolated(path, **limits)
 
     def test_all_is_well(self):
@@ -73,7 +73,7 @@ class Isolated(unittest.TestCase):
         self.assertTrue(outcome.is_good())
         self.assertEqual(str(outcome), "4 passed, 0 failed")
 
-    def test_what_breaks_the_device_breaks_nothing_else(self):
+    def test_a_suite_that_breaks_the_device_breaks_no_other(self):
         outcome = self.run_on(
             {
                 "A.": {"x": "", "bad": "break", "y": "", "z": ""},
@@ -85,55 +85,55 @@ class Isolated(unittest.TestCase):
         self.assertEqual((outcome.passed, outcome.failed), (6, ["A.bad", "C.bad"]))
         self.assertIn("A.bad", outcome.words[0])
 
-    def test_what_never_ends_is_stopped(self):
+    def test_a_suite_that_never_ends_is_stopped(self):
         outcome = self.run_on(
             {"A.": {"x": "", "bad": "hang", "y": ""}, "B.": {"x": ""}}, suite_seconds=2, test_seconds=2
         )
         self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad"]))
         self.assertIn("ran past its time", outcome.words[0])
 
-    def test_what_fails_at_its_end_fails(self):
+    def test_a_suite_that_fails_at_its_end_fails(self):
         outcome = self.run_on({"A.": {"x": ""}, "end": {}})
         self.assertEqual((outcome.passed, outcome.failed), (1, ["A.* (together)"]))
 
-    def test_what_there_was_no_time_for_is_named(self):
+    def test_suites_without_time_are_named(self):
         outcome = self.run_on({"A.": {"x": ""}, "B.": {"x": ""}}, all_seconds=-1)
         self.assertFalse(outcome.is_good())
         self.assertEqual(outcome.left_out, ["A.*", "B.*"])
 
-    def test_no_test_is_no_success(self):
+    def test_a_program_without_tests_fails(self):
         outcome = self.run_on({})
         self.assertFalse(outcome.is_good())
         self.assertIn("Running main()", outcome.words[0])
 
-    def test_what_fails_beside_others_alone_fails(self):
-        outcome = self.run_on({"A.": {"x": "", "bad": "beside others"}, "B.": {"x": "", "y": "silent"}})
+    def test_a_test_that_fails_only_together_with_others_fails(self):
+        outcome = self.run_on({"A.": {"x": "", "bad": "together"}, "B.": {"x": "", "y": "silent"}})
         self.assertEqual(
             (outcome.passed, outcome.failed), (3, ["A.bad (with its suite; it passes alone)", "B.y"])
         )
         self.assertFalse(outcome.is_good())
 
-    def test_where_nothing_runs_the_others_are_not_tried(self):
+    def test_if_the_first_tests_fail_the_others_are_not_tried(self):
         outcome = self.run_on({"A.": {"x": "", "bad": "break"}, "B.": {"x": ""}}, first="B.*")
         self.assertEqual((outcome.passed, outcome.failed), (2, ["A.bad"]))
         outcome = self.run_on({"A.": {"x": ""}, "B.": {"bad": "break"}}, first="B.*")
         self.assertEqual((outcome.passed, outcome.failed), (0, ["B.bad"]))
         self.assertIn("not tried", str(outcome))
 
-    def test_what_is_said_too_often_is_clipped(self):
+    def test_long_output_is_clipped(self):
         self.assertEqual(clipped("abc", 4), "abc")
         text = clipped("a" * 1000 + "b" * 1000, 100)
         self.assertTrue(
             text.startswith("a" * 50 + "\n") and text.endswith("\n" + "b" * 50) and " 1900 " in text
         )
 
-    def test_what_is_skipped_is_named(self):
+    def test_skipped_tests_are_named(self):
         outcome = self.run_on({"A.": {"x": "", "y": "skip"}, "B.": {"x": "skip", "bad": "fail"}})
         self.assertEqual((outcome.passed, outcome.skipped, outcome.failed), (1, ["A.y", "B.x"], ["B.bad"]))
         self.assertIn("2 skipped", str(outcome))
         self.assertFalse(self.run_on({"A.": {"x": "skip"}}).is_good())
 
-    def test_what_was_started_ends_when_its_time_is_over(self):
+    def test_processes_end_at_the_time_limit(self):
         begin, runs.SECONDS = time.monotonic(), 0
         with self.assertRaises(TimeoutError):
             runs.call(["sleep", "60"])
@@ -178,13 +178,13 @@ class Isolated(unittest.TestCase):
         with self.assertRaises(SystemExit):
             runs.options(["--seconds"])
 
-    def test_what_ends_a_part_ends_no_other(self):
+    def test_an_exception_ends_only_its_part(self):
         table, done = Table(), []
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             table.part("bad", lambda: [][0])
             table.part("good", lambda: done.append(True))
         self.assertEqual((table.failures, done), (1, [True]))
-        self.assertIn("IndexError", said.getvalue())
+        self.assertIn("IndexError", output.getvalue())
 
 
 class Packed(unittest.TestCase):

@@ -43,7 +43,7 @@ class Steps(unittest.TestCase):
         self.assertTrue(runner.out.getvalue().endswith(runner.table()))
         return good, [(step.name, result) for step, result, _, _ in runner.rows], runner
 
-    def test_what_steps_say_is_kept_and_told(self):
+    def test_the_output_of_steps_is_kept_and_shown(self):
         good, rows, runner = self.run_steps(
             Step("one", 9, printing("tokens/s 7\nmore"), "tokens/s"), Step("two", 9, printing("fine"))
         )
@@ -53,7 +53,7 @@ class Steps(unittest.TestCase):
         self.assertRegex(runner.table(), r"(?m)^one +ok +\d\.\d +9   tokens/s 7$")
         self.assertIn("fine", runner.out.getvalue())
 
-    def test_a_step_that_hangs_ends_at_its_cap_and_leaves_what_it_said(self):
+    def test_a_step_that_hangs_ends_at_its_cap_and_leaves_its_output(self):
         stubborn = "trap '' TERM; echo half; sleep 60"
         begin = time.monotonic()
         good, rows, _ = self.run_steps(
@@ -64,7 +64,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(plan.read(self.prefix + "-hangs.txt"), "half\n")
         self.assertLess(time.monotonic() - begin, 20)
 
-    def test_what_a_step_started_ends_with_it(self):
+    def test_processes_of_a_step_end_with_it(self):
         """Kills its own process group, and the groups of a script's runs."""
         path = os.path.join(self.folder.name, "alive")
         touch = f"import time\nwhile True:\n open({path!r}, 'w').close()\n time.sleep(0.1)"
@@ -79,7 +79,7 @@ class Steps(unittest.TestCase):
                 time.sleep(0.5)
                 self.assertFalse(os.path.exists(path))
 
-    def test_where_a_step_must_not_fail_the_others_are_left_out(self):
+    def test_a_failed_first_step_stops_the_others(self):
         good, rows, runner = self.run_steps(
             Step("first", 9, printing("FAIL  x: why", 1), stops=True), Step("next", 9, printing(""))
         )
@@ -163,7 +163,7 @@ class Steps(unittest.TestCase):
                         self.assertIsInstance(step.command(step.cap), (list, str))
         self.assertLessEqual(sum(plan.SECONDS.values()), 15 * 60 - 90 - 120)  # start and transfer; a reserve
 
-    def test_pytorch_is_told_fastest_first(self):
+    def test_results_of_pytorch_are_shown_fastest_first(self):
         one = {
             "tokens_per_second": 1000.0,
             "mode": "compile",
@@ -184,7 +184,7 @@ class Steps(unittest.TestCase):
             ],
         )
 
-    def test_what_fails_without_a_word_of_its_own_is_told_by_its_end(self):
+    def test_a_failure_without_a_message_shows_its_last_lines(self):
         self.assertEqual(
             shown(Step("x", 9, None, "nothing"), "a\nb\nTraceback\nValueError: x\n", 1),
             ["b", "Traceback", "ValueError: x"],
@@ -224,7 +224,7 @@ class Bundles(unittest.TestCase):
     def program(self):
         return plan.read(os.path.join(self.build, bundle.PROGRAMS[0]))
 
-    def test_another_bundle_replaces_what_an_older_one_left(self):
+    def test_a_bundle_replaces_the_programs_of_an_older_one(self):
         self.pack("old")
         self.assertIn("unpacked", bundle.unpack(self.build, self.packed))
         with open(os.path.join(self.build, "left"), "w", encoding="ascii"):
@@ -245,7 +245,7 @@ class Bundles(unittest.TestCase):
         bundle.unpack(self.build, self.packed)
         self.assertEqual(self.program(), "new")
 
-    def test_what_was_built_here_stays(self):
+    def test_programs_built_here_are_kept(self):
         os.makedirs(self.build)
         with open(os.path.join(self.build, "build.ninja"), "w", encoding="ascii"):
             pass
@@ -273,7 +273,7 @@ class Bundles(unittest.TestCase):
             bundle.unpack(self.build, self.packed)
         self.assertIsNone(bundle.stamp_of(self.build))
 
-    def test_what_is_too_large_to_be_carried_is_refused(self):
+    def test_a_bundle_that_is_too_large_is_refused(self):
         script = os.path.join(os.path.dirname(os.path.abspath(bundle.__file__)), "bundle.py")
         for megabytes, code in ((1, 0), (21, 1)):
             with open(os.path.join(self.folder.name, "file"), "wb") as file:

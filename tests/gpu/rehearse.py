@@ -31,7 +31,7 @@ PROGRAMS = {
 STAND_IN = """#!/bin/sh
 while case "$1" in --*) true ;; *) false ;; esac; do shift 2; done
 "$@" || exit
-echo "    {said}"
+echo "    {output}"
 """
 FAILING_PROBE = "#!/bin/sh\necho 'FAIL  forward 4096 x 768 -> 2304   other bits'\nexit 1\n"
 STEPS = {
@@ -68,8 +68,8 @@ class Rehearsal:
         # it finds its tree by its own location
         shutil.copy(os.path.join(ROOT, "tools/gpu-check"), os.path.join(tree, "tools/gpu-check"))
         self.put("bin/nvidia-smi", "#!/bin/sh\necho 'Emulated GPU, 9.0'\n")
-        self.put("bin/ncu", STAND_IN.format(said="Compute (SM) Throughput 0 %"))
-        self.put("bin/compute-sanitizer", STAND_IN.format(said="========= ERROR SUMMARY: 0 errors"))
+        self.put("bin/ncu", STAND_IN.format(output="Compute (SM) Throughput 0 %"))
+        self.put("bin/compute-sanitizer", STAND_IN.format(output="========= ERROR SUMMARY: 0 errors"))
         self.put("tiny.json", CONFIG)
         os.mkdir(os.path.join(tree, "gpu-packages"))
         self.put("gpu-packages/commit", "rehearsed\n")

@@ -209,7 +209,7 @@ class Runs:
         is stopped then, so it saves nothing. `watch` is called repeatedly while it runs. Without `data` it
         trains on a text, which needs a tokenizer. `patience` limits the seconds until the first step and
         between steps, so that a hanging device does not use up the time of all later runs."""
-        folder, log = self.at(out), self.at(out + "-said.txt")
+        folder, log = self.at(out), self.at(out + "-log.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(log, "w", encoding="utf-8") as file:
             run = started(

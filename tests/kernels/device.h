@@ -33,7 +33,7 @@ inline std::vector<ProductKernels> tensor_kernels() {
   return {ProductKernels::tensor};
 }
 
-// The vendor's library for products; null if there is none.
+// The vendor's library for products. Null if it is not installed.
 const ProductLibrary* product_library();
 const AttentionLibrary* attention_library();
 std::string library_error();  // Errors of the library since the last call; empty: no error.

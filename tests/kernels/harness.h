@@ -135,7 +135,8 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   if (asks_for_library(args)) { EXPECT_EQ(library_error(), ""); }
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;
-  EXPECT_EQ(changed, 0u) << "the kernel wrote behind its workspace of " << workspace_bytes << " bytes";
+  EXPECT_EQ(changed, 0u) << "the kernel wrote past the end of its workspace of " << workspace_bytes
+                         << " bytes";
 }
 template <class Args>
 void run(void (*kernel)(const Launch&, const List<Args>&), const Args& args, int threads,

@@ -162,7 +162,7 @@ TEST(Philox, KnownAnswers) {
     }
 }
 
-TEST(Philox, ManyFactorsAreTheFactorsOneByOne) {
+TEST(Philox, ManyFactorsEqualTheFactorsOneByOne) {
   StepState state = {};
   state.seed = 0x0123456789abcdefu, state.step = 41, state.first_sample = 5;
   Random random(3);

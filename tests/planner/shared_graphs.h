@@ -19,7 +19,8 @@ namespace stw::testing_tools {
 struct SharedStack {
   int blocks = 3;
   int products = 1;  // of the shared matrix in each block
-  // Otherwise every use has a copy of its own; its name is the parameter's, "#", and the number of the use.
+  // False: every use has its own copy. The copy's name is that of the parameter, "#", and the number of the
+  // use.
   bool shares = true;
   int apart = -1;  // a block that shares no parameter
   Adapters adapters = {};
@@ -50,8 +51,8 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
                    false, "product");
       y = b.gelu(y, Activation::gelu_tanh, "gelu");
     }
-    x = b.norm(b.add(x, y, "residual"), parameter("norm_behind", {s.width}, Initializer::ones, block, block),
-               -1, 1e-5f, true, "norm_behind");
+    x = b.norm(b.add(x, y, "residual"), parameter("norm_after", {s.width}, Initializer::ones, block, block),
+               -1, 1e-5f, true, "norm_after");
     b.end(x);
   }
   b.begin(SegmentKind::final, -1, x);

@@ -41,7 +41,7 @@ Registry& registry() {
 CUkern_st& kernel_of(const void* host_function) {
   std::lock_guard lock(registry().mutex);
   const auto found = registry().kernels.find(host_function);
-  if (found == registry().kernels.end()) ptx::die("a kernel that nobody registered");
+  if (found == registry().kernels.end()) ptx::die("an unregistered kernel");
   return found->second;
 }
 

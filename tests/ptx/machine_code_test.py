@@ -1,6 +1,6 @@
 """Checks the machine code of attention by warpgroups, in which the assembler may move waits. The softmax must
-be computed while products run. While the gradient's products run, it must load its next data by copies only:
-a load would be waited for.
+be computed while products run. While the gradient's products run, the next data must be loaded by
+asynchronous copies only, because the code would wait for a plain load.
 usage: machine_code_test.py CUOBJDUMP OBJECT OBJECT_OF_GRADIENT"""
 
 import re

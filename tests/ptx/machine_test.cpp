@@ -179,7 +179,7 @@ TEST(PtxMachine, ArithmeticAtItsEdges) {
 }
 
 // The whole warp multiplies A (16 × 16), loaded by ldmatrix, by B, whose columns ldmatrix.trans loads.
-TEST(PtxMachine, FragmentsAreThoseOfTheManual) {
+TEST(PtxMachine, FragmentsAgreeWithTheManual) {
   std::vector<uint32_t> memory(128 + 128 + 128);
   const auto put = [&](int matrix, int row, int column, float x) {
     const size_t index = static_cast<size_t>(matrix * 256 + row * 16 + column);
@@ -347,7 +347,7 @@ TEST(PtxMachine, WarpgroupsMultiplyMatrices) {
     }
 }
 
-TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
+TEST(PtxMachineDeathTest, ReportsErrorsOfWarpgroupsThatADeviceHides) {
   const auto died = [](const std::string& code) { run_kernel(kernel(code, "", "sm_90a"), 128); };
   EXPECT_DEATH(died(products("")), "not begun with a fence");
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "st.shared.u32 [%r2], %r1;\n")),
@@ -380,7 +380,7 @@ TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
   run_kernel(kernel("", "", "sm_90a"), 32, {}, 227 * 1024);
 }
 
-TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHide) {
+TEST(PtxMachineDeathTest, ReportsErrorsThatADeviceHides) {
   const std::string shared = ".shared .align 4 .b8 few[8];\nmov.u32 %r2, few;\n";
   const struct {
     const char* code;

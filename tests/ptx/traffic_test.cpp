@@ -190,7 +190,7 @@ constexpr char qwen3[] =
     R"("head_dim": 128, "tie_word_embeddings": true})";
 
 class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
-TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
+TEST_P(TrafficOfAStep, IsAsExpected) {
   const Step& step = GetParam();
   Request r = request_for(1, 64, 1);
   r.precision = step.precision;

@@ -82,7 +82,7 @@ int conflicts(const Graph& graph, const Programs& programs, const Program& progr
 
 class WeightGradientBranch : public CudaDeviceTest, public testing::WithParamInterface<Case> {};
 
-TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
+TEST_P(WeightGradientBranch, WaitsOnlyForOpsThatShareMemory) {
   const auto model = model_of(GetParam().config);
   const auto plan = planned(*model, request(), GetParam());
   int on_branch = 0, waits = 0, needed = 0;

@@ -165,7 +165,7 @@ class EmulatedCommand(CommandTest):
         self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["bytes"]["reserve"], 124 << 20)  # The emulated card's context.
 
-    def test_who_holds_the_memory_is_told(self):
+    def test_names_the_processes_that_hold_the_memory(self):
         done = self.run_command(
             "train",
             "--model",

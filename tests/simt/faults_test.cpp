@@ -16,7 +16,7 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = device_batch, sequence = device_sequence;
 
-TEST_F(CudaDeviceTest, GivesBackWhatItTook) {
+TEST_F(CudaDeviceTest, FreesWhatItAllocated) {
   const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
   {
     const auto planned = plan_for(*model_, request());
@@ -29,7 +29,7 @@ TEST_F(CudaDeviceTest, GivesBackWhatItTook) {
   EXPECT_EQ(simt::host_bytes_in_use(), host);
 }
 
-TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
+TEST_F(CudaDeviceTest, TooLittleMemoryIsReportedBeforeAnyAllocation) {
   const auto planned = plan_for(*model_, request());
   const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
   simt::faults.memory_bytes =
@@ -140,13 +140,14 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
 }
 
-// A caller that asks for a vendor's library is told what the library does not support.
-TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
+// A caller that asks for a vendor's library gets a message about everything that the library does not
+// support.
+TEST_F(CudaDeviceTest, ReportsWhatTheLibrariesDecline) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
   r.attention = Attention::cudnn;
   const auto planned = plan_for(*model_, r);
-  const auto told = [&] {
+  const auto messages = [&] {
     DeviceOptions options;
     options.backend = Backend::cuda;
     const auto device = Device::open(options);
@@ -156,9 +157,9 @@ TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
       all += std::string(m.text) + "\n";
     return all;
   };
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(messages(), "");
   simt::faults.declines_products = simt::faults.declines_attention = true;
-  const std::string declined = told();
+  const std::string declined = messages();
   simt::faults.declines_products = simt::faults.declines_attention = false;
   EXPECT_NE(declined.find("cuBLASLt has no algorithm for products ("), std::string::npos) << declined;
   EXPECT_NE(declined.find("cuDNN has no engine for attention ("), std::string::npos) << declined;
@@ -210,7 +211,7 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
   EXPECT_EQ(simt::cudnn_descriptors, descriptors) << "a trainer that is gone leaves none";
 }
 
-TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
+TEST_F(CudaDeviceTest, NamesTheReasonForAMissingDevice) {
   const auto why = [] {
     DeviceOptions options;
     options.backend = Backend::cuda;
@@ -253,7 +254,7 @@ TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
 
 // Another thread of the host records a graph in the default mode, which forbids most calls that a trainer
 // makes.
-TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
+TEST_F(CudaDeviceTest, WorksDuringACaptureOfTheHost) {
   const auto planned = plan_for(*model_, request());
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
   cudaStream_t stream = nullptr;
@@ -276,13 +277,14 @@ TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
 
 // An error that the host left in the runtime is not ours. An error of a copy is returned by the call that
 // waits for it, on any thread.
-TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
+TEST_F(CudaDeviceTest, FailedCopiesAreReportedOnce) {
   const auto planned = plan_for(*model_, request());
   const auto trainer = trainer_for(model_, planned, {}, cuda_device());
   GlobalBatch batch = random_batch(0, batch_size, sequence);
   EXPECT_NE(cudaSetDevice(99), cudaSuccess);
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
-  EXPECT_TRUE(trainer_for(model_, planned, {}, cuda_device())) << "nor of what is recorded";
+  EXPECT_TRUE(trainer_for(model_, planned, {}, cuda_device()))
+      << "an error of the host must not stop recording either";
   // A stream's copies requested on one thread, waited for on another.
   auto stream = cuda_device().make_stream(0);
   ASSERT_TRUE(stream);
@@ -384,7 +386,7 @@ TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
-// Small ops that are launched one by one would show the time of the host.
+// If small ops were launched one by one, their times would be those of the host.
 TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
   const uint64_t before = simt::single_launches;
@@ -396,7 +398,7 @@ TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
 // The reserve is the context's bytes in whole MiB, whatever is in the arena and in other processes. A context
 // from before is not ours. If no library tells which memory is in use, it cannot be distinguished, and the
 // profile's figure remains.
-TEST_F(CudaDeviceTest, CalibrationMeasuresWhatLiesOutsideOfTheArena) {
+TEST_F(CudaDeviceTest, CalibrationMeasuresMemoryOutsideOfTheArena) {
   const uint64_t assumed = find_device("rtx4090")->reserve_bytes;
   Request small = request();
   small.global_batch = 1, small.sequence = 8, small.micro_batch = 1;

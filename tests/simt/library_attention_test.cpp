@@ -1,4 +1,5 @@
-// Which attention goes to the vendor's library, in how many calls, and its results, on the emulated machine.
+// Attention by the vendor's library on the emulated machine: the calls that go to it, their number, and their
+// results.
 #include "tests/kernels/attention/attention_cases.h"
 #include "tests/simt/runtime.h"
 
@@ -31,7 +32,7 @@ TEST(EmulatedAttention, AsksTheLibraryForParts) {
 }
 
 // Rows of a new length: a library that has answered once is not asked again.
-TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
+TEST(EmulatedAttention, UsesOurKernelsIfTheLibraryHasNoEngine) {
   AttentionShape s{2, 77, 4, 2, 24, true, 0, DType::bf16};
   Random random(4);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()),
@@ -49,7 +50,7 @@ TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
 
 // With library_or_warpgroup, warpgroups compute the attention that the library declines. Their bits differ
 // from those of mma.sync.
-TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
+TEST(EmulatedAttention, UsesWarpgroupsIfTheLibraryHasNoEngine) {
   AttentionShape s{1, 79, 2, 1, 64, true, 0, DType::bf16};
   Random random(5);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()),

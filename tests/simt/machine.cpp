@@ -125,7 +125,7 @@ SIMT_UNSEEN int nth_bit(uint32_t bits, int n) {
   return std::countr_zero(bits);
 }
 
-// Takes a ready thread; -1: none.
+// Takes a ready thread. Returns -1 if no thread is ready.
 SIMT_UNSEEN int next_thread() {
   const int warps = (b.threads + lanes - 1) / lanes;
   int ready[most_warps], count = 0;

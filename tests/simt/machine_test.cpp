@@ -15,7 +15,7 @@ namespace {
 
 void nothing_to_do(void*) {}
 
-TEST(Machine, RefusesWhatADeviceDoesNotStart) {
+TEST(Machine, RefusesLaunchesThatADeviceRefuses) {
   EXPECT_DEATH(run(dim3(1, 0), dim3(32), 0, nothing_to_do, nullptr), "an empty grid");
   EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr),
                "more dynamic shared memory than every device has");
@@ -84,7 +84,7 @@ void multiply_and_break(void* context) {
   wait_for_products(broken == Broken::wait);
   if (sums[0] != 16) die("sums that were not waited for");
 }
-TEST(Machine, SaysWhatADeviceHidesOfProducts) {
+TEST(Machine, ReportsErrorsOfProductsThatADeviceHides) {
   const auto multiply = [](Broken broken) { run(dim3(1), dim3(128), 9 * 1024, multiply_and_break, &broken); };
   multiply(Broken::none);
   EXPECT_DEATH(multiply(Broken::fence), "not begun with a fence");
@@ -106,7 +106,7 @@ void add_on_a_device_that_refuses() {
   run<AddArgs>(cuda_table()->add, {4, {x, DType::f32}, {x, DType::f32}, {x, DType::f32}}, 1, 0);
 }
 
-TEST(Kernels, OneThatDoesNotStartIsTold) {
+TEST(Kernels, ReportOneThatDoesNotStart) {
   EXPECT_FATAL_FAILURE(add_on_a_device_that_refuses(), "a kernel did not start");
 }
 

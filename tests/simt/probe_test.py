@@ -37,7 +37,7 @@ def run(*words):
 
 
 class Probe(unittest.TestCase):
-    def test_every_part_finds_what_is_right(self):
+    def test_every_part_passes(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "lines.txt")
             code, text = run("--seconds", "250", "--part-seconds", "200", "--out", path)
@@ -71,7 +71,7 @@ class Probe(unittest.TestCase):
         self.assertRegex(table, r"the head's three products +\d+ +expected +354, pessimistic +440")
         self.assertRegex(table, r"(?m)^0 of \d+ results are wrong")
 
-    def test_what_breaks_a_part_breaks_no_other(self):
+    def test_a_broken_part_breaks_no_other(self):
         code, text = run("--crash", "losses", "losses", "norms")
         self.assertEqual(code, 1, text)
         self.assertRegex(text, r"FAIL +losses +ended by signal 6")
@@ -81,12 +81,12 @@ class Probe(unittest.TestCase):
         self.assertRegex(text, r"FAIL +losses +ran past its time")
         self.assertRegex(text, r"ok +AdamW, 8-bit|FAIL +updates +ran past")  # On a slow machine.
 
-    def test_what_there_is_no_time_for_is_named(self):
+    def test_parts_without_time_are_named(self):
         code, text = run("--seconds", "1", "norms")
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r"norms +left out: no time")
 
-    def test_words_that_are_none(self):
+    def test_invalid_arguments(self):
         for words in (("--fast",), ("norm",), ("--seconds",)):
             code, text = run(*words)
             self.assertEqual(code, 2, text)

@@ -132,7 +132,7 @@ TEST(EmulatedTensorCores, AddAStepAtOnce) {
   }
 }
 
-TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
+TEST(EmulatedProducts, HaveTheBitsOfSteps) {
   Random random(5);
   int in_steps = 0;
   for (int round = 0; round < 12; ++round) {
@@ -153,7 +153,7 @@ TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
 }
 
 // Tiles inside the output, with a residual and an addend in 16 bits, in fp32, and without either.
-TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
+TEST(EmulatedProducts, HaveTheBitsOfStepsInWholeTiles) {
   Random random(13);
   for (const DType half : {bf16, f16})
     for (bool transposed : {false, true}) {
@@ -249,7 +249,7 @@ TEST(EmulatedProducts, ChainsOfNarrowOutputsLoseLittle) {
   }
 }
 
-TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
+TEST(EmulatedProducts, UseTensorCoresOnlyOnRequestAndForSupportedShapes) {
   Random random(6);
   const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {
     Problem problem(random, std::move(shape), {activation, weight, f32, f32}, false, false, false);
@@ -314,7 +314,7 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
 }
 
 // A new depth: a library that has answered once is not asked again.
-TEST(EmulatedProducts, AreOursWhereTheLibraryHasNoAlgorithm) {
+TEST(EmulatedProducts, UseOurKernelsIfTheLibraryHasNoAlgorithm) {
   Random random(9);
   Problem problem = tensor_problem(random, {3, 5, 56, {24, 40}}, {bf16, bf16, bf16, bf16}, false, true, true);
   const Buffer y = problem.forward(*cuda_table(), 1),
@@ -358,7 +358,7 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
 
 // Sums of a sample's steps, rounded. Tiles of either size, samples of any number of steps, threads in any
 // order.
-TEST(EmulatedProducts, RoundTheNumbersOfSteps) {
+TEST(EmulatedProducts, RoundTheSumsOfSteps) {
   Random random(10);
   const auto expect = [](Problem problem) {
     SCOPED_TRACE(problem.describe());

@@ -1,4 +1,4 @@
-"""The thread sanitizer over the emulated machine: it finds the planted races, and none in the kernels."""
+"""The thread sanitizer over the emulated machine: it finds the planted races, and no race in the kernels."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ class Races(unittest.TestCase):
             check=False,
         )
 
-    def test_the_kernels_have_none(self):
+    def test_the_kernels_have_no_races(self):
         result = self.run_it("clean")
         self.assertEqual((result.returncode, result.stdout.strip()), (0, "done"), result.stderr[:4000])
 

@@ -67,7 +67,7 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
 }
 
 // All patterns of 16 bits, compared with the definition of IEEE 754.
-TEST(TensorCore, HalvesAreThoseOfTheStandard) {
+TEST(TensorCore, HalvesAgreeWithTheStandard) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
     const float found = half_value(static_cast<uint16_t>(bits), false);

@@ -64,7 +64,7 @@ std::vector<float> iterated(std::vector<float> x, int64_t rows, int64_t columns,
   return x;
 }
 
-TEST(EmulatedMuon, HasTheNumbersOfTheFormula) {
+TEST(EmulatedMuon, HasTheBitsOfTheFormula) {
   Random random(12);
   for (const Extents& shape : {Extents{1, 1},
                                {1, 7},

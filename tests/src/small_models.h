@@ -123,7 +123,7 @@ inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::ve
 }
 
 // Runs a plan for some steps. batch_of(n) makes the batch of the step that follows n others. `restored`: the
-// checkpoint to start from; `saved`: the one to write; empty: none.
+// checkpoint to start from; `saved`: the one to write. Either may be empty.
 template <class BatchOf>
 Trained train_on(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
                  const BatchOf& batch_of, int steps, const std::string& restored = {},

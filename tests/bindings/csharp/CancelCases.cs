@@ -79,7 +79,7 @@ internal sealed partial class Cases
         }
     }
 
-    public void WatchesTellAndCancel()
+    public void WatchesReportAndCancel()
     {
         var done = new System.Collections.Generic.List<long>();
         bool goesOn = true, throws = false;
@@ -167,7 +167,7 @@ internal sealed partial class Cases
         }
     }
 
-    public void OthersMayStopIt()
+    public void OtherThreadsMayStopIt()
     {
         using (var world = new World())
         using (Dataset data = Data())

@@ -76,7 +76,7 @@ internal sealed partial class Cases
         True(memory.Held > 0);
     }
 
-    public void WhatIsForgottenEnds()
+    public void UnreachableObjectsEnd()
     {
         var memory = new CountedMemory();
         // on a thread whose stack is gone, because mono treats any word on a stack as a possible reference

@@ -4,7 +4,7 @@ using Stowage;
 
 internal sealed partial class Cases
 {
-    public void CheckpointsGoOnWithTheSameBits()
+    public void CheckpointsContinueWithTheSameBits()
     {
         string folder = Fresh("checkpoint"), path = Path.Combine(folder, "Prüfpunkt.stw");
         using (World whole = new World(), other = new World(World.Small(o => o.MicroBatch = 1)))

@@ -192,7 +192,7 @@ internal sealed partial class Cases
         Throws(Status.BadArgument, () => new Model(new ModelOptions { Source = basis, AdapterRank = -4 }));
     }
 
-    public void PrefersWhatWasChosen()
+    public void PrefersTheChosenAnswers()
     {
         Func<Preference, PlanOptions> preferring = preference => World.Small(o => o.Preference = preference);
         using (var world = new World(preferring(Preference.Dpo), new TrainerOptions { Beta = 0.5f }))

@@ -73,7 +73,7 @@ internal sealed partial class Cases
         }
     }
 
-    public void TheHostBringsMemoryThreadsAndEars()
+    public void TheHostProvidesMemoryThreadsAndLog()
     {
         var memory = new CountedMemory();
         var executor = new Backwards();
@@ -109,7 +109,7 @@ internal sealed partial class Cases
                 Targets = Rows.Of(Enumerable.Repeat(-100, 64).ToArray(), 16) }, 1e-3);
     }
 
-    public void TheHostBringsAnArena()
+    public void TheHostProvidesAnArena()
     {
         using (var own = new World())
         using (var plan = new Plan(own.Model, World.Small()))

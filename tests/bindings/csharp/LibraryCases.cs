@@ -8,7 +8,7 @@ using Stowage;
 
 internal sealed partial class Cases
 {
-    public void LayoutIsThatOfC()
+    public void LayoutAgreesWithC()
     {
         Type all = typeof(Library).Assembly.GetType("Stowage.Abi", true);
         int compared = 0;
@@ -39,7 +39,7 @@ internal sealed partial class Cases
         return all.GetNestedType(found.Groups[1].Value, BindingFlags.Public | BindingFlags.NonPublic);
     }
 
-    public void SaysWhatItIs()
+    public void NamesItsVersion()
     {
         Equal(Library.Version, new Version(0, 1, 0));
         Equal(Library.Version, Library.HeaderVersion);
@@ -79,7 +79,7 @@ internal sealed partial class Cases
             new DatasetOptions { Vocabulary = 64, Sequence = 16 })).NativeCode, 2);   // ENOENT
     }
 
-    public void ModelsTellTheirTensors()
+    public void ModelsListTheirTensors()
     {
         using (var model = new Model(new ModelOptions { ConfigJson = World.Gpt2,
             LabelNames = new[] { "nein", "ja, ☂" } }))

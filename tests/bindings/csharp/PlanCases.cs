@@ -29,7 +29,7 @@ internal sealed partial class Cases
         }
     }
 
-    public void PlansTellAll()
+    public void PlansHaveAllFields()
     {
         using (var model = new Model(new ModelOptions { ConfigJson = World.Gpt2 }))
         using (var all = new Plan(model, World.Small()))
@@ -112,7 +112,7 @@ internal sealed partial class Cases
     }
 
     // An explicit zero differs from an option that is not set: its bit is set.
-    public void ZerosAreMeant()
+    public void ExplicitZerosAreKept()
     {
         ulong usual = Trained(null, null);
         Equal(Trained(null, new TrainerOptions { Beta1 = 0.9f, Beta2 = 0.95f, WeightDecay = 0.1f,

@@ -122,7 +122,7 @@ func data(t *testing.T) *Dataset {
 	return opened
 }
 
-func TestSaysWhatItIs(t *testing.T) {
+func TestNamesItsVersion(t *testing.T) {
 	major, minor, patch := Version()
 	equal(t, [3]int{major, minor, patch}, [3]int{0, 1, 0})
 	if !strings.Contains(BuildInfo(), "stowage 0.1.0") {
@@ -152,7 +152,7 @@ func TestFailuresAreErrors(t *testing.T) {
 	expect(t, err, BadArgument)
 }
 
-func TestModelsTellTheirTensors(t *testing.T) {
+func TestModelsListTheirTensors(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2, LabelNames: []string{"no", "yes"}}))
 	equal(t, model.Labels(), []string{"no", "yes"})
 	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels,
@@ -184,7 +184,7 @@ func TestOverBudgetIsAnAnswer(t *testing.T) {
 	equal(t, must[*Plan](t)(NewPlan(model, options)).Info().Peak, failure.BytesNeeded)
 }
 
-func TestPlansTellAll(t *testing.T) {
+func TestPlansHaveAllFields(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
 	options := small()
 	all := must[*Plan](t)(NewPlan(model, options))
@@ -286,7 +286,7 @@ func TestBatches(t *testing.T) {
 	expect(t, err, BadArgument)
 }
 
-func TestPrefersWhatWasChosen(t *testing.T) {
+func TestPrefersTheChosenAnswers(t *testing.T) {
 	options := small()
 	options.Preference = DPO
 	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{Beta: 0.5})
@@ -400,7 +400,7 @@ func TestRunsOverDatasets(t *testing.T) {
 	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 20}), BadState)
 }
 
-func TestOthersMayStopIt(t *testing.T) {
+func TestOtherThreadsMayStopIt(t *testing.T) {
 	world, data := newWorld(t), data(t)
 	var group sync.WaitGroup
 	group.Add(1)
@@ -425,7 +425,7 @@ func TestOthersMayStopIt(t *testing.T) {
 	equal(t, none.Close(), nil)
 }
 
-func TestWatchesTellAndCancel(t *testing.T) {
+func TestWatchesReportAndCancel(t *testing.T) {
 	var done []uint64
 	goesOn, every := true, time.Duration(0)
 	watch := must[*Watch](t)(NewWatch(WatchOptions{Interval: &every, Notify: func(now WatchState) bool {
@@ -494,7 +494,7 @@ func TestCallbacksMayExit(t *testing.T) {
 	world.steps(1)
 }
 
-func TestCheckpointsGoOnWithTheSameBits(t *testing.T) {
+func TestCheckpointsContinueWithTheSameBits(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "checkpoint.stw")
 	whole := newWorld(t)
@@ -811,7 +811,7 @@ func TestDevicesOutliveTheirName(t *testing.T) {
 	equal(t, trainer.Close(), nil)
 }
 
-func TestWhatIsClosedIsOfNoUse(t *testing.T) {
+func TestClosedObjectsRefuseCalls(t *testing.T) {
 	world := newWorld(t)
 	plan, tokens := must[*Plan](t)(NewPlan(world.model, small())), data(t)
 	tensor := must[*Tensor](t)(world.trainer.Tensor(0, Parameter)) // a copy, which stays valid
@@ -854,7 +854,7 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 	for name, use := range uses {
 		err := use()
 		if !errors.Is(err, BadState) || !strings.Contains(err.Error(), "is closed") {
-			t.Errorf("%s of what is closed: found %v", name, err)
+			t.Errorf("%s of a closed object: found %v", name, err)
 		}
 	}
 	trainer.Cancel()
@@ -867,7 +867,7 @@ func TestWhatIsClosedIsOfNoUse(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgottenIsClosed(t *testing.T) {
+func TestUnreachableObjectsAreClosed(t *testing.T) {
 	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
 	users := func() int { // the device itself and its trainers
 		runtime.GC()

@@ -174,7 +174,7 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
     if (!(gradient <= gradient_limit)) wrong += "; THE GRADIENT IS WRONG";
     if (poisoned(out) + poisoned(dqkv) > 0) wrong += "; not all is written";
     if (!outputs.out.is_guard_whole() || !outputs.lse.is_guard_whole() || !outputs.dqkv.is_guard_whole())
-      wrong += "; writes behind its output";
+      wrong += "; writes past its output";
     run(a);
     if (outputs.out.values<uint16_t>(s.out()) != out || outputs.dqkv.values<uint16_t>(s.qkv()) != dqkv)
       wrong += "; other bits the second time";
@@ -215,7 +215,7 @@ void check_attention(Report& report, const Options& options, Peaks& peaks) {
   if (has_warpgroups()) ways.push_back({"wgmma", ProductKernels::warpgroup});
   const auto cudnn = cuda::CudnnAttention::create("");
   if (cudnn) ways.push_back({"cuDNN", ProductKernels::library}), calls.attention = (*cudnn)->library();
-  else report.note("attention by cuDNN", "there is none: " + cudnn.error().message);
+  else report.note("attention by cuDNN", "not available: " + cudnn.error().message);
   const std::vector<Shape> shapes = options.small
                                         ? std::vector<Shape>{{2, 80, 2, 2, 64}, {2, 72, 4, 2, 128}}
                                         : std::vector<Shape>{{16, 1024, 12, 12, 64}, {8, 2048, 32, 8, 128}};

@@ -74,12 +74,12 @@ void check_branch(Report& report, const Options& options, Peaks&) {
   const double tokens = static_cast<double>(request.global_batch * request.sequence);
   const int64_t vocabulary = options.small ? 256 : 50257;
   const Steps serial = train(*device, model, planned, vocabulary, false),
-              beside = train(*device, model, planned, vocabulary, true);
+              parallel = train(*device, model, planned, vocabulary, true);
   report.note("steps of GPT-2", text_of("%.0f tokens/s", tokens / serial.seconds));
-  report.row(serial.loss == beside.loss && serial.norm == beside.norm,
+  report.row(serial.loss == parallel.loss && serial.norm == parallel.norm,
              "steps of GPT-2, weight gradients on a branch",
-             text_of("%.0f tokens/s, %.3f of the time; loss %.9g and %.9g", tokens / beside.seconds,
-                     beside.seconds / serial.seconds, serial.loss, beside.loss));
+             text_of("%.0f tokens/s, %.3f of the time; loss %.9g and %.9g", tokens / parallel.seconds,
+                     parallel.seconds / serial.seconds, serial.loss, parallel.loss));
 }
 
 }  // namespace stw::probe

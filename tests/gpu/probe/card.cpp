@@ -101,7 +101,7 @@ void Calls::prepare(uint64_t workspace) {
   workspace_.poison();
 }
 void Calls::throw_overrun(const char* what) {
-  throw std::runtime_error(std::string(what) + ": wrote behind its scratch memory");
+  throw std::runtime_error(std::string(what) + ": wrote past its scratch memory");
 }
 
 double Calls::seconds_of(const std::function<void()>& call, const char* what, bool small) {

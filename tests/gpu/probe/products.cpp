@@ -110,7 +110,7 @@ static void check_tiles_of(Report& report, const Options& options, const Peaks& 
                 : poisoned(got))
       wrong +=
           text_of("; %s leaves %llu elements unwritten", name, static_cast<unsigned long long>(unwritten));
-    if (!output.is_guard_whole()) wrong += text_of("; %s writes behind its output", name);
+    if (!output.is_guard_whole()) wrong += text_of("; %s writes past its output", name);
     if (!error.within) wrong += text_of("; %s is %.1e off", name, error.relative());
     if (same != got) {
       const size_t at =

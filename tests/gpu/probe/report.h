@@ -14,7 +14,7 @@ struct Options {
   bool small = false;        // sizes for an emulated device
   double seconds = 60;       // for all parts together; parts without time are named as left out
   double part_seconds = 25;  // for one part
-  std::string file;          // receives the same lines; empty: none
+  std::string file;          // receives the same lines; may be empty
   // in this process, without a watching parent: for profilers and debuggers
   bool here = false;
   std::string crash, hang;  // names of parts that crash or hang, to test that the others still run

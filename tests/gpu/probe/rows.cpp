@@ -211,7 +211,7 @@ void check_update(Report& report, const Options& options, const Peaks& peaks, Ca
              rate_of_bytes(bytes, seconds, peaks, update_share) +
                  text_of(", %.0f ms per 1e9 parameters", seconds * 1e12 / static_cast<double>(all)) +
                  (same ? ", the CPU's bits" : "; NOT THE CPU'S BITS") +
-                 (whole ? "" : "; writes behind its arrays"));
+                 (whole ? "" : "; writes past its arrays"));
 }
 
 // ---- norms

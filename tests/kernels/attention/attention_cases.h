@@ -215,7 +215,7 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
   int64_t written = 0;
   for (int64_t i = s.rows * columns; i < keys.count(); ++i)
     written += !std::isnan(keys.get(i)) || !std::isnan(values.get(i));
-  EXPECT_EQ(written, 0) << "behind what the cache holds, " << s;
+  EXPECT_EQ(written, 0) << "past the rows of the cache, " << s;
   return out;
 }
 

@@ -174,7 +174,7 @@ TEST(AttentionOfDocuments, AgreesOnRandomLengths) {
   }
 }
 
-TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
+TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsWithoutDocuments) {
   for (DType dtype : all_dtypes)
     for (float dropout : {0.0f, 0.2f}) {
       if (!takes(dtype, dropout > 0 ? 1 : 0)) continue;
@@ -328,7 +328,7 @@ TEST(AttentionOfWindows, AgreesOnRandomShapesAndDocuments) {
   }
 }
 
-TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
+TEST(AttentionOfWindows, OneThatHoldsTheSampleChangesNoBit) {
   for (DType dtype : all_dtypes) {
     const AttentionShape plain = {1, 300, 4, 2, 24, true, 0.2f, dtype};
     const AttentionInputs in = inputs(plain, 46);
@@ -384,7 +384,7 @@ TEST(AttentionOfBothSides, AgreesOnRandomShapesAndDocuments) {
   }
 }
 
-TEST(AttentionOfBothSides, OneDocumentOrALongWindowHasTheBitsOfNone) {
+TEST(AttentionOfBothSides, OneDocumentOrALongWindowChangesNoBit) {
   for (DType dtype : all_dtypes) {
     if (!takes(dtype, 1)) continue;
     const AttentionShape plain = {2, 150, 2, 1, 24, false, 0.2f, dtype};

@@ -198,7 +198,7 @@ TEST(TensorAttention, AgreesOnBothSides) {
     EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
 }
 
-TEST(TensorAttention, OneDocumentHasTheBitsOfNoneOnBothSides) {
+TEST(TensorAttention, OneDocumentChangesNoBitOnBothSides) {
   for (const AttentionShape& s : in_all_ways({1, 150, 1, 1, 64, false, 0, DType::bf16})) {
     const AttentionInputs in = inputs(s, 830);
     AttentionShape numbered = s;
@@ -325,7 +325,7 @@ TEST(TensorAttention, SurvivesLargeScores) {
     }
 }
 
-TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
+TEST(TensorAttention, LeavesUnsupportedShapesToOtherKernels) {
   const AttentionShape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},
                                    {1, 70, 2, 1, 18, true, 0, DType::bf16},
                                    {1, 40, 1, 1, 136, false, 0, DType::f16}};

@@ -116,7 +116,7 @@ void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::
     }
 }
 
-TEST(FastActivation, GeluIsWhatOneAskedFor) {
+TEST(FastActivation, GeluHasTheRequestedForm) {
   for (const DType dtype : all_dtypes)
     for (const DType result : {dtype, DType::f32})
       for (const Activation activation :
@@ -136,7 +136,7 @@ TEST(FastActivation, GeluIsWhatOneAskedFor) {
       }
 }
 
-TEST(FastActivation, SwigluIsWhatOneAskedFor) {
+TEST(FastActivation, SwigluHasTheRequestedForm) {
   for (const DType dtype : all_dtypes)
     for (const DType result : {dtype, DType::f32})
       for (const Gate gate : {Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}) {
@@ -210,7 +210,7 @@ TEST(FastActivation, GegluIsFarMoreExactThanSixteenBits) {
 }
 
 // A NaN stays a NaN. A gradient at infinity is a number.
-TEST(FastActivation, HidesNothing) {
+TEST(FastActivation, KeepsNan) {
   const Table& table = *tables().back().table;
   for (const DType dtype : halves) {
     const Buffer x = all_numbers(dtype), gates = all_numbers(dtype, ups);

@@ -95,7 +95,7 @@ TEST(DocumentMean, IsTheMeanOfADocumentsRowsInItsFirstRow) {
 }
 
 // The gradient of sum(weights · y) by differences: y is linear in x, so one step of any length gives it.
-TEST(DocumentMean, GradientIsThatOfFiniteDifferences) {
+TEST(DocumentMean, GradientAgreesWithFiniteDifferences) {
   Random random(12);
   const int64_t features = 3;
   const Documents documents(2, 9, [&] { return random.between(1, 5); });
@@ -121,7 +121,7 @@ TEST(DocumentMean, GradientIsThatOfFiniteDifferences) {
 }
 
 // A document's mean is the same wherever the document lies and whatever lies around it.
-TEST(DocumentMean, ADocumentIsAlone) {
+TEST(DocumentMean, ADocumentDoesNotDependOnOthers) {
   Random random(13);
   const int64_t features = 48, length = 700;
   const Buffer x = Buffer::normal(DType::f32, random, length * features);

@@ -87,7 +87,7 @@ TEST(Embedding, AddsTokenAndPosition) {
 }
 
 // A table of codes gives the same results as the table of their values.
-TEST(Embedding, OfCodesIsThatOfTheirValues) {
+TEST(Embedding, OfCodesHasTheBitsOfTheirValues) {
   Random random(6);
   for (const int64_t features : {1, 15, 16, 32, 40, 63, 64, 96, 130, 576})
     for (const DType dtype : all_dtypes)

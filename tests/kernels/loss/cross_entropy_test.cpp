@@ -140,7 +140,7 @@ TEST(CrossEntropy, SmoothsPenalisesAndScales) {
     }
 }
 
-TEST(CrossEntropy, GradientsAreThoseOfFiniteDifferences) {
+TEST(CrossEntropy, GradientsAgreeWithFiniteDifferences) {
   Random random(12);
   for (const Case& c : {Case{5, 23, DType::f32, 2, 0.1, 0, 1}, Case{5, 23, DType::f32, 2, 0, 1e-2, 1},
                         Case{5, 70, DType::f32, 2, 0.3, 1e-3, 0.125},
@@ -277,7 +277,7 @@ TEST(CrossEntropy, ScaleIsExact) {
   }
 }
 
-TEST(CrossEntropy, NeutralStateHasTheBitsOfNone) {
+TEST(CrossEntropy, NeutralStateChangesNoBit) {
   Random random(14);
   for (DType dtype : all_dtypes) {
     const Case c = {9, 301, dtype, 2};
@@ -311,7 +311,7 @@ TEST(CrossEntropy, WeightsLossAndGradient) {
         check({19, vocabulary, dtype, 2.0, smoothing, z_loss, scale, random_weights(random, 19)}, seed++);
 }
 
-TEST(CrossEntropy, WeightsOfOneHaveTheBitsOfNone) {
+TEST(CrossEntropy, WeightsOfOneChangeNoBit) {
   Random random(16);
   for (DType dtype : all_dtypes)
     for (const Case& plain : {Case{9, 301, dtype, 2}, Case{9, 301, dtype, 2, 0.1, 1e-3, 8}}) {
@@ -328,7 +328,7 @@ TEST(CrossEntropy, WeightsOfOneHaveTheBitsOfNone) {
     }
 }
 
-TEST(CrossEntropy, WeightOfZeroLeavesNothing) {
+TEST(CrossEntropy, WeightOfZeroGivesZero) {
   for (DType dtype : all_dtypes) {
     const Case c = {3, 20, dtype, 1, 0.1, 1e-3, 4, {0, 0, -0.0f}};
     Random random(17);
@@ -359,7 +359,7 @@ TEST(CrossEntropy, SurvivesExtremeLogits) {
 }
 
 // A row's result depends on that row alone.
-TEST(CrossEntropy, RowsOneAtATimeAreTheSameBits) {
+TEST(CrossEntropy, RowsOneAtATimeHaveTheSameBits) {
   Random random(9);
   const Case all = {23, 301, DType::f32, 2.0}, one = {1, 301, DType::f32, 2.0};
   const Buffer logits = Buffer::normal(DType::f32, random, all.rows * all.vocabulary, 2);

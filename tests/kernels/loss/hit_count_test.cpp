@@ -34,7 +34,7 @@ uint32_t count(const Table& table, const Buffer& logits, int64_t classes, int64_
   return state.hits;
 }
 
-TEST(HitCount, IsTheNumberOfRowsWhoseTargetIsTheFirstOfTheLargest) {
+TEST(HitCount, CountsRowsWhoseTargetIsTheFirstLargestLogit) {
   Random random(5);
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const auto& [rows, classes, padding] :

@@ -1,5 +1,5 @@
 // preference compared with its definition in double, and its weights with finite differences, on every
-// instruction set and on devices; pairs that do not count; every split into micro-batches.
+// instruction set and on devices. Also pairs that do not count, and every split into micro-batches.
 #include <functional>
 
 #include "tests/golden/preferences.h"
@@ -122,7 +122,7 @@ std::string name_of(const PairTerms& terms) {
   return "kind " + std::to_string(static_cast<int>(terms.kind)) + ", beta " + std::to_string(terms.beta);
 }
 
-TEST(Preference, IsItsDefinitionAndItsDerivative) {
+TEST(Preference, AgreesWithItsDefinitionAndItsDerivative) {
   Random random(3);
   for (const auto& [samples, rows, longest] :
        {std::tuple{1, 9, 4}, {3, 97, 20}, {2, 700, 3}, {2, 1500, 300}, {5, 1, 1}, {1, 2, 1}}) {
@@ -218,7 +218,7 @@ TEST(Preference, IsTheSameForEverySplitIntoMicroBatches) {
 
 // If one document is almost certain or almost impossible, nothing overflows. Sums that are infinite or NaN
 // show in the result.
-TEST(Preference, OfExtremesIsFinite) {
+TEST(Preference, OfExtremePairsIsFinite) {
   for (const PairTerms& terms : all_terms())
     for (const auto& [chosen, rejected] :
          {std::pair{0.0f, 90.0f}, {90.0f, 0.0f}, {0.0f, 0.0f}, {1e-7f, 1e-7f}, {3e3f, 3e3f}, {NAN, 1.0f}}) {

@@ -125,7 +125,7 @@ TEST(ValueLoss, AgreesWithDoublePrecision) {
     }
 }
 
-TEST(ValueLoss, GradientsAreThoseOfFiniteDifferences) {
+TEST(ValueLoss, GradientsAgreeWithFiniteDifferences) {
   for (const ValueLoss kind : {ValueLoss::binary_cross_entropy, ValueLoss::squared_error}) {
     const Case c{5, 23, DType::f32, kind, 2, 4, {1, 2, 0.3f, 1, 5}};
     Inputs in = random_inputs(c, 7);
@@ -217,7 +217,7 @@ TEST(ValueLoss, RowsMayLieFurtherApart) {
     }
 }
 
-TEST(ValueHits, IsTheNumberOfRowsThatAreAllRight) {
+TEST(ValueHits, CountRowsThatAreAllRight) {
   Random random(5);
   for (const DType dtype : all_dtypes)
     for (const auto& [rows, count, padding] :

@@ -220,7 +220,7 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
 
 // Gradients of biases in the same call, one of which reads the addend. They have the bits of separate calls,
 // in both ways in which a GPU takes rows.
-TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
+TEST(NormGradient, BiasesHaveTheBitsOfSeparateCalls) {
   Random random(6);
   const struct {
     int64_t samples, rows_per_sample, features;
@@ -269,7 +269,7 @@ TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
   }
 }
 
-TEST(NormGradient, WritesOnlyWhatIsWanted) {
+TEST(NormGradient, WritesOnlyRequestedOutputs) {
   Random random(4);
   for (int64_t samples : {1, 6}) {
     Problem p = random_problem(random, DType::f32, false, 33);

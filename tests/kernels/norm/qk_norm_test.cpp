@@ -227,7 +227,7 @@ TEST(QkNormGradient, SameBitsForManyRowsAndForLongHeads) {
   }
 }
 
-TEST(QkNormGradient, WritesOnlyWhatIsWanted) {
+TEST(QkNormGradient, WritesOnlyRequestedOutputs) {
   Random random(5);
   Problem p{2, 70, 4, 2, 33, DType::f32, {}, {}, {}};
   p.fill(random);

@@ -1,5 +1,5 @@
 // Low-rank adapters: every table compared with naive chains of fmaf bit for bit, and with fp64. Threads, cuts
-// of the rows and the place of y must not change a bit, with tensor cores either.
+// of the rows and the place of y must not change a bit. This holds with tensor cores too.
 #include <algorithm>
 #include <string>
 
@@ -237,7 +237,7 @@ TEST(Adapter, ThreadsChangeNoBit) {
 }
 
 // Columns outside all parts keep the bits of the base, NaN or not.
-TEST(Adapter, ColumnsWithoutAPartAreTheBases) {
+TEST(Adapter, ColumnsWithoutAPartKeepTheBase) {
   Random random(4);
   for (int round = 0; round < 12; ++round) {
     const DType half = round % 4 < 2 ? bf16 : f16;
@@ -315,7 +315,7 @@ TEST(AdapterWeightGradient, CutsChangeNoBit) {
     }
 }
 
-TEST(AdapterWeightGradient, PartsWithoutOneAreLeftAlone) {
+TEST(AdapterWeightGradient, FrozenPartsStayUnchanged) {
   Random random(7);
   for (ProductKernels products : both_ways) {
     Problem p(random, {2, 19, 16, 96, {{0, 16}, {24, 40}, {64, 8}}}, {bf16, bf16, f32}, true, products);

@@ -65,7 +65,7 @@ TEST(Dequantize, MultipliesTheCodesValueByItsScale) {
 }
 
 // Parts of a matrix: some of its rows, or some columns of some rows.
-TEST(Dequantize, OfAPartIsThatPartOfTheWhole) {
+TEST(Dequantize, OfAPartHasTheBitsOfTheWhole) {
   Random random(5);
   int round = 0;
   struct Part {
@@ -154,7 +154,7 @@ TEST(QuantizeWeights, TakesTheNearestValue) {
 }
 
 // Dequantized values get the same codes again. So a checkpoint may hold the codes or the values.
-TEST(QuantizeWeights, OfDequantizedWeightsNf4IsTheSame) {
+TEST(QuantizeWeights, OfDequantizedWeightsGivesTheSameNf4Codes) {
   Random random(3);
   const int64_t count = 10000;
   const std::vector<unsigned char> data = quantized(WeightCodes::nf4, normals(random, count, 0.02));
@@ -162,7 +162,7 @@ TEST(QuantizeWeights, OfDequantizedWeightsNf4IsTheSame) {
             data);
 }
 
-TEST(QuantizeWeights, ErrorsAreThoseOfTheFormat) {
+TEST(QuantizeWeights, ErrorsAgreeWithTheFormat) {
   Random random(4);
   const std::vector<float> values = normals(random, 64 * 2000);
   const auto error = [&](WeightCodes codes) {
@@ -181,7 +181,7 @@ TEST(QuantizeWeights, ErrorsAreThoseOfTheFormat) {
   EXPECT_NEAR(error(WeightCodes::int8), 0.00593, 0.0001);
 }
 
-TEST(QuantizeWeights, BlocksOfZerosAndOfWhatIsNotFinite) {
+TEST(QuantizeWeights, BlocksOfZerosAndOfNonFiniteValues) {
   for (const WeightCodes codes : both_codes)
     for (const float bad : {INFINITY, -INFINITY, std::numeric_limits<float>::quiet_NaN()}) {
       std::vector<float> values(3 * weight_block + 5, 0.0f);

@@ -117,7 +117,7 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
 }
 
 // Two and three ops, of the same and of different kinds: as many as one launch can take, and more.
-TEST(FusedProduct, FurtherOpsHaveTheBitsOfTheirOwnCalls) {
+TEST(FusedProduct, FurtherOpsHaveTheBitsOfSeparateCalls) {
   Random random(33);
   for (int round = 0; round < 6; ++round) {
     const DType half = round % 2 ? f16 : bf16;

@@ -58,7 +58,7 @@ TEST(GradientRounding, SeveralBlocksHaveTheBitsOfThePlainRule) {
     }
 }
 
-TEST(GradientRounding, PartsWithoutGradientsAreLeftAlone) {
+TEST(GradientRounding, PartsWithoutGradientsStayUnchanged) {
   Random random(3);
   for (const ProductKernels products : ways()) {
     Problem problem = rounded_problem(random, {2, 9, 24, {16, 40, 8}}, bf16, false, true);
@@ -172,7 +172,7 @@ TEST(GradientRounding, IsRightInTheMean) {
 }
 
 // A NaN whose lower bits are all set would become a zero with most of the numbers that are added to it.
-TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
+TEST(GradientRounding, NonFiniteValuesStayNonFinite) {
   Random random(8);
   for (uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7f800001u, 0xffbfffffu, 0x7f800000u, 0xff800000u})
     for (bool transposed : {false, true}) {

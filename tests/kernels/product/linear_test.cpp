@@ -180,7 +180,7 @@ TEST(Linear, TheNumberOfRowsDoesNotChangeTheForwardBits) {
   }
 }
 
-TEST(Linear, PartsWithoutGradientsAreLeftAlone) {
+TEST(Linear, PartsWithoutGradientsStayUnchanged) {
   Random random(7);
   Problem problem(random, {2, 9, 21, {18, 33, 7}}, {f32, f32, f32, f32}, false, true, true);
   const Problem::Gradients expected = problem.naive_parameter_gradients();
@@ -231,7 +231,7 @@ std::vector<double> differences(std::vector<double>& values, const Loss& value_o
   return result;
 }
 
-TEST(Linear, GradientsAreThoseOfFiniteDifferences) {
+TEST(Linear, GradientsAgreeWithFiniteDifferences) {
   Random random(8);
   for (bool transposed : {false, true}) {
     Problem p(random, {2, 5, 11, {7, 4}}, {f32, f32, f32, f32}, transposed, true, false);
@@ -303,7 +303,7 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
           run(t.table->linear, a, 2, linear_workspace(a, 2));
           EXPECT_TRUE(same_bits(columns_of(y_apart, 0, p.outputs, stride), y));
           for (float value : columns_of(y_apart, p.outputs, stride, stride).floats())
-            ASSERT_EQ(value, 7) << "written behind a row";
+            ASSERT_EQ(value, 7) << "written past a row";
           EXPECT_TRUE(same_bits(apart.input_gradient(*t.table, 2, Problem::Addend::other), dx));
           EXPECT_TRUE(same(apart.parameter_gradients(*t.table, 2), gradients));
         }
@@ -312,7 +312,7 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
 
 // Columns of dx may be computed separately. The features may also be taken in turn, in whole chains, with the
 // sums in between in fp32.
-TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
+TEST(Linear, InputGradientsInPiecesHaveTheBitsOfTheWhole) {
   Random random(13);
   for (const DType dtype : all_dtypes)
     for (const Problem::Addend kind :
@@ -360,7 +360,7 @@ TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
 
 // Features may be computed separately. The rows of y and of the residual then have the stride of the whole
 // matrix.
-TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
+TEST(Linear, FeaturesInPiecesHaveTheBitsOfTheWhole) {
   Random random(14);
   for (const DType dtype : all_dtypes) {
     Problem p(random, {2, 37, 40, {112}}, {dtype, dtype, dtype, dtype}, false, true, false);

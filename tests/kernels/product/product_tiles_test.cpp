@@ -169,7 +169,7 @@ TEST(ProductTiles, AllGiveTheSameBitsInFp32) {
 }
 
 // A forced tile that a product does not support is not replaced by another: nothing runs.
-TEST(ProductTiles, OneThatAProductDoesNotHaveIsRefused) {
+TEST(ProductTiles, UnsupportedOnesAreRefused) {
   Random random(23);
   Linear p = {64, 64, 64, 64, bf16, false};
   p.fill(random);

@@ -245,7 +245,7 @@ TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
 }
 
 // A vocabulary is odd: rows of logits lie further apart, and tensor cores support them.
-TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
+TEST(TensorProduct, OddNumbersOfOutputsWithZerosAfterThem) {
   Random random(6);
   for (int64_t features : {61, 131})
     for (bool transposed : {false, true}) {
@@ -269,7 +269,7 @@ TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
     }
 }
 
-TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
+TEST(TensorProduct, PartsWithoutGradientsStayUnchanged) {
   Random random(4);
   Problem problem =
       tensor_problem(random, {2, 19, 24, {16, 40, 8}}, {bf16, bf16, f32, f32}, false, true, true);

@@ -46,7 +46,7 @@ TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
   }
 }
 
-TEST(SquareSum, KeepsWhatIsNotFinite) {
+TEST(SquareSum, KeepsNonFiniteValues) {
   for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     for (int64_t at : {0, 17, 4096, 9000})
       for (const NamedTable& entry : tables()) {

@@ -122,7 +122,7 @@ std::vector<double> agreeing_steps(bool resynchronise) {
 // steps. Without resynchronisation, a momentum that moves by less than half a gap of the map stays unchanged:
 // with beta2 = 0.99, signs are wrong from 1e-2 of the maximum on. Measured (one step; 300 steps): 1e-2 0.994,
 // 0.96; 1e-3 0.988, 0.92; 1e-4 0.977, 0.86; 1e-5 0.957, 0.82.
-TEST(Lion8, StepsGoTheWayOf32Bits) {
+TEST(Lion8, StepsHaveTheSignsOf32BitSteps) {
   const std::vector<double> one = agreeing_steps(true), many = agreeing_steps(false);
   for (size_t i = 0; i < scales; ++i) {
     const double least_of_one = decade(i) <= 3.5 ? 0.98 : decade(i) <= 5 ? 0.95 : 0.8;

@@ -167,7 +167,7 @@ TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
 
 // A parameter in 16 bits uses our own product for all choices other than chain, whatever computes the other
 // products.
-TEST(Muon, TakesTensorCoresWhereTheyAreAskedFor) {
+TEST(Muon, UsesTensorCoresOnRequest) {
   Random random(8);
   const Parameter start(random, {24, 40});
   const StepState state = state_of();

@@ -67,7 +67,7 @@ StepState adamw_state() {
   return state;
 }
 
-TEST(Together, UpdatesHaveTheBitsTheyHaveAlone) {
+TEST(Together, UpdatesHaveTheBitsOfSeparateCalls) {
   Random random(1);
   const StepState state = adamw_state();
   const Rule adamw{"adamw", &Table::adamw, nullptr, false, true},
@@ -111,7 +111,7 @@ TEST(Together, ASkippedStepChangesNothing) {
     }
 }
 
-TEST(Together, SumsOfSquaresHaveTheBitsTheyHaveAlone) {
+TEST(Together, SumsOfSquaresHaveTheBitsOfSeparateCalls) {
   Random random(3);
   for (int count : {1, 2, 9, most_together}) {
     std::vector<Member> all = members(random, count);

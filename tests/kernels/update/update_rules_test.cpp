@@ -6,7 +6,7 @@
 namespace stw::kernels::test::update_rules_test {
 namespace {
 
-TEST(UpdateRules, SameBitsEverywhereAndNothingBehindTheEnd) {
+TEST(UpdateRules, SameBitsEverywhereAndNoWritePastTheEnd) {
   Random random(1);
   for (const Rule& rule : rules)
     for (const Extents& shape : shapes_of(rule)) {
@@ -102,7 +102,7 @@ TEST(UpdateRules, SumTiedGradientsAndScaleTheRate) {
 
 // bf16 gradients are read as the same fp32 numbers, wherever they begin. AdamW's rules have tests of their
 // own for everything else.
-TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
+TEST(UpdateRules, GradientsInBf16CountAsTheSameFp32Numbers) {
   Random random(5);
   std::vector<Rule> all(std::begin(rules), std::end(rules));
   all.push_back({"adamw", &Table::adamw, nullptr, false, true});

@@ -79,7 +79,7 @@ TEST(Json, StringsAndEscapes) {
             "a\xEF\xBF\xBD\"");
 }
 
-TEST(Json, RefusesWhatTheGrammarDoesNot) {
+TEST(Json, RefusesWhatTheGrammarRefuses) {
   for (const char* text : {"",
                            " ",
                            "{",
@@ -123,7 +123,7 @@ TEST(Json, RefusesWhatTheGrammarDoesNot) {
   EXPECT_NE(refusal_of(std::string("1\0", 2)), "");
 }
 
-TEST(Json, ErrorsSayWhere) {
+TEST(Json, ErrorsNameTheirPlace) {
   EXPECT_EQ(refusal_of("{\n  \"a\": 1,\n  \"b\": x\n}"), "line 3, column 8: expected a value");
   EXPECT_EQ(refusal_of("{\"a\":1,\n \"a\":2}"), "line 2, column 2: the key \"a\" appears twice");
   EXPECT_EQ(refusal_of("[1"), "line 1, column 3: expected , or ]");

@@ -43,7 +43,7 @@ double step_of(std::span<const TimedOp> ops) {
   return sum;
 }
 
-TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
+TEST(Calibration, FindsTheFiguresThatPredictedTheTimes) {
   Numerics numerics;
   numerics.precision = Precision::bf16;
   for (const Graph& graph : small_graphs())
@@ -136,7 +136,7 @@ TEST(Calibration, AttentionAndProductsHaveSharesOfTheirOwn) {
 }
 
 // A slower base must not influence the result: only its peaks count.
-TEST(Calibration, ForgetsTheFiguresItReplaces) {
+TEST(Calibration, IgnoresTheFiguresThatItReplaces) {
   const Graph graph = graph_of(small_llama());
   const std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 1, 4);
   const DeviceProfile one = calibrated(*find_device("cpu"), {}, 1, ops, 1);

@@ -122,7 +122,7 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));
 }
 
-TEST(ProfileFile, WhatIsNoProfileIsRefused) {
+TEST(ProfileFile, OtherFilesAreRefused) {
   EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"),
             std::string::npos);
   EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"),

@@ -1,4 +1,4 @@
-// Tests what adapters add to a graph and to its plan.
+// Tests the tensors and ops that adapters add to a graph, and their plans.
 #include "planner/graph/adapters.h"
 
 #include <set>
@@ -23,7 +23,7 @@ Status add(const std::string& config, const Adapters& adapters) {
   return forward ? ok() : Status(forward.error());
 }
 
-TEST(Adapters, StandBesideTheirMatrices) {
+TEST(Adapters, AreAddedToTheirMatrices) {
   for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2(), small_qwen3()}) {
     const Graph plain = graph_of(config), g = graph_of({config, adapters_of_all()});
     const bool is_gpt2 = g.architecture == "gpt2";
@@ -52,7 +52,7 @@ TEST(Adapters, StandBesideTheirMatrices) {
   }
 }
 
-TEST(Adapters, AreForWhatTheTargetsName) {
+TEST(Adapters, AreForTheNamedTargets) {
   const auto named = [&](std::vector<std::string> targets) {
     Adapters a = adapters_of_all();
     a.targets = std::move(targets);
@@ -77,7 +77,7 @@ TEST(Adapters, AreForWhatTheTargetsName) {
 
 // In encoders all products below the logits have adapters, but not those of a head that is trained as a
 // whole.
-TEST(Adapters, OfEncodersAreWherePeftHasThem) {
+TEST(Adapters, OfEncodersAreInTheSamePlacesAsPefts) {
   const auto named = [&](const std::string& config, std::vector<std::string> targets,
                          std::set<std::string> frozen_head = {}) {
     ModelConfig c = config_of({classifier_of(config), adapters_of_all()});
@@ -120,13 +120,13 @@ TEST(Adapters, OfEncodersAreWherePeftHasThem) {
       << refused.error().message;
 }
 
-TEST(Adapters, OfBlocksThatAreNotThereAreRefused) {
+TEST(Adapters, OfMissingBlocksAreRefused) {
   Adapters a = adapters_of_all();
   a.targets = {"model.layers.7.mlp.up_proj"};
   EXPECT_NE(add(small_llama(), a).error().message.find("no block of the model has"), std::string::npos);
 }
 
-TEST(Adapters, SettingsThatMakeNoSenseAreRefused) {
+TEST(Adapters, InvalidSettingsAreRefused) {
   const auto refused = [&](const Adapters& a, const char* part) {
     const Status status = add(small_llama(), a);
     ASSERT_FALSE(status) << part;

@@ -1,4 +1,4 @@
-// Tests which part of a block runs in tiles, and how rows are cut.
+// Tests the choice of the part of a block that runs in tiles, and the cuts of its rows.
 #include "planner/graph/feed_forward.h"
 
 #include "planner/graph/differentiate.h"
@@ -57,14 +57,14 @@ TEST(FeedForward, IsFoundInEveryModel) {
                          std::any_of(g.ops.begin(), g.ops.end(), is_dropped);
       ASSERT_EQ(part.exists(), s.kind == SegmentKind::block && !drops);
       if (!part.exists()) continue;
-      const auto is_beside = [](const Op& op) {
+      const auto is_of_adapter = [](const Op& op) {
         return op.kind == OpKind::scale || op.kind == OpKind::adapter;
       };
       const auto first = g.ops.begin() + part.first_op;
       const auto adapters = std::count_if(first, first + part.op_count,
                                           [](const Op& op) { return op.kind == OpKind::adapter; });
       // Each has a product of its own.
-      EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_beside));
+      EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_of_adapter));
       EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
       EXPECT_EQ(part.inner.size() + 1, static_cast<size_t>(part.op_count));
       // A norm after the part reads the part's output. In that case it is kept.

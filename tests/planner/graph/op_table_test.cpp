@@ -55,7 +55,7 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
 
 // Forward and backward of the matrices that tokens pass: 6 FLOP a parameter and token. Causal attention:
 // 7·T·width a layer and token (2 products forward and 5 backward of half a score matrix).
-TEST(OpTable, FlopsAreThoseOfTheFormula) {
+TEST(OpTable, FlopsAgreeWithTheFormula) {
   const Graph g = graph_of(small_llama(), 33);
   uint64_t products = 0, attention = 0;
   for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops})
@@ -72,7 +72,7 @@ TEST(OpTable, FlopsAreThoseOfTheFormula) {
 }
 
 // A window of 7 leaves a band of the triangle: T² - (T - 7)² in place of T².
-TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
+TEST(OpTable, FlopsOfAttentionCountOnlyItsWindow) {
   const Graph g = graph_of(small_phi3(), 33), inside = graph_of(small_phi3(), 7);
   const auto attention_of = [](const Graph& graph, int64_t rows) {
     uint64_t flops = 0;
@@ -152,7 +152,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
 
 // For a matrix with sides a <= b, each of the five steps multiplies (a, b) with (b, a), (a, a) with itself,
 // and (a, a) with (a, b). The difference between a step of Muon and one of another optimizer is this.
-TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
+TEST(OpTable, FlopsOfMuonCountItsProducts) {
   Numerics n;
   n.optimizer = Optimizer::muon;
   const Graph g = build_model(config_of(small_llama()), 33, n);

@@ -67,7 +67,7 @@ TEST(Pattern, NamesTensorsWithWildcards) {
             std::set<std::string>{"transformer.wte.weight"});
 }
 
-TEST(Pattern, WhatNamesNothingIsRefused) {
+TEST(Pattern, PatternsWithoutAMatchAreRefused) {
   const Graph g = graph_of(small_llama());
   for (const char* pattern :
        {"", "embedding", "blocks.3", "blocks.1-3", "blocks.2-1", "blocks.", "blocks.-1", "blocks.0-",
@@ -139,7 +139,7 @@ TEST(Groups, ATiedHeadIsFrozenWithItsEmbedding) {
   EXPECT_EQ(frozen_savings(g, {}), 40u * (61 * 2 + 40) * 4 + 40u * (61 + 40) * 8);
 }
 
-TEST(Groups, StateBitsAreThoseOfTheGroup) {
+TEST(Groups, StateBitsComeFromTheGroup) {
   Numerics n;
   n.state_bits = 8;
   const Graph g = grouped(small_llama(), n, {{"blocks.1", {}, {}, {}, 32}});
@@ -151,7 +151,7 @@ TEST(Groups, StateBitsAreThoseOfTheGroup) {
   }
 }
 
-TEST(Groups, WhatMakesNoSenseIsRefused) {
+TEST(Groups, InvalidGroupsAreRefused) {
   const ModelConfig config = config_of(small_gpt2());
   auto refused = [&](Optimizer optimizer, const ParameterGroup& group, const std::string& why) {
     Numerics n;
@@ -163,7 +163,7 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
     EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;
   };
   refused(Optimizer::adamw, {"*", true, {}, {}, {}}, "nothing is left to train");
-  refused(Optimizer::adamw, {"nobody", true, {}, {}, {}}, "nobody");
+  refused(Optimizer::adamw, {"no_such_part", true, {}, {}, {}}, "no_such_part");
   refused(Optimizer::adamw, {"blocks", {}, -1.0, {}, {}}, "learning rate");
   refused(Optimizer::adamw, {"blocks", {}, {}, NAN, {}}, "weight decay");
   refused(Optimizer::adamw, {"blocks", {}, {}, {}, 16}, "8 or 32 bits");
@@ -182,7 +182,7 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
 // ---- optimizers
 // --------------------------------------------------------------------------------------------------
 
-TEST(OptimizerRow, StatesTakeTheBytesTheyShould) {
+TEST(OptimizerRow, StatesTakeTheExpectedBytes) {
   struct Expected {
     Optimizer optimizer;
     int bits;

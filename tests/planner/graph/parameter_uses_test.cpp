@@ -227,8 +227,8 @@ TEST(ParameterUses, PatternsNameWhatABlockUses) {
       if ((*all)[t]) names.insert(g.tensors[t].name);
     return names;
   };
-  const std::set<std::string> shared{"bias", "matrix", "norm", "norm_behind"},
-      own{"bias#2", "matrix#2", "norm#2", "norm_behind#2"};
+  const std::set<std::string> shared{"bias", "matrix", "norm", "norm_after"},
+      own{"bias#2", "matrix#2", "norm#2", "norm_after#2"};
   EXPECT_EQ(named("blocks.2"), own);
   EXPECT_EQ(named("blocks.1"), shared);
   EXPECT_EQ(named("blocks.3"), shared);
@@ -269,7 +269,7 @@ TEST(ParameterUses, AMatrixHasOneAdapter) {
   }
 }
 
-TEST(ParameterUses, TheHashOfAModelTellsWhichUseIsWhose) {
+TEST(ParameterUses, TheHashOfAModelDependsOnWhichOpUsesAParameter) {
   EXPECT_NE(describe(shared_graph({.blocks = 4})).find(" again matrix"), std::string::npos);
   std::set<std::string> texts;
   // The same parameters and ops; in one variant, two ops exchange parameters.

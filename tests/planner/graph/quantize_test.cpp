@@ -1,4 +1,5 @@
-// Tests which matrices become codes, their bytes in a plan, and their cost by the cost model.
+// Tests the choice of the matrices that are stored as codes, their bytes in a plan, and their cost in the
+// cost model.
 #include "planner/graph/quantize.h"
 
 #include <set>
@@ -25,7 +26,7 @@ Graph quantized_graph(const SmallModel& model, Quantize quantize, Precision prec
 }
 
 // Codes up to a multiple of 16 bytes, then four bytes for each block of 64 elements.
-TEST(Quantize, BytesAreThoseOfCodesAndScales) {
+TEST(Quantize, BytesCountCodesAndScales) {
   struct Case {
     int64_t elements;
     uint64_t nf4, int8;
@@ -70,7 +71,7 @@ TEST(Quantize, IsForTheFrozenMatricesOfBlocks) {
 }
 
 // The table of tokens and the head, under all of their names. Neither positions nor parameters of blocks.
-TEST(Quantize, IsForEmbeddingsWhereThatIsAsked) {
+TEST(Quantize, IsForEmbeddingsOnRequest) {
   for (const SmallModel& model :
        {SmallModel{small_gpt2(), adapters_of_all()}, SmallModel{small_llama(), adapters_of_some()},
         SmallModel{small_qwen3(), adapters_of_all()}}) {
@@ -119,7 +120,7 @@ void for_coded_products(const Graph& g, const Body& body) {
 
 // However few values may be decoded at once, pieces have the widths that products need, and together they
 // cover the whole.
-TEST(Quantize, ValuesAreMadeInPieces) {
+TEST(Quantize, ValuesAreDecodedInPieces) {
   std::set<std::pair<bool, ValuePieces::Cut>> seen;
   int64_t most_of_a_sum = 0;  // pieces of an input gradient's sum over one matrix's features
   for (const SmallModel& model :
@@ -192,7 +193,7 @@ TEST(Quantize, SmallModelsHavePiecesOfEveryKind) {
 }
 
 // Transposed matrices, and ops that mix codes with numbers, are decoded as a whole.
-TEST(Quantize, SomeValuesAreMadeAsAWhole) {
+TEST(Quantize, SomeMatricesAreDecodedAsAWhole) {
   Graph g = quantized_graph({small_gpt2(), adapters_of_all()}, Quantize::int8);
   g.values_at_once = 1;
   for_coded_products(g, [&](const Op& op) { EXPECT_EQ(value_pieces(g, op).cut, ValuePieces::Cut::none); });
@@ -276,7 +277,7 @@ TEST_F(QuantizedPlan, TakesFourAndAHalfOrEightAndAHalfBitsAnElement) {
       2 - 8.5 / 8, 1e-3);
 }
 
-TEST_F(QuantizedPlan, EmbeddingsTakeHalfOfTheirs) {
+TEST_F(QuantizedPlan, EmbeddingsTakeHalfOfTheirBytes) {
   const uint64_t plain = parameters_of(*plan(Quantize::nf4)),
                  int8 = parameters_of(*plan(Quantize::nf4, Quantize::int8));
   // One table for both, as in the model.
@@ -284,7 +285,7 @@ TEST_F(QuantizedPlan, EmbeddingsTakeHalfOfTheirs) {
 }
 
 // Scratch memory is a small part of the model, although its head is large.
-TEST_F(QuantizedPlan, ValuesNeverLieThereAsAWhole) {
+TEST_F(QuantizedPlan, ValuesAreNeverHeldAsAWhole) {
   ModelSource source;
   source.source = "qwen2.5-7b";
   source.adapters = {16, 32, false, 0, {all_targets}};
@@ -323,7 +324,7 @@ TEST_F(QuantizedPlan, LargeModelsAreLaidOutWithoutAGap) {
 }
 
 // Decoding takes time, and more with a smaller micro-batch.
-TEST_F(QuantizedPlan, CostsWhatItMoves) {
+TEST_F(QuantizedPlan, CostsTheTimeOfDecoding) {
   double before = 0;
   for (const int64_t micro_batch : {16, 4, 1}) {
     request_.micro_batch = micro_batch;

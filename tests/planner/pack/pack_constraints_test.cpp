@@ -41,7 +41,7 @@ bool overlap(const Buffers& buffers, const Rules& rules, size_t a, uint64_t at, 
   return false;
 }
 
-// The error in an answer. Empty if there is none.
+// The error in an answer, or an empty text.
 std::string complaint(const Buffers& buffers, const Rules& rules, const Packing& p, uint64_t capacity) {
   if (p.offsets.size() != buffers.size()) return "number of offsets";
   uint64_t height = 0;

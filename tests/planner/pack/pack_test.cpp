@@ -207,7 +207,7 @@ TEST(Pack, ProofsAreTrueWhereTheBoundIsOutOfReach) {
 }
 
 // Full rectangles with some pieces removed fit into the rectangle.
-TEST(Pack, WhatFitsIsNeverRuledOut) {
+TEST(Pack, NeverRulesOutAPlacementThatFits) {
   std::mt19937_64 random(8);
   int unfinished = 0;
   const int rounds = 1500;

@@ -1,5 +1,5 @@
-// Pictures: every buffer appears once, even if buffers are drawn together. The text is well-formed and inert,
-// and always the same.
+// Pictures: every buffer appears once, even if buffers are drawn together. The text is well-formed, names in
+// it cannot act as markup, and it is always the same.
 #include "planner/picture/picture.h"
 
 #include <gtest/gtest.h>
@@ -233,7 +233,7 @@ TEST(Picture, OfAThousandBlocksIsDrawnTogether) {
 }
 
 // Buffers that are drawn together lie inside their mark, and the mark is off by less than a cell.
-TEST(Picture, MarksCoverWhatTheyStandFor) {
+TEST(Picture, MarksCoverTheirBuffers) {
   const auto p = unsearched(many_blocks(300), ~0u);
   const picture::Timeline timeline(p->graph, p->plan, p->programs);
   const picture::Marks marks = picture::make_marks(p->graph, p->programs, timeline);
@@ -253,7 +253,7 @@ TEST(Picture, MarksCoverWhatTheyStandFor) {
   }
 }
 
-TEST(Picture, LeavesTheFrontierOutWhereThereIsNone) {
+TEST(Picture, OmitsAFrontierThatThePlanLacks) {
   const auto p = plan_of(small_llama(), 6, 33);
   const std::string without = picture_html(p->graph, p->plan, p->programs, {}),
                     with = picture_html(p->graph, p->plan, p->programs, some_points);
@@ -268,7 +268,7 @@ TEST(Picture, LeavesTheFrontierOutWhereThereIsNone) {
   EXPECT_EQ(markup_error(picture_html(p->graph, p->plan, p->programs, odd)), "");
 }
 
-TEST(Picture, NamesAreInert) {
+TEST(Picture, NamesCannotInjectHtml) {
   const auto p = plan_of(small_llama(), 6, 33);
   Graph graph = p->graph;
   const std::string evil = "</script><script>alert(1)</script><!--\"'>&\x01\xff\xEF\xBF\xBF\t\r\n]]>";
@@ -361,7 +361,7 @@ TEST(Axis, TicksAreBinary) {
 
 // Copies between the ops of a block do not cut the block into pieces. The page says which tensors lie in host
 // memory, and why.
-TEST(Picture, WhatIsOffloaded) {
+TEST(Picture, ShowsOffloadedTensors) {
   auto planned = plan_of("nano", 12, 64);
   auto plain = std::make_shared<Planned>(*planned);
   auto offloaded = std::make_shared<Planned>(*planned);

@@ -131,7 +131,7 @@ TEST(PlanFile, ReadsBackAsTheSamePlan) {
     }
 }
 
-TEST(PlanFile, RefusesWhatWasChanged) {
+TEST(PlanFile, RefusesEditedPlans) {
   const auto model = open(small_llama());
   const std::string good = make(*model, request(6, 33))->json;
   // The fingerprint is that of the canonical value without the fingerprint itself.
@@ -213,7 +213,7 @@ TEST(PlanFile, RefusesWhatWasChanged) {
 }
 
 // A group contains its own settings and no others. Groups before it decide the missing ones.
-TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
+TEST(PlanFile, GroupsAreReadBackUnchanged) {
   Numerics n;
   n.groups = {{"*", {}, {}, {}, {}},        {"embeddings", true, {}, {}, {}}, {"blocks.1", false, {}, {}, {}},
               {"norms", {}, 0.5, {}, {}},   {"head", {}, {}, 0.25, {}},       {"blocks.0", {}, {}, {}, 8},
@@ -265,7 +265,7 @@ TEST(PlanFile, ItsRequestKeepsTheNumerics) {
 }
 
 // A plan may contain each value alone, but not together with the others.
-TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
+TEST(PlanFile, RefusesContradictoryValues) {
   const auto model = open(small_llama());
   Request r = request(6, 33);
   r.micro_batch = 2;

@@ -123,7 +123,7 @@ TEST(Search, ForcedChoicesAreKept) {
 }
 
 // A policy's recompute stays, however much memory there is, and the plan promises nothing else.
-TEST(Search, MoreMemoryBringsWhatThePolicyAllows) {
+TEST(Search, MoreMemoryKeepsThePolicysRecompute) {
   const auto model = open(small_llama());
   for (Recompute recompute : {Recompute::choose, Recompute::none, Recompute::full}) {
     Request r = request(7, 33);
@@ -161,7 +161,7 @@ TEST(Search, FollowsTheCalibratedFigures) {
   }
 }
 
-TEST(Search, RefusesNonsense) {
+TEST(Search, RefusesInvalidRequests) {
   const auto model = open(small_llama());
   auto code = [&](const Request& r) {
     auto planned = Planned::make(*model, r);
@@ -236,7 +236,7 @@ TEST(Search, TheMinimumIsTheSmallestBudgetThatWorks) {
 }
 
 // Sizes and times at the limits of 64 bits give answers or errors, and do not wrap.
-TEST(Search, BeyondAllMeasureIsRefused) {
+TEST(Search, SizesBeyond64BitsAreRefused) {
   for (const char* name : {"nano", "llama-1b", "gpt2-xl"}) {
     const auto model = open(name);
     for (const int64_t batch : {int64_t{100000000}, int64_t{400000000}, int64_t{INT32_MAX}})

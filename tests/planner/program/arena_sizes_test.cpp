@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_tools;
 
-TEST(ArenaSizes, AreThoseOfWholePlans) {
+TEST(ArenaSizes, EqualThoseOfWholePlans) {
   std::mt19937 random(11);
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
@@ -49,7 +49,7 @@ TEST(ArenaSizes, AreThoseOfWholePlans) {
   EXPECT_GT(gaps, 0) << "layouts without gaps alone prove little";
 }
 
-TEST(ArenaSizes, LayOutWhatTheAnswerDependsOn) {
+TEST(ArenaSizes, LayOutOnlyNeededPrograms) {
   const Graph g = small_graphs()[0];
   const auto arena = std::make_shared<const Arena>(make_arena(g, 64));
   ArenaSizes sizes(g, arena, 7, 2);

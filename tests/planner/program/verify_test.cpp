@@ -326,7 +326,7 @@ TEST_F(Verify, HostMemory) {
   }
 }
 
-TEST_F(Verify, WhatRunsAtTheSameTime) {
+TEST_F(Verify, CopiesDuringAStage) {
   Decisions d = uniform_decisions(graph_, 0, 2, 2);
   d.offload.parts = {graph_.blocks() + 1, 0, graph_.blocks(), graph_.blocks(), graph_.blocks()};
   d.offload.overlap = true;

@@ -1,4 +1,4 @@
-// Tests what plans expect of a GPU's kernels and of libraries.
+// Tests the predicted speed of a GPU's kernels and of libraries.
 #include "planner/search/pricing.h"
 
 #include <algorithm>

@@ -116,7 +116,7 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
 
 // If all bytes are multiples of a step, the bound equals the time of the fastest choice. Otherwise it is not
 // higher.
-TEST(RestTimes, AreThoseOfTheFastestChoice) {
+TEST(RestTimes, EqualTheTimeOfTheFastestChoice) {
   std::mt19937 random(7);
   int possible = 0;
   for (int round = 0; round < 600; ++round) {
@@ -248,8 +248,8 @@ SegmentRun block_like(std::mt19937& random, int64_t count, int tensors) {
   return run;
 }
 
-// Thinning many variants costs little time. The hull that bounds rest upon stays, and between its corners
-// blocks are mixed.
+// If many variants are thinned out, the chosen time rises only a little. The convex hull, on which the bounds
+// rest, is kept, and blocks mix the variants at its corners.
 TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
   std::mt19937 random(5);
   double worst = 0, worst_peak = 0;
@@ -292,7 +292,7 @@ TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
   EXPECT_LT(worst_peak, 0.01);
 }
 
-// A few deep stacks may stay a little short of the proof, but none of 32 blocks.
+// A few deep stacks may miss the proof by a little. Stacks of 32 blocks must be proven.
 TEST(Stack, DeepStacksAreProven) {
   std::mt19937 random(2);
   int unproven = 0;

@@ -10,7 +10,7 @@
 namespace stw::cuda::cublaslt {
 namespace {
 
-TEST(Cublaslt, SaysWhatIsMissing) {
+TEST(Cublaslt, NamesAMissingLibrary) {
   const auto none = load("/nowhere/libcublasLt.so.13"), other = load("libdl.so.2");
   ASSERT_FALSE(none);
   ASSERT_FALSE(other);
@@ -20,7 +20,7 @@ TEST(Cublaslt, SaysWhatIsMissing) {
   EXPECT_NE(other.error().message.find("has no cublasLt"), std::string::npos) << other.error().message;
 }
 
-TEST(Cublaslt, HasAllThatWeCall) {
+TEST(Cublaslt, HasAllFunctionsThatWeCall) {
   const auto functions = load("");
   if (!functions) GTEST_SKIP() << functions.error().message;
   const Functions& lt = *functions;

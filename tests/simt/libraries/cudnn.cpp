@@ -244,7 +244,8 @@ Status finalize(Descriptor d) {
       (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4))
     return bad_param;
   if (o.type == DescriptorType::execution_plan) {
-    // The real one does not document what it compiles and loads during a recording. This one fails.
+    // cuDNN does not document what it compiles and loads during a recording. Here a call during a recording
+    // fails.
     if (simt::is_recording()) return execution_failed;
     const Object& config = *o.object(Attribute::plan_config);
     const Object& engine = *config.object(Attribute::config_engine);

@@ -9,7 +9,7 @@
 namespace stw::cuda::cudnn {
 namespace {
 
-TEST(Cudnn, SaysWhatIsMissing) {
+TEST(Cudnn, NamesAMissingLibrary) {
   const auto none = load("/nowhere/libcudnn.so.9"), other = load("libdl.so.2");
   ASSERT_FALSE(none);
   ASSERT_FALSE(other);

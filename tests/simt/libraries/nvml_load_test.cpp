@@ -6,7 +6,7 @@
 namespace stw::cuda {
 namespace {
 
-TEST(Nvml, TellsEveryProcessOnce) {
+TEST(Nvml, ReportsEveryProcessOnce) {
   for (int time = 0; time < 2; ++time) {  // It is given back in between.
     const std::vector<MemoryHolder> holders = memory_holders("0000:19:00.0");
     ASSERT_EQ(holders.size(), 3u);
@@ -18,7 +18,7 @@ TEST(Nvml, TellsEveryProcessOnce) {
   EXPECT_TRUE(memory_holders("0000:65:00.0").empty());
 }
 
-TEST(Nvml, TellsWhatIsInUse) {
+TEST(Nvml, ReportsMemoryInUse) {
   EXPECT_EQ(memory_used("0000:19:00.0"), uint64_t{7} << 30);
   EXPECT_FALSE(memory_used("0000:65:00.0"));
 }

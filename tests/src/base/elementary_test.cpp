@@ -15,7 +15,7 @@ double relative(double got, long double want) {
   return static_cast<double>(std::fabs((static_cast<long double>(got) - want) / want));
 }
 
-TEST(Elementary, NearTheTrueValues) {
+TEST(Elementary, AreNearTheTrueValues) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> unit(0, 1), sign(-1, 1);
   double log_worst = 0, exp_worst = 0, turn_worst = 0, pow_worst = 0;

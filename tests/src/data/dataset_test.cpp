@@ -110,7 +110,7 @@ TEST(Dataset, ASeparateEvaluationFile) {
   EXPECT_FALSE(Dataset::open(options));
 }
 
-TEST(Dataset, ErrorsSayWhatWasFound) {
+TEST(Dataset, ErrorsNameTheValueFound) {
   TemporaryDirectory folder;
   put_file(folder / "empty.txt", "");
   EXPECT_EQ(refusal(options_of(folder / "empty.txt", 256)),
@@ -309,7 +309,7 @@ TEST(Dataset, ContentIsTheHashOfItsFiles) {
   EXPECT_EQ(Dataset::open(options_of(folder / "tokens.bin", 65536))->content_hash(), hash_of(tokens));
 }
 
-TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
+TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
   TemporaryDirectory folder;
   const Examples e = examples(2000);  // more than one chunk of reading
   const uint64_t all = e.tokens.size();

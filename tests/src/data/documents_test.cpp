@@ -99,7 +99,7 @@ TEST(Documents, TrainAsIfEachWereASample) {
   }
 }
 
-TEST(Documents, OneASampleHasTheBitsOfNone) {
+TEST(Documents, OneASampleChangesNoBit) {
   const auto model = model_of(small_llama());
   const GlobalBatch batch = random_batch(5, 3, sequence);
   const Outcome plain = outcome_of(*model, model, packed_request(3, 0, {}), batch),

@@ -1,5 +1,5 @@
-// Files of token ids: of every type, bare and as NumPy arrays; files that look like another type, and files
-// without ids.
+// Files of token ids of every type, raw and as NumPy arrays. Also files that look like another type, and
+// files that do not hold ids.
 #include "src/data/token_file.h"
 
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ void expect(const SystemMemory& found, uint64_t total, uint64_t available) {
   EXPECT_EQ(found.available, available);
 }
 
-TEST(ControlGroup, WithoutOneTheMachineIsWhatThereIs) {
+TEST(ControlGroup, WithoutOneTheMachineDecides) {
   const Tree tree;
   for (const char* groups : {"", "0::/\n", "0::/a/b\n", "no line", "4:memory:/x\n", "::", "0::"}) {
     expect(tree.memory_of(groups), machine.total, machine.available);
@@ -51,7 +51,7 @@ TEST(ControlGroup, WithoutOneTheMachineIsWhatThereIs) {
   }
 }
 
-TEST(ControlGroup, MemoryIsWhatTheLimitLeaves) {
+TEST(ControlGroup, MemoryIsTheRestOfTheLimit) {
   Tree tree;
   tree.memory(".", std::to_string(8 * gib), 3 * gib);  // a container's own group, at the top
   expect(tree.memory_of("0::/\n"), 8 * gib, 5 * gib);
@@ -67,7 +67,7 @@ TEST(ControlGroup, CopiesOfFilesMakeRoom) {
   Tree tree;
   tree.memory(".", std::to_string(8 * gib), 7 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 7 * gib);
-  // Less is used than cached: the two numbers are read at different times.
+  // The cached bytes may exceed the used ones, because the two numbers are read at different times.
   tree.memory(".", std::to_string(8 * gib), 1 * gib, 6 * gib);
   expect(tree.memory_of("0::/\n"), 8 * gib, 8 * gib);
 }
@@ -100,7 +100,7 @@ TEST(ControlGroup, MemoryOfVersion1) {
   expect(tree.memory_of("4:memory:/../../slurm/job\n"), 2 * gib, 1 * gib);
 }
 
-TEST(ControlGroup, ProcessorsAreThoseOfTheQuota) {
+TEST(ControlGroup, ProcessorsComeFromTheQuota) {
   Tree tree;
   const auto with = [&](const char* quota, int processors) {
     tree.put("cpu.max", quota);

@@ -228,7 +228,7 @@ struct Stopping final : Supervisor {
   static void task(void* context, int64_t, int) { ++static_cast<Stopping*>(context)->done; }
 };
 
-TEST(ThreadPool, ACancelledCallLeavesOutWhatHasNotBegun) {
+TEST(ThreadPool, ACancelledCallSkipsTasksThatHaveNotBegun) {
   for (const int threads : {1, 3}) {
     const auto pool = make_pool(threads);
     for (const int64_t after : {0, 1, 10, 500}) {

@@ -31,7 +31,7 @@ Status read_all(const std::string& path) {
   return ok();
 }
 
-TEST(CheckpointFile, WhatIsWrittenIsRead) {
+TEST(CheckpointFile, ReadsBackWhatItWrote) {
   TemporaryDirectory folder;
   const std::string path = folder / "state";
   ASSERT_TRUE(write_example(path, 7));

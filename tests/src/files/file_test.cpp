@@ -17,7 +17,7 @@
 namespace stw::file_test {
 namespace {
 
-TEST(File, ReadsExactlyOrSaysWhatIsMissing) {
+TEST(File, ReadsExactlyOrNamesTheMissingBytes) {
   TemporaryDirectory folder;
   put_file(folder / "a", "0123456789");
   auto file = File::open(folder / "a");
@@ -32,7 +32,7 @@ TEST(File, ReadsExactlyOrSaysWhatIsMissing) {
   EXPECT_TRUE(file->read(10, data, 0));
 }
 
-TEST(File, RefusesWhatIsNoFile) {
+TEST(File, RefusesMissingFilesFoldersAndPipes) {
   TemporaryDirectory folder;
   auto missing = File::open(folder / "none");
   ASSERT_FALSE(missing);
@@ -186,7 +186,8 @@ TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);  // the user "nobody", as root may read everything
+    if (geteuid() == 0 && setuid(65534) != 0)
+      _exit(2);  // an unprivileged user, because root may read everything
     _exit(write_text(file, "text") ? 0 : 1);
   }
   int status = 0;

@@ -119,7 +119,7 @@ TEST(Config, BadOnesAreRefusedByName) {
 
 // Defaults as in transformers (configuration_llama.py and so on): Llama treats null as an absent key, Qwen2
 // and Qwen3 default to 32, Mistral to 8, which does not divide 6 heads.
-TEST(Config, KeyValueHeadsThatAreNotSaid) {
+TEST(Config, DefaultsOfKeyValueHeads) {
   const auto open = [](const char* type, int heads, bool is_null) {
     ModelSource source;
     source.config_json = std::string(R"({"model_type": ")") + type +
@@ -344,7 +344,7 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
 }
 
 // Source: configuration_gemma3.py.
-TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
+TEST(Config, DefaultsAndRefusalsOfGemma) {
   const auto open = [](const std::string& more) {
     return parse_model(R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, )"
                        R"("hidden_size": 64, "intermediate_size": 88,
@@ -537,7 +537,7 @@ TEST(Config, Bloom) {
   }
 }
 
-TEST(Config, WhatIsNoConfig) {
+TEST(Config, RefusesOtherText) {
   TemporaryDirectory folder;
   ModelSource source;
   source.source = folder / "missing";
@@ -602,9 +602,9 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
 }
 
 // Without a replacement each rate comes from its own key of the config.
-TEST(ModelSource, RatesAreThoseOfTheConfig) {
+TEST(ModelSource, RatesComeFromTheConfig) {
   for (const std::string& json : small_models("0.125")) {
-    const auto said = [&](std::initializer_list<const char*> keys) {
+    const auto rate_of = [&](std::initializer_list<const char*> keys) {
       return std::any_of(keys.begin(), keys.end(),
                          [&](const char* key) { return json.find(key) != json.npos; })
                  ? 0.125f
@@ -613,9 +613,9 @@ TEST(ModelSource, RatesAreThoseOfTheConfig) {
     ModelSource source;
     source.config_json = json;
     const auto model = open_model(source);
-    EXPECT_EQ(model->config().embedding_dropout, said({"embd_pdrop"})) << json;
-    EXPECT_EQ(model->config().attention_dropout, said({"attn_pdrop", "attention_dropout"})) << json;
-    EXPECT_EQ(model->config().residual_dropout, said({"resid_pdrop", "hidden_dropout"})) << json;
+    EXPECT_EQ(model->config().embedding_dropout, rate_of({"embd_pdrop"})) << json;
+    EXPECT_EQ(model->config().attention_dropout, rate_of({"attn_pdrop", "attention_dropout"})) << json;
+    EXPECT_EQ(model->config().residual_dropout, rate_of({"resid_pdrop", "hidden_dropout"})) << json;
   }
 }
 

@@ -211,7 +211,7 @@ TEST(GoldenAdapters, MergeAsPeftDoes) {
 }
 
 // Compares the values of a 4-bit model, and the codes that our own quantization chooses, bit by bit.
-TEST(GoldenCodes, AreThoseOfBitsandbytes) {
+TEST(GoldenCodes, AgreeWithBitsandbytes) {
   ModelSource source;
   source.source = folder_of("llama_nf4");
   source.adapters = {2, 2, false, 0, {all_targets}};

@@ -198,7 +198,7 @@ struct Documents {
   }
 };
 
-TEST(Classifier, EvaluationIsWhatLogitsSayOfEveryDocument) {
+TEST(Classifier, EvaluationAgreesWithTheLogitsOfEveryDocument) {
   const Documents documents(60);
   for (const std::string& config : {small_llama(), small_gpt2("0.1")}) {
     const auto model = model_of(classifier_of(config));
@@ -447,7 +447,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ClassifierFolder, testing::Values("gpt2", "qwen
 
 // ---- configs ---------------------------------------------------------------------------------------------
 
-TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
+TEST(ClassifierConfig, NamesItsLabelsAsTransformersDoes) {
   const auto labels = [](const std::string& members) -> Result<std::vector<std::string>> {
     STW_ASSIGN(config, parse_model("{\"architectures\": [\"LlamaForSequenceClassification\"], " + members +
                                        small_llama().substr(1),

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A text's logits and its part of the gradients do not depend on the other texts in its sample, nor on its
 // place there.
-TEST(Encoder, ATextIsAlone) {
+TEST(Encoder, ATextDoesNotDependOnOthers) {
   for (const std::string& config : small_encoders()) {
     const auto model = model_of(config);
     const Packed packed = packed_batch(3, 4, has_types(*model));
@@ -310,7 +310,7 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
 
 // A parameter that blocks share is stored once, under transformers' names. It has one state, and a gradient
 // for each use.
-TEST(Encoder, SharedParametersAreOne) {
+TEST(Encoder, SharedParametersAreStoredOnce) {
   TemporaryDirectory folder;
   ModelSource source;
   source.source = folder_of("encoder_albert");
@@ -479,7 +479,7 @@ TEST(Encoder, ModernBertBringsTheHeadThatItHas) {
   }
 }
 
-TEST(Encoder, ModernBertRefusesWhatItCannotDo) {
+TEST(Encoder, ModernBertRefusesUnsupportedConfigs) {
   EXPECT_NE(Planned::make(*model_of(classifier_of(small_modernbert())), request_for(2, sequence + 1))
                 .error()
                 .message.find("the model has 40 positions"),
@@ -512,7 +512,7 @@ TEST(Encoder, ModernBertRefusesWhatItCannotDo) {
   }
 }
 
-TEST(Encoder, RefusesWhatItCannotDo) {
+TEST(Encoder, RefusesUnsupportedConfigs) {
   const auto body = model_of(small_bert()), model = model_of(classifier_of(small_bert()));
   EXPECT_NE(Planned::make(*body, request_for(2, sequence)).error().message.find("it needs labels"),
             std::string::npos);

@@ -50,7 +50,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
     std::vector<double> ours, theirs;
     for (int64_t token = 0; micro_batch == 3 && token < vocabulary; ++token) {
       std::fill(asked.targets.begin(), asked.targets.end(), static_cast<int32_t>(token));
-      const auto told = trainer->log_probabilities(
+      const auto status = trainer->log_probabilities(
           asked.source(), static_cast<uint64_t>(samples),
           [&](uint64_t sample, const float* losses) -> Status {
             for (int64_t i = 0; i < lengths[sample]; ++i) {
@@ -63,7 +63,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
             }
             return ok();
           });
-      ASSERT_TRUE(told) << told.error().message;
+      ASSERT_TRUE(status) << status.error().message;
     }
     if (micro_batch == 3) { EXPECT_LE(relative(ours.data(), theirs.data(), ours.size()), 1e-5); }
     trainer.expect_step(batch, *expected);
@@ -163,7 +163,7 @@ TEST(Masking, HidesTheSharesThatItNamesAndNothingElse) {
         to_mask += s.targets[i] != kernels::ignored_target && s.tokens[i] == mask;
         stays += s.targets[i] != kernels::ignored_target && s.tokens[i] == was;
       }
-      // The window's own tokens, up to the document that does not fit.
+      // Tokens of whole documents in the window, up to the first document that does not fit.
       const auto& marks = texts.marks;
       size_t end = 0;
       for (size_t i = 0; i < sequence; ++i)
@@ -232,7 +232,7 @@ TEST(Masking, HidesWholeWords) {
   EXPECT_NEAR(hidden / may_be, 0.3, 0.04);
 }
 
-TEST(Masking, WorksOnAStreamAndLeavesOutWhatIsNotMarked) {
+TEST(Masking, WorksOnAStreamAndSkipsUnmarkedTokens) {
   Texts texts;
   DatasetOptions stream = texts.options(1);
   stream.marks_path.clear();
@@ -252,7 +252,7 @@ TEST(Masking, WorksOnAStreamAndLeavesOutWhatIsNotMarked) {
         << i;
 }
 
-TEST(Masking, RefusesWhatMakesNoSense) {
+TEST(Masking, RefusesInvalidSettings) {
   const Texts texts;
   const auto refused = [&](const auto& change) {
     DatasetOptions options = texts.options();
@@ -524,7 +524,7 @@ TEST(MaskedAdapters, ASavedDecoderIsNoLongerTheTable) {
   }
 }
 
-TEST(MaskedAdapters, WhatDoesNotFitIsRefused) {
+TEST(MaskedAdapters, MismatchedFilesAreRefused) {
   TemporaryDirectory folder;
   const std::string from = folder_of("adapter_encoder_modernbert_mlm"), out = folder / "out";
   std::filesystem::create_directory(out);
@@ -603,7 +603,7 @@ TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
   EXPECT_TRUE(Model::open(lacking));
 }
 
-TEST(MaskedModel, RefusesWhatItCannotDo) {
+TEST(MaskedModel, RefusesUnsupportedConfigs) {
   const auto open_as = [](const std::string& config, Task task) {
     ModelSource source;
     source.config_json = config;

@@ -141,7 +141,7 @@ Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Pr
   return all;
 }
 
-TEST(Preferences, HaveTheGradientOfTokensThatWeighWhatTheDefinitionsSay) {
+TEST(Preferences, HaveTheGradientOfTokensWeightedByTheDefinitions) {
   for (const SmallModel& config : {SmallModel{small_gpt2()}, SmallModel{small_llama(), adapters_of_all()}}) {
     const GlobalBatch batch = with_reference(pair_batch(3, 5), config);
     const auto model = model_of(config);
@@ -245,7 +245,7 @@ TEST(Preferences, AreCalibratedOnPairs) {
 }
 
 // A plan for less memory has more chunks and computes logits twice. It reports that cost.
-TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
+TEST(Preferences, LessMemoryComputesLogitsTwice) {
   const auto model = model_of(
       R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
@@ -304,7 +304,7 @@ TEST(Preferences, APairWithoutTargetsOnBothSidesDoesNotCount) {
   EXPECT_EQ(nothing->skip, kernels::skip_no_target);
 }
 
-TEST(Preferences, WhatTheyDoNotKnowIsRefused) {
+TEST(Preferences, UnsupportedSettingsAreRefused) {
   const auto model = model_of(small_llama());
   const auto refusal = [&](Request r, const TrainerOptions& o = {}) {
     auto planned = Planned::make(*model, r);
@@ -404,7 +404,7 @@ TEST(PairDatasets, HoldWholePairs) {
   EXPECT_EQ(tokens, files.tokens);
 }
 
-TEST(PairDatasets, ThatAreNoneAreRefused) {
+TEST(PairDatasets, WithoutWholePairsAreRefused) {
   const auto refusal = [](const DatasetOptions& o) {
     auto dataset = Dataset::open(o);
     return dataset ? std::string() : dataset.error().message;
@@ -431,12 +431,12 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   EXPECT_EQ(refusal(o), "");
   std::string bytes = file_bytes(o.reference_path);
   EXPECT_EQ(bytes.size(), files.tokens * sizeof(float) + 32);
-  for (const auto& [value, said] :
+  for (const auto& [value, part] :
        {std::pair{0.5f, "is 0.5"}, {-HUGE_VALF, "expected a finite number"}, {-0.125f, "are damaged"}}) {
     std::string changed = bytes;
     std::memcpy(changed.data() + 40, &value, sizeof value);
     put_file(o.reference_path, changed);
-    EXPECT_NE(refusal(o).find(said), std::string::npos) << refusal(o);
+    EXPECT_NE(refusal(o).find(part), std::string::npos) << refusal(o);
   }
   put_file(o.reference_path, bytes);
   std::string marks = file_bytes(o.marks_path);
@@ -445,7 +445,7 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   EXPECT_NE(refusal(o).find("it is of other tokens or marks"), std::string::npos) << refusal(o);
 }
 
-TEST(References, AreWhatTheModelSaysOfEveryTarget) {
+TEST(References, HoldTheModelsLogProbabilityOfEveryTarget) {
   const PairFiles files(50);
   const auto model = model_of(small_llama());
   const auto planned = plan_for(*model, pair_request(Preference::dpo, 4, 2));
@@ -530,14 +530,14 @@ TEST(References, OfManyPiecesAreChecked) {
                             {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
   EXPECT_EQ(reference[0], -static_cast<float>(own.first + 1)) << "of the first target, the second token";
   const std::string good = file_bytes(o.reference_path);
-  for (const auto& [value, said] :
+  for (const auto& [value, part] :
        {std::pair{0.5f, "log-probability 5000 is 0.5"}, {-0.125f, "are damaged"}}) {
     std::string changed = good;
     std::memcpy(changed.data() + 5000 * sizeof value, &value, sizeof value);
     put_file(o.reference_path, changed);
     const auto refused = Dataset::open(o);
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find(said), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
   }
 }
 

@@ -201,7 +201,7 @@ struct Tagged {
   }
 };
 
-TEST(TokenLabels, EvaluationIsWhatLogitsSayOfEveryToken) {
+TEST(TokenLabels, EvaluationAgreesWithTheLogitsOfEveryToken) {
   const Tagged texts(50);
   const auto model = model_of(token_classifier_of(small_roberta()));
   Request r = request_for(3, sequence, 2);
@@ -238,7 +238,7 @@ TEST(TokenLabels, EvaluationIsWhatLogitsSayOfEveryToken) {
   EXPECT_EQ(trainer->progress().evaluation_accuracy, static_cast<double>(hits) / count);
 }
 
-TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
+TEST(TokenLabels, MismatchedDatasetsAreRefused) {
   const Tagged texts(20);
   const auto refusal = [](const DatasetOptions& options) {
     const auto dataset = Dataset::open(options);
@@ -322,7 +322,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
   }
 }
 
-TEST(TokenLabels, ConfigsSayTheirDropoutAndWhatIsNotSupported) {
+TEST(TokenLabels, DropoutAndRefusalsOfConfigs) {
   const auto rate = [](const std::string& config) {
     auto parsed = parse_model(token_classifier_of(config), "config");
     return parsed ? std::to_string(parsed->head_dropout) : parsed.error().message;

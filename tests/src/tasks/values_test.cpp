@@ -169,7 +169,7 @@ struct Documents {
   }
 };
 
-TEST(Values, EvaluationIsWhatOutputsSayOfEveryDocument) {
+TEST(Values, EvaluationAgreesWithTheOutputsOfEveryDocument) {
   for (const std::string& config :
        {of_labels(small_llama()), of_labels(small_bert()), of_numbers(small_bert()), of_numbers(small_gpt2()),
         of_labels(small_albert()), of_numbers(small_modernbert())}) {
@@ -224,7 +224,7 @@ TEST(Values, LearnsLabelsAndNumbers) {
   }
 }
 
-TEST(Values, DatasetsSayWhatIsWrong) {
+TEST(Values, ErrorsOfDatasetsAreNamed) {
   Documents documents(20, Task::labels);
   const auto refusal = [&](const DatasetOptions& o) {
     const auto dataset = Dataset::open(o);
@@ -278,7 +278,7 @@ TEST(Values, AFileThatChangesIsNamed) {
       << loss.error().message;
 }
 
-TEST(Values, WhatBelongsToASoftmaxIsRefused) {
+TEST(Values, SettingsOfASoftmaxAreRefused) {
   const auto model = model_of(of_numbers(small_llama()));
   const auto planned = plan_for(*model, request_for(3, sequence));
   TrainerOptions smoothed, penalised;
@@ -295,7 +295,7 @@ TEST(Values, WhatBelongsToASoftmaxIsRefused) {
 
 // ---- configs ---------------------------------------------------------------------------------------------
 
-TEST(ValueConfig, SaysItsTaskAsTransformersDoes) {
+TEST(ValueConfig, NamesItsTaskAsTransformersDoes) {
   const auto task_of = [](const std::string& fields) {
     const auto config = parse_model(
         R"({"architectures": ["LlamaForSequenceClassification"], )" + fields + small_llama().substr(1),

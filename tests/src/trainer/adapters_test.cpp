@@ -170,7 +170,7 @@ TEST_P(AdapterFolder, IsTrainedFurther) {
   EXPECT_TRUE(open(folder_ / "further"));
 }
 
-TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
+TEST_P(AdapterFolder, UnknownSettingsAreRefusedByName) {
   const std::string good = file_bytes(adapter_config(adapters_));
   const auto refused = [&](const std::string& key, Json value, const std::string& part) {
     auto json = parse_json(good);
@@ -209,7 +209,7 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
 }
 
 // Source: peft, tuners/lora/config.py. Files of other tools leave out defaults.
-TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
+TEST_P(AdapterFolder, MissingKeysHavePeftsDefaults) {
   auto json = parse_json(file_bytes(adapter_config(adapters_)));
   ASSERT_TRUE(json);
   for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"})
@@ -224,7 +224,7 @@ TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
 }
 
 // The base must be a folder with weights.
-TEST_P(AdapterFolder, WhatTheyAreForIsOneFolder) {
+TEST_P(AdapterFolder, TheirBaseIsOneFolder) {
   const auto refused = [&](const ModelSource& source, const std::string& part) {
     const auto model = Model::open(source);
     ASSERT_FALSE(model) << part;

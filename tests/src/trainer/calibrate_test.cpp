@@ -1,4 +1,4 @@
-// Calibration times a whole step and leaves no trace, however it ends.
+// Calibration times a whole step. However it ends, it changes no byte of the trainer's state.
 #include "planner/device/calibration.h"
 
 #include <atomic>
@@ -82,7 +82,7 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
 }
 
 // Copies are timed like other ops.
-TEST(Calibrate, TimesWhatIsOffloaded) {
+TEST(Calibrate, TimesOffloadedCopies) {
   const auto model = model_of(small_llama());
   const Request request = request_of(Precision::bf16, 8, 2);
   Decisions d = plan_for(*model, request)->plan.decisions;
@@ -131,7 +131,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 1));
   OpenTrainer trainer(model, planned);
   const std::string before = trainer.bytes();
-  trainer->cancel();  // before the call: this cancel is not lost
+  trainer->cancel();  // a cancel before the call is not lost
   auto profile = trainer->calibrate();
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().code, Code::cancelled);
@@ -160,7 +160,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
 }
 
 // A model without a finite loss cannot be timed, as its updates are skipped.
-TEST(Calibrate, NonFiniteWeightsAreTold) {
+TEST(Calibrate, NonFiniteWeightsAreReported) {
   const auto model = model_of(small_gpt2());
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 3));
   TemporaryDirectory folder;
@@ -180,7 +180,7 @@ TEST(Calibrate, NonFiniteWeightsAreTold) {
   EXPECT_TRUE(trainer.bytes() == before);
 }
 
-TEST(Calibrate, WeightsThatAreGoneAreToldAndBroughtBack) {
+TEST(Calibrate, MissingWeightsAreReportedAndReadAgain) {
   const auto model = model_of(small_gpt2());
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 3));
   TemporaryDirectory folder;

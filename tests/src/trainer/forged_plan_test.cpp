@@ -90,12 +90,12 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (;;) {
     auto loaded = Planned::load(model, with_fingerprint(plan));
     if (loaded) return loaded;
-    const std::string& said = loaded.error().message;
-    const bool arena = said.find("its arena has") != std::string::npos,
-               host = said.find("in host memory, its programs") != std::string::npos;
+    const std::string& message = loaded.error().message;
+    const bool arena = message.find("its arena has") != std::string::npos,
+               host = message.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
-    const size_t end = std::min(said.find(": it was made"), said.size());  // after the number
-    const std::string number = said.substr(said.find_last_of(' ', end) + 1);
+    const size_t end = std::min(message.find(": it was made"), message.size());  // after the number
+    const std::string number = message.substr(message.find_last_of(' ', end) + 1);
     const auto bytes = static_cast<int64_t>(std::stoull(number));
     plan = with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);
     if (arena) plan = with_value(plan, {"bytes", "peak"}, bytes);

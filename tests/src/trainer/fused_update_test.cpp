@@ -176,7 +176,7 @@ TEST_F(FusedStep, EndsTheRunWhereAGradientIsNotFinite) {
   EXPECT_EQ(result->skip, kernels::skip_none);
 }
 
-TEST_F(FusedStep, RefusesWhatNeedsTheGradients) {
+TEST_F(FusedStep, RefusesOptionsThatNeedTheGradients) {
   auto refusal = [&](const TrainerOptions& options) {
     auto trainer = Trainer::create(best_device(), model_, planned(), options);
     return trainer ? std::string() : trainer.error().message;

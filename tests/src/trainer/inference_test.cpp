@@ -62,7 +62,7 @@ TEST(Evaluate, AgreesWithLogits) {
   }
 }
 
-TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
+TEST(Generate, GreedyTakesTheLargestLogit) {
   // Longer than a prefill, so that both programs fill the cache.
   const std::string config =
       R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 100, "hidden_size": 32,
@@ -116,7 +116,7 @@ TEST(Generate, GreedyIsTheArgumentOfTheLargestLogit) {
   EXPECT_EQ(differences(trainer.state(), before), "");
 }
 
-TEST(Generate, RefusesWhatDoesNotFit) {
+TEST(Generate, RefusesTooLongTexts) {
   const auto model = model_of(small_gpt2());
   auto trainer = trainer_for(model, plan_for(*model, request_for(1, sequence)));
   std::vector<int32_t> tokens(50, 1), out(50);

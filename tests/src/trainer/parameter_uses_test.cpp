@@ -227,7 +227,7 @@ TEST(ParameterUses, TheGradientIsTheSumOverAllUses) {
 }
 
 // The derivative of the loss along the gradient of a shared matrix is the gradient's length.
-TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
+TEST(ParameterUses, TheGradientIsTheDerivativeOfTheLoss) {
   const Graph graph = shared_graph({.blocks = 3, .products = 2});
   Running run(graph, decisions_of(graph, 5, ~0u));
   run.forward_and_backward(0);

@@ -42,7 +42,7 @@ TEST(Half, RoundsToNearestEven) {
 }
 
 // The mean gradients of fp16 agree with those of fp32 to eleven bits, whatever the scale.
-TEST(Half, GradientsAreThoseOfFp32) {
+TEST(Half, GradientsAgreeWithFp32) {
   const auto model = model_of(small_gpt2());
   const GlobalBatch batch = random_batch(3, batch_size, sequence);
   GradientSums full;
@@ -166,7 +166,7 @@ TEST(Half, EndsWithADiagnosisWhereNoScaleHelps) {
   EXPECT_EQ(differences(trainer.state(), before), "");
 }
 
-TEST(NonFinite, StopsWhereItIsToldToAndNamesTheParameter) {
+TEST(NonFinite, StopsOnRequestAndNamesTheParameter) {
   const auto model = model_of(small_gpt2());
   Trainer* self = nullptr;
   bool poison = true;

@@ -139,7 +139,7 @@ TEST_P(Quantized, NoBudgetChangesABit) {
 }
 
 // A checkpoint of adapters can only be restored on the same base weights.
-TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
+TEST_P(Quantized, CheckpointsNameTheirBaseWeights) {
   const std::string path = folder(false), checkpoint = folder_ / "checkpoint.stw";
   const auto m = model(path);
   OpenTrainer trainer(m, plan_for(*m, codes()));
@@ -167,7 +167,7 @@ TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
       "quantize_embeddings: expected");
 }
 
-TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
+TEST_P(Quantized, CodesHaveNoViewButCanBeWrittenAsNumbers) {
   const auto m = model(folder(false));
   OpenTrainer trainer(m, plan_for(*m, codes()));
   const auto logits = [&] {

@@ -71,7 +71,7 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
 }
 
 // Some tensors move up in the arena, others down.
-TEST(Replan, MovesWhatLastsInBothDirections) {
+TEST(Replan, MovesPersistentTensorsInBothDirections) {
   TemporaryDirectory folder;
   const auto model = model_of(small_llama());
   const Request r = request_of(Precision::bf16, 32);
@@ -97,7 +97,7 @@ TEST(Replan, MovesWhatLastsInBothDirections) {
   }
 }
 
-TEST(Replan, RefusesWhatWouldChangeBitsAndStaysAsItWas) {
+TEST(Replan, RefusesToChangeBitsAndStaysUnchanged) {
   TemporaryDirectory folder;
   const auto model = model_of(small_gpt2());
   Request r = request_of(Precision::bf16, 32);

@@ -156,7 +156,7 @@ TEST(Restore, TensorsOfManyPiecesComeBack) {
 
 // Hand-written values with valid hashes: the resumed run would count wrong, divide by zero, or write
 // unreadable checkpoints.
-TEST(Restore, NumbersThatNoRunHasAreRefused) {
+TEST(Restore, ImpossibleValuesAreRefused) {
   Saved saved;
   const auto reader = CheckpointReader::open(saved.path);
   ASSERT_TRUE(reader);
@@ -274,7 +274,7 @@ TEST(Export, OpensAgain) {
 }
 
 // The exported config gives the dtype of the exported weights, not of the original ones.
-TEST(Export, SaysTheFormatOfItsWeights) {
+TEST(Export, NamesTheFormatOfItsWeights) {
   for (const char* key : {"dtype", "torch_dtype"})
     for (const auto& [precision, name] : {std::pair{Precision::fp32, "float32"},
                                           {Precision::bf16, "bfloat16"},

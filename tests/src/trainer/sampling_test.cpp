@@ -14,7 +14,7 @@
 namespace stw {
 namespace {
 
-TEST(Sampling, CandidatesAreThoseOfTransformers) {
+TEST(Sampling, CandidatesAgreeWithTransformers) {
   for (const golden::SamplingCase& one : golden::sampling_cases) {
     const std::vector<TokenChoice> found =
         candidates(golden::sampling_logits[one.logits], {one.temperature, one.top_k, one.top_p, 1});
@@ -28,7 +28,7 @@ TEST(Sampling, CandidatesAreThoseOfTransformers) {
   }
 }
 
-TEST(Sampling, DrawsAsOftenAsIsProbable) {
+TEST(Sampling, DrawsInProportionToTheProbability) {
   constexpr int draws = 5000;
   for (const golden::SamplingCase& one : golden::sampling_cases) {
     if (one.temperature != 1.0) continue;

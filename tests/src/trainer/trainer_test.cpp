@@ -418,7 +418,7 @@ TEST_F(Step, DecayOfMatricesOnly) {
 }
 
 // After a cancel, missing data or a refusal of the hook, the trainer is at the last completed step.
-TEST(UnfinishedStep, IsAsIfItHadNotBeen) {
+TEST(UnfinishedStep, LeavesTheLastCompletedStep) {
   const auto model = model_of(small_gpt2("0.1"));
   Request r = request_for(batch_size, sequence);
   r.micro_batch = 2;

@@ -32,7 +32,7 @@ std::unique_ptr<Trainer> trainer_of(const std::shared_ptr<const Model>& model,
   return trainer_for(model, plan_for(*model, r));
 }
 
-TEST(WeightLayout, IsThereAndBackAgain) {
+TEST(WeightLayout, RoundTrips) {
   const WeightLayout layout{6, 3};
   constexpr uint64_t size = 6 * 3 * 10;
   std::vector<bool> is_there(size);
@@ -52,7 +52,7 @@ TEST(WeightLayout, IsThereAndBackAgain) {
 }
 
 // transformers wrote the golden model's files.
-TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
+TEST(Layout, MatchesTheFilesFromAnyElementOn) {
   const auto model = open_folder(folder_of("adapter_bloom"));
   auto weights = SafetensorsReader::open(folder_of("bloom")),
        adapters = SafetensorsReader::open(adapter_weights(folder_of("adapter_bloom")));
@@ -110,7 +110,7 @@ TEST(Layout, ExportsHaveTheFilesBytes) {
 }
 
 // A trained model that is written and read again has the same numbers in memory.
-TEST(Layout, ATrainedModelIsReadAsItWas) {
+TEST(Layout, ATrainedModelIsReadUnchanged) {
   TemporaryDirectory folder;
   const auto model = open_folder(folder_of("bloom"));
   OpenTrainer trainer(model, plan_for(*model, request_for(2, sequence)));

@@ -69,7 +69,7 @@ class Nf4Folder : public testing::Test {
   std::vector<Stored> tensors_;
 };
 
-TEST_F(Nf4Folder, IsReadAsItIs) {
+TEST_F(Nf4Folder, HasItsCodesAndTypes) {
   const auto model = open(tensors_);
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_TRUE((*model)->has_codes());
@@ -91,7 +91,7 @@ TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
 
 // Codes are copied from the files even if quantizing the values would give other scales: nested scales may be
 // below 0.
-TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
+TEST_F(Nf4Folder, CodesComeIntoTheArenaUnchanged) {
   std::vector<Stored> changed = tensors_;
   for (Stored& t : changed) {
     // The byte of the smallest nested value, which makes the scale negative.
@@ -264,7 +264,7 @@ TEST_F(Nf4Folder, OfGpt2AreRefused) {
       << refused.error().message;
 }
 
-TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
+TEST_F(Nf4Folder, MissingAndDamagedPartsAreNamed) {
   refused("", nullptr, "tensor " + matrix + " is missing");
   refused(state, nullptr, "expected dtype F32, BF16, F16 or F64, found U8");
   refused(".quant_map", nullptr, "expected .quant_map next to its codes, found none");
@@ -286,7 +286,7 @@ TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
       ".quant_map", [](Stored& t) { t.bytes[8] ^= 1; }, "other values than those of nf4");
 }
 
-TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
+TEST_F(Nf4Folder, UnknownStatesAreRefused) {
   refused_state("\"nf4\"", "\"fp4\"", "expected quant_type \"nf4\"");
   refused_state("[32, 64]", "[64, 32]", "expected shape [32, 64], found [64, 32]");
   refused_state("[32, 64]", "[-32, 64]", "no shape");

@@ -48,7 +48,7 @@ void write_example(const std::string& path) {
   ASSERT_TRUE(writer->finish());
 }
 
-TEST(Safetensors, WhatIsWrittenIsRead) {
+TEST(Safetensors, ReadsBackWhatItWrote) {
   TemporaryDirectory folder;
   write_example(folder / "model.safetensors");
   EXPECT_EQ(folder.entries(), 1u);

@@ -64,7 +64,7 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
 
 // The arena is filled some thousand elements at a time. A matrix of many such pieces has the model's values,
 // in every format of the matrix and of its master weights.
-TEST(Filling, MatricesOfManyPiecesAreTheModels) {
+TEST(Filling, MatricesOfManyPiecesHaveTheModelsValues) {
   const auto model = model_of(gpt2_with_vocabulary(2111));
   const std::string name = "transformer.wte.weight";
   const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(),
@@ -104,7 +104,7 @@ TEST(Filling, MatricesOfManyPiecesAreTheModels) {
   }
 }
 
-TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
+TEST(Filling, CodesOfManyPiecesEqualThoseOfTheWhole) {
   ModelSource source;
   source.config_json =
       R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, )"
@@ -149,7 +149,7 @@ TEST(Filling, ParametersOfManyPiecesAreWritten) {
 }
 
 // Long samples have tables of many pieces. Every position has its own angle.
-TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
+TEST(Filling, AnglesOfLongSamplesBelongToTheirPositions) {
   constexpr int64_t positions = 2500;
   const auto model = model_of(
       R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, )"
@@ -300,7 +300,7 @@ TEST_F(WeightFile, NamesWithoutPrefix) {
   expect_values(open_with(path_));
 }
 
-TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
+TEST_F(WeightFile, UnneededTensorsAreIgnored) {
   for (const char* name : {"transformer.h.0.attn.bias", "transformer.h.0.attn.masked_bias",
                            "transformer.h.999.attn.c_attn.weight", "vision.h.0.scale", "score.weight"}) {
     weights_.entries.push_back({name, TensorDType::u8, {4}});
@@ -311,7 +311,7 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
 }
 
 // The model that was saved used such a tensor; without it the results would differ.
-TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
+TEST_F(WeightFile, UnknownTensorsOfABlockAreRefused) {
   for (const char* name :
        {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax",
         "transformer.h.0.attn.c_attn.lora_A.weight"}) {
@@ -324,7 +324,7 @@ TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
 }
 
 // An unknown type of one byte is written like U8, which the writer knows.
-TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
+TEST_F(WeightFile, UnknownTypesMatterOnlyForNeededTensors) {
   weights_.entries.push_back({"transformer.scales", TensorDType::u8, {4}});
   weights_.data.push_back("abcd");
   const auto rewrite = [&](const std::string& from, const std::string& to) {

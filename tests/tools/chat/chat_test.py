@@ -46,7 +46,7 @@ class ChatTemplateTest(CommandTest):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def answers_of(self, template, *messages):
-        return self.rendered(template, [{"messages": list(messages)}])[0]["said"]
+        return self.rendered(template, [{"messages": list(messages)}])[0]["learned"]
 
     def refused(self, template, expected, **line):
         answer = self.rendered(template, [{"messages": [user("q"), assistant("a")], **line}])[0]
@@ -71,8 +71,8 @@ class ChatTemplateTest(CommandTest):
                         {key: expected[key] for key in ("text", "prompt")},
                         number,
                     )
-                    if "said" in expected:
-                        self.assertEqual(found["said"], expected["said"], number)
+                    if "learned" in expected:
+                        self.assertEqual(found["learned"], expected["learned"], number)
 
     # Thousands of random templates (jinja_values.py).
     def test_values_are_the_same_as_by_jinja(self):
@@ -196,14 +196,16 @@ class ChatTemplateTest(CommandTest):
             )
             if "error" in whole:
                 continue
-            self.assertTrue(whole["said"])
+            self.assertTrue(whole["learned"])
             for count, begin in zip(counts, begins, strict=True):
                 if (
                     "error" not in begin
                     and whole["text"].startswith(begin["text"])
-                    and len(whole["said"]) == 39
+                    and len(whole["learned"]) == 39
                 ):
-                    self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
+                    self.assertEqual(
+                        whole["learned"][count // 2 - 1], begin["learned"][-1], (template, count)
+                    )
                     compared += 1
         self.assertGreater(compared, 15)
         # A template may write a single message differently. That message is located by rendering.
@@ -249,11 +251,13 @@ class ChatTemplateTest(CommandTest):
                     [{"messages": messages}, *({"messages": messages[:count]} for count in counts)],
                     GOLDENS["tokens"],
                 )
-                if "error" in whole or len(whole["said"]) != 48:
+                if "error" in whole or len(whole["learned"]) != 48:
                     continue
                 for count, begin in zip(counts, begins, strict=True):
                     if "error" not in begin and whole["text"].startswith(begin["text"]):
-                        self.assertEqual(whole["said"][count // 2 - 1], begin["said"][-1], (template, count))
+                        self.assertEqual(
+                            whole["learned"][count // 2 - 1], begin["learned"][-1], (template, count)
+                        )
                         compared[kind] += 1
         self.assertGreater(min(compared.values()), 4, compared)
 
@@ -269,7 +273,7 @@ class ChatTemplateTest(CommandTest):
             short, long = self.rendered(
                 turns, [{"messages": self.long_conversation(kind, count)} for count in (400, 1600)]
             )
-            self.assertEqual(len(long["said"]), 800)
+            self.assertEqual(len(long["learned"]), 800)
             self.assertLess(long["work"], 6 * short["work"], kind)
 
     def test_work_to_find_messages_is_limited(self):
@@ -287,7 +291,7 @@ class ChatTemplateTest(CommandTest):
             short, long = self.rendered(
                 template, [{"messages": self.conversation(count)} for count in (200, 800)], GOLDENS["tokens"]
             )
-            self.assertEqual(len(long["said"]), 400)
+            self.assertEqual(len(long["learned"]), 400)
             self.assertLess(long["work"], 6 * short["work"])
 
     def test_calls_of_tools_are_part_of_the_answer(self):

@@ -23,10 +23,12 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
       if (member.key != "messages") continue;
       const std::string prompt = how->prompt(member.value, object, "line");
       const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
-      chat::List said;
-      for (const auto& [begin, end] : text.learned) said.push_back(text.text.substr(begin, end - begin));
-      return chat::Members{
-          {"text", text.text}, {"prompt", prompt}, {"said", said}, {"work", static_cast<int64_t>(text.work)}};
+      chat::List learned;
+      for (const auto& [begin, end] : text.learned) learned.push_back(text.text.substr(begin, end - begin));
+      return chat::Members{{"text", text.text},
+                           {"prompt", prompt},
+                           {"learned", learned},
+                           {"work", static_cast<int64_t>(text.work)}};
     }
     return chat::Members{{"error", "no messages"}};
   } catch (const Failure& failure) { return chat::Members{{"error", failure.what()}}; }

@@ -406,7 +406,7 @@ class ExamplesTest(CommandTest):
                 *out,
                 says=["odd.jsonl, line 1: expected an object"],
             )
-        cut = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "behind.jsonl")
+        cut = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "cut.jsonl")
         self.refused(
             "train",
             "--model",

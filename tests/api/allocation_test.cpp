@@ -129,8 +129,8 @@ void fail_every_allocation_of(const char* name, const Create& create) {
   T* out = nullptr;
   fail_every_allocation(
       name, [&](stw_error* error) { return create(&out, error); },
-      [&](bool made) {
-        ASSERT_EQ(out != nullptr, made);
+      [&](bool succeeded) {
+        ASSERT_EQ(out != nullptr, succeeded);
         Handle<T>{std::exchange(out, nullptr)};
       });
   ASSERT_NE(out, nullptr);

@@ -212,10 +212,10 @@ struct Texts {
         types.push_back(2 * i > length);
       }
   }
-  std::vector<float> classify(stw_trainer* trainer, const std::vector<int32_t>& of_types = {}) const {
+  std::vector<float> classify(stw_trainer* trainer, const std::vector<int32_t>& token_types = {}) const {
     std::vector<float> out(3 * lengths.size());
     stw_error error = sized<stw_error>();
-    must(stw_trainer_classify(trainer, tokens.data(), of_types.empty() ? nullptr : of_types.data(),
+    must(stw_trainer_classify(trainer, tokens.data(), token_types.empty() ? nullptr : token_types.data(),
                               lengths.data(), lengths.size(), out.data(), out.size(), &error),
          error);
     return out;
@@ -272,10 +272,10 @@ TEST(Classifier, InvalidTextsAreRefused) {
   std::vector<int32_t> tokens(20, 5), types(20, 1);
   std::vector<uint64_t> lengths = {2, 3};
   stw_error error = sized<stw_error>();
-  const auto refused = [&](stw_trainer* by, const int32_t* of_types, uint64_t capacity, stw_status status,
-                           const char* why) {
-    EXPECT_EQ(stw_trainer_classify(by, tokens.data(), of_types, lengths.data(), lengths.size(), out.data(),
-                                   capacity, &error),
+  const auto refused = [&](stw_trainer* trainer, const int32_t* token_types, uint64_t capacity,
+                           stw_status status, const char* why) {
+    EXPECT_EQ(stw_trainer_classify(trainer, tokens.data(), token_types, lengths.data(), lengths.size(),
+                                   out.data(), capacity, &error),
               status)
         << why;
     EXPECT_STREQ(error.message, why);
@@ -285,18 +285,19 @@ TEST(Classifier, InvalidTextsAreRefused) {
   refused(language.trainer.get(), nullptr, 6, STW_UNSUPPORTED, "classify: the model is no classifier");
   refused(decoder.trainer.get(), types.data(), 6, STW_BAD_ARGUMENT,
           "classify: text 0: the model has no types of tokens");
-  for (stw_trainer* const by : {t, decoder.trainer.get()}) {
+  for (stw_trainer* const trainer : {t, decoder.trainer.get()}) {
     lengths[1] = 0;
-    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 0");
+    refused(trainer, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 0");
     lengths[1] = 17;
-    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 17");
+    refused(trainer, nullptr, 6, STW_UNSUPPORTED_SHAPE,
+            "classify: text 1: expected 1 to 16 tokens, found 17");
     lengths[1] = UINT64_MAX;
-    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE,
+    refused(trainer, nullptr, 6, STW_UNSUPPORTED_SHAPE,
             "classify: text 1: expected 1 to 16 tokens, found 18446744073709551615");
     lengths[1] = 3;
     for (const int32_t token : {256, -1}) {
       tokens[3] = token;
-      refused(by, nullptr, 6, STW_BAD_ARGUMENT,
+      refused(trainer, nullptr, 6, STW_BAD_ARGUMENT,
               ("classify: text 1: token " + std::to_string(token) + " is outside of the vocabulary of 256")
                   .c_str());
     }

@@ -62,21 +62,21 @@ void release(void* memory) {
   std::free(memory);
 }
 
-size_t of(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
+size_t to_size(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
 
 }  // namespace
 
 void* operator new(size_t n) { return allocate_or_throw(n, 1); }
 void* operator new[](size_t n) { return allocate_or_throw(n, 1); }
-void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, of(a)); }
-void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, of(a)); }
+void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, to_size(a)); }
+void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, to_size(a)); }
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
 void* operator new[](size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
 void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate(n, of(a));
+  return allocate(n, to_size(a));
 }
 void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return allocate(n, of(a));
+  return allocate(n, to_size(a));
 }
 void operator delete(void* p) noexcept { release(p); }
 void operator delete[](void* p) noexcept { release(p); }

@@ -76,12 +76,12 @@ void compare(const std::string& config, int steps) {
   EXPECT_EQ(results[0].targets, expected.targets);
   EXPECT_NEAR(results[0].loss, expected.loss, 1e-6 * expected.loss);
   EXPECT_NEAR(results[0].grad_norm, expected.grad_norm, 1e-6 * expected.grad_norm);
-  const auto got = values_of(worlds[0]), wanted = values_of(one);
-  for (size_t t = 0; t < wanted.size(); ++t) {
+  const auto got = values_of(worlds[0]), expected_values = values_of(one);
+  for (size_t t = 0; t < expected_values.size(); ++t) {
     float difference = 0, largest = 0;
-    for (size_t i = 0; i < wanted[t].size(); ++i) {
-      difference = std::max(difference, std::fabs(got[t][i] - wanted[t][i]));
-      largest = std::max(largest, std::fabs(wanted[t][i]));
+    for (size_t i = 0; i < expected_values[t].size(); ++i) {
+      difference = std::max(difference, std::fabs(got[t][i] - expected_values[t][i]));
+      largest = std::max(largest, std::fabs(expected_values[t][i]));
     }
     EXPECT_LE(difference, 1e-6f * largest) << "tensor " << t;
   }
@@ -206,8 +206,8 @@ TEST(GradientHook, RefusesComputations) {
   TokenBatch batch(4, 16);
   for (int s = 0; s < 2; ++s) {
     const stw_step_result got = step(w.trainer.get(), batch.batch()),
-                          wanted = step(other.trainer.get(), batch.batch());
-    EXPECT_EQ(got.loss, wanted.loss);
+                          expected = step(other.trainer.get(), batch.batch());
+    EXPECT_EQ(got.loss, expected.loss);
     EXPECT_EQ(hook.answers.size(), 16u);
     for (const auto& [name, answer] : hook.answers) EXPECT_EQ(answer, STW_BAD_STATE) << name;
     hook.answers.clear();

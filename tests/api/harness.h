@@ -111,8 +111,8 @@ struct World {
   Handle<stw_trainer> trainer;
 
   World(const std::string& config, const stw_plan_options& plan_of,
-        const stw_trainer_options* trainer_of = nullptr, Handle<stw_device> on = open_device())
-      : device(std::move(on)), model(make_model(config)), plan(make_plan(model.get(), plan_of)) {
+        const stw_trainer_options* trainer_of = nullptr, Handle<stw_device> opened = open_device())
+      : device(std::move(opened)), model(make_model(config)), plan(make_plan(model.get(), plan_of)) {
     trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
       return stw_trainer_create(out, device.get(), model.get(), plan.get(), trainer_of, e);
     });

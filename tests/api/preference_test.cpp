@@ -185,7 +185,7 @@ TEST(Preference, UnsupportedSettingsAreRefused) {
     stw_error error = sized<stw_error>();
     stw_trainer* out = nullptr;
     const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), &o, &error);
-    const Handle<stw_trainer> made(out);
+    const Handle<stw_trainer> trainer(out);
     return status == STW_OK ? std::string() : std::string(error.message);
   };
   EXPECT_EQ(refused(STW_PREFERENCE_SIMPO,

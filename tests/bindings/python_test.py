@@ -738,7 +738,7 @@ class Example(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    def test_tell_what_they_are(self):
+    def test_have_their_options_and_figures(self):
         model = stowage.Model("nano", dropout=0)
         plan = stowage.Plan(
             model,

@@ -202,7 +202,7 @@ Operation floating(std::string_view name, std::string_view how) {
   return {};
 }
 
-// By the special function unit.
+// Operations of the special function unit.
 Operation special(std::string_view name) {
   if (name == "ex2") return unary<float, float>([](float a) { return simt::approximate_exp2(a); });
   if (name == "rcp") return unary<float, float>([](float a) { return simt::approximate_inverse(a); });

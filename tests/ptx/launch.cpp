@@ -30,8 +30,8 @@ thread_local std::vector<Configuration> configurations;
 // Objects register before main() begins.
 struct Registry {
   std::mutex mutex;
-  std::map<const void*, std::shared_ptr<ptx::Module>> modules;  // By handle.
-  std::map<const void*, CUkern_st> kernels;                     // By the host's function.
+  std::map<const void*, std::shared_ptr<ptx::Module>> modules;  // Key: the handle.
+  std::map<const void*, CUkern_st> kernels;                     // Key: the host's function.
 };
 Registry& registry() {
   static Registry* const one = new Registry;

@@ -54,12 +54,12 @@ struct Instruction {
   Place guard;          // A predicate; without one, all lanes execute the instruction.
   bool unless = false;  // For lanes whose predicate is not set.
   std::vector<Place> operand;
-  int64_t offset = 0;  // Of an address.
+  int64_t offset = 0;  // Added to an address.
   // In shared and local memory, addresses count from the first byte.
   enum Space : uint8_t { anywhere, global, shared, local } space = anywhere;
   int vector = 1;           // Numbers read or written at once.
   bool whole_warp = false;  // together: needs all lanes, not those in its last operand.
-  uint32_t target = 0;      // Of a branch.
+  uint32_t target = 0;      // The target of a branch.
   std::string text;         // The instruction's text, for messages.
 };
 
@@ -73,7 +73,7 @@ struct Traffic {
   // Bytes of the distinct sectors that a launch loads and stores: the memory traffic if caches keep the rest.
   // Copies to shared memory by cp.async, which load the operands of products, do not count.
   uint64_t loaded = 0, stored = 0;
-  std::unordered_set<uint64_t> loads, stores;  // Of the current launch.
+  std::unordered_set<uint64_t> loads, stores;  // Sectors of the current launch.
 };
 
 struct Function {
@@ -82,11 +82,11 @@ struct Function {
     uint32_t at, bytes;
   };
   std::vector<Parameter> parameters;
-  std::vector<char> parameter_memory;  // Of the current launch.
-  uint32_t register_bytes = 0;         // Of a warp.
+  std::vector<char> parameter_memory;  // Values of the current launch.
+  uint32_t register_bytes = 0;         // For a warp.
   std::vector<char> constants;
   uint32_t shared_bytes = 0;  // Without that of the launch.
-  uint32_t local_bytes = 0;   // Of a thread.
+  uint32_t local_bytes = 0;   // For a thread.
   uint32_t most_threads = 0;
   bool for_warpgroups = false;  // Its module is for compute capability 9.0 only.
   std::vector<Instruction> code;
@@ -143,8 +143,8 @@ struct Warp {
   uint32_t active = 0;  // Lanes that execute the current instruction.
   char* registers = nullptr;
   char* constants = nullptr;
-  char* local = nullptr;     // Of the first lane.
-  uint32_t local_bytes = 0;  // Of each lane.
+  char* local = nullptr;     // The first lane's memory.
+  uint32_t local_bytes = 0;  // Bytes for each lane.
   Block* block = nullptr;
   Traffic* traffic = nullptr;  // Null: not counted.
   enum State : uint8_t { ready, waiting, at_barrier, done };
@@ -153,8 +153,8 @@ struct Warp {
   std::array<std::deque<std::vector<Copy>>, lanes> copies;  // The last group is not committed.
   uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;  // When the last fence ran.
   bool products_begun = false;
-  int number = 0;                                     // In the block.
-  std::deque<std::vector<ProductInFlight>> products;  // In groups, like copies.
+  int number = 0;                                     // The warp's number in its block.
+  std::deque<std::vector<ProductInFlight>> products;  // Groups, as for copies.
 
   char* local_of(int lane) const { return local + static_cast<size_t>(lane) * local_bytes; }
   template <class T>
@@ -207,7 +207,7 @@ Operation of_parts(size_t bytes);
 struct Module {
   std::string text;
   bool for_warpgroups = false;
-  // In global memory, or in shared memory: of a kernel that uses it, or of the launch (no bytes).
+  // A variable in global memory, or in shared memory: of a kernel that uses it, or of the launch (no bytes).
   struct Variable {
     std::string name;
     std::vector<char> memory;

@@ -370,10 +370,10 @@ TEST(PtxMachineDeathTest, ReportsErrorsOfWarpgroupsThatADeviceHides) {
                     meet = "bar.sync 0;\n";
   EXPECT_DEATH(died(products(store + meet + begin)), "not shown to it");
   EXPECT_DEATH(died(products(show + store + meet + begin)), "not shown to it");
-  // By warps whose fences no barrier followed.
+  // Written by warps whose fences were not followed by a barrier.
   EXPECT_DEATH(died(products(store + show + begin)), "not shown to it");
   died(products(store + show + meet + begin));
-  died(products(store + meet + show + begin));                  // By the warp that starts the product.
+  died(products(store + meet + show + begin));  // Written by the warp that starts the product.
   died(products("st.shared.u32 [%r2+12288], %r1;\n" + begin));  // A place that no product reads.
   EXPECT_DEATH(run_kernel(kernel(products(begin)), 128), "9.0 alone");
   EXPECT_DEATH(run_kernel(kernel("", "", "sm_90a"), 32, {}, 228 * 1024), "shared memory");

@@ -65,7 +65,7 @@ struct Block {
   int threads = 0, living = 0, current = 0, at_barrier = 0;
   int predicates = 0, last_predicates = 0;
   Warp warp[most_warps];
-  Fiber* fiber[most_threads] = {};  // Of a thread that has begun.
+  Fiber* fiber[most_threads] = {};  // Set for threads that have begun.
   Piece piece[most_pieces];
   int pieces = 0;
   char* dynamic = nullptr;

@@ -19,7 +19,7 @@
 
 namespace simt {
 
-// Which ready thread runs next. In `reverse`, blocks run backwards too.
+// The choice of the next thread to run. In `reverse`, blocks run backwards too.
 enum class Order { forward, reverse, random };
 struct Options {
   Order order = Order::forward;
@@ -32,7 +32,7 @@ struct Counters {
 };
 extern Counters counters;
 
-// Of the current thread.
+// The place of the current thread.
 struct Place {
   uint3 thread, block;
   dim3 block_extent, grid_extent;
@@ -62,7 +62,7 @@ void wait_for_copies(int groups_left);
 // For products of warpgroups (warpgroup.h). They do not see copied data until the thread that waited for the
 // copies shows them, and a barrier follows.
 void show_copies();
-bool copies_are_shown();  // To the current thread.
+bool copies_are_shown();  // Whether they are shown to the current thread.
 // Declares that the block uses warpgroups. It may then have as much shared memory as on GPUs that support
 // them.
 void use_warpgroups();

@@ -277,7 +277,7 @@ TEST(EmulatedProducts, UseTensorCoresOnlyOnRequestAndForSupportedShapes) {
   EXPECT_EQ(gradients(), std::pair(true, true));
 }
 
-// Which products go to the vendor's library, and how many.
+// The products that go to the vendor's library, and their number.
 TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   Random random(8);
   ProductKernels products = ProductKernels::library;

@@ -105,7 +105,7 @@ void real_kernels() {
       call(table.linear_weight_gradient, rounded, 0);
       for (const ProductKernels products : {ProductKernels::warpgroup, ProductKernels::tensor}) {
         std::vector<float> other(y.size(), 0.5f);
-        LinearArgs ending = linear;  // In GELU, and in its derivative, in place.
+        LinearArgs ending = linear;  // The products end in GELU, and in its derivative in place.
         ending.products = products, ending.activated = {other.data(), dtype};
         call(table.linear, ending, 0);
         ending.activated = {}, ending.x = {other.data(), dtype}, ending.before_gelu = {other.data(), dtype},

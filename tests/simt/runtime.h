@@ -27,8 +27,8 @@ struct Faults {
   uint64_t memory_bytes = uint64_t{8} << 30;
   // Users of device 0's memory, as the driver's library reports them.
   std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};
-  bool tells_memory = true;                            // That library reports which memory is in use.
-  uint64_t context_bytes = (uint64_t{123} << 20) + 1;  // Of a context, in addition to allocations.
+  bool tells_memory = true;  // Whether the driver's library reports the memory in use.
+  uint64_t context_bytes = (uint64_t{123} << 20) + 1;  // Memory of a context, in addition to allocations.
   int fail_launch = 0;                                 // The n-th launch from now on fails (1: the next).
   int fail_allocation = 0;
   int fail_allocations = 0;  // The number of allocations that fail from now on.

@@ -41,7 +41,7 @@ float add_products(float sum, const float* a, const float* b) {
   if (largest == 0) return 0;
   const int exponent = std::ilogb(largest);
   const double units = std::ldexp(1.0, kept - exponent);
-  int32_t total = 0;  // Of 17 terms below 2^26.
+  int32_t total = 0;  // Cannot overflow: 17 terms below 2^26.
   for (const double t : term) total += static_cast<int32_t>(t * units);
   const double exact = std::ldexp(static_cast<double>(total), exponent - kept);
   const float nearest = static_cast<float>(exact);

@@ -15,9 +15,9 @@ uint32_t byte_of_element(uint64_t descriptor, bool transposed, int output, int k
 
 struct AsyncProduct {
   uint64_t a, b;
-  int columns;  // Of b.
+  int columns;  // Columns of b.
   bool a_transposed, b_transposed, is_bf16;
-  bool added = true;          // To the old sums.
+  bool added = true;          // Whether the product is added to the old sums.
   bool has_own_rows = false;  // a is in registers, like the left operand of mma.m16n8k16.
 };
 // The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
@@ -47,8 +47,8 @@ SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, Wa
 // the next.
 SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, float* const* sums);
 
-// ---- for the emulated machine
-// By all lanes of four warps. The numbers of d are NaN until they have been waited for.
+// ---- for the emulated machine Called by all lanes of four warps. The numbers of d are NaN until they have
+// been waited for.
 void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows = nullptr);
 void begin_products();
 void commit_products();

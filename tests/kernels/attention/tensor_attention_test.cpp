@@ -62,7 +62,8 @@ void check_in_all_ways(const AttentionShape& s, uint64_t seed) {
   for (const AttentionShape& way : in_all_ways(s)) check(way, seed);
 }
 
-// In one part; in parts of samples, the last one smaller; in parts of the heads of a sample.
+// The library computes everything in one part, in parts of whole samples (the last one smaller), or in parts
+// of a sample's heads.
 TEST(LibraryAttention, AgreesWithDoublePrecision) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   uint64_t seed = 900;
@@ -262,7 +263,8 @@ TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
       const AttentionInputs in = inputs(s, 14);
       const Outcome before = compute_on_device(s, in);
       const int64_t width = s.out_width();
-      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {  // Of dQ, dK, dV.
+      // part: dQ, dK or dV.
+      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {
         std::vector<float> numbers;
         for (int64_t row = first; row < end; ++row)
           for (int64_t i = 0; i < width; ++i)

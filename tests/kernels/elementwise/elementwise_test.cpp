@@ -270,7 +270,7 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
         cosine.push_back(static_cast<float>(std::cos(angle)));
         sine.push_back(static_cast<float>(std::sin(angle)));
       }
-    std::vector<int32_t> position_ids;  // In every other round. They apply whatever the state.
+    std::vector<int32_t> position_ids;  // Given in every other round. They replace the state's position.
     for (int64_t row = 0; row < rows && round % 2 == 1; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, rows_per_sample + 6)));
     const Buffer x = Buffer::normal(dtype, random, rows * width);

@@ -59,7 +59,7 @@ TEST(Embedding, AddsTokenAndPosition) {
     const bool learned = round % 4 < 2;
     StepState state{};
     state.position = round % 3 == 0 ? 4 : 0;
-    std::vector<int32_t> position_ids;  // In some rounds. They apply whatever the state.
+    std::vector<int32_t> position_ids;  // Given in some rounds. They replace the state's position.
     for (int64_t row = 0; row < p.rows() && round % 8 % 5 == 0; ++row)
       position_ids.push_back(static_cast<int32_t>(random.between(0, p.position_rows - 1)));
     const Buffer y = everywhere([&](const Table& table, int threads) {

@@ -193,7 +193,7 @@ TEST(GradientRounding, NonFiniteValuesStayNonFinite) {
           }
       }
     }
-  // On tensor cores too, from the buffer and from an operand.
+  // The same on tensor cores, with such values in the buffer and in an operand.
   Problem p = rounded_problem(random, {2, 20, 16, {24}}, bf16, false, true);
   for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, std::fabs(p.x.get(i)) + 0.5f);
   p.weight_gradient[0].set(3 * 16 + 5, NAN);

@@ -40,7 +40,7 @@ Dense orthogonalised(Dense u) {
   }
   return tall ? transposed(u) : u;
 }
-// By one-sided Jacobi rotations: rows are rotated until they are orthogonal to each other.
+// Computed by one-sided Jacobi rotations: rows are rotated until they are orthogonal to each other.
 std::vector<double> singular_values(Dense a) {
   if (a.rows > a.columns) a = transposed(a);
   const auto dot = [&a](int64_t i, int64_t j) {

@@ -211,7 +211,7 @@ TEST(OptimizerRow, StatesTakeTheExpectedBytes) {
   }
 }
 
-// In any rank and use but one.
+// Tensors of every rank and every use. Only embeddings have no 8-bit states.
 TEST(OptimizerRow, EightBitStatesAreForLargeTensorsThatAreNoEmbeddings) {
   const Graph g =
       graph_of(R"({"model_type": "gpt2", "vocab_size": 128, "n_positions": 128, "n_embd": 40, "n_layer": 1, )"

@@ -35,7 +35,7 @@ TEST(ArenaSizes, EqualThoseOfWholePlans) {
         const Programs whole = make_programs(g, d, batch, 2, alignment);
         const uint64_t bytes = whole.arena_bytes;
         gaps += bytes > whole.bound_bytes;
-        // In any order, whatever was asked before.
+        // The answers do not depend on the order of the questions.
         for (int question = 0; question < 4; ++question) {
           const uint64_t limit = bytes - bytes / 50 + random() % (bytes / 25);
           EXPECT_EQ(asked.within(d, limit), bytes <= limit) << g.architecture;

@@ -58,7 +58,7 @@ using Index = std::array<int64_t, 4>;
 struct Values {
   DataType type;
   Index extent, stride;
-  std::vector<float> inner;  // Of a tensor inside the graph.
+  std::vector<float> inner;  // Values of a tensor inside the graph.
   void* memory = nullptr;
   float number = 0;
   bool is_number = false;

@@ -136,7 +136,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().code, Code::cancelled);
   EXPECT_TRUE(trainer.bytes() == before);
-  // Also during the call; repeated until a cancel falls into it.
+  // A cancel during the call: repeated until one falls into it.
   for (int tries = 0; tries < 100; ++tries) {
     std::atomic<bool> done = false;
     bool sent = false;

@@ -77,7 +77,7 @@ class TrainTest(CommandTest):
         self.assertNotIn("\x1b", result.stdout)
         self.assertEqual(result.stderr, "")
 
-    def test_trains_what_was_planned(self):
+    def test_trains_with_the_plan_that_plan_makes(self):
         planned = self.run_command("plan", *SMALL[:-2], "--json").stdout
         self.train("run", "--steps", 2)
         self.assertEqual((self.folder / "run/plan.json").read_text().strip(), planned.strip())
@@ -252,7 +252,7 @@ class TrainTest(CommandTest):
         self.assertEqual(sorted(wrote.partition(": ")[2].split(", ")), sorted(os.listdir(self.path("run"))))
         self.assertEqual(json.loads(self.read("run", "config.json"))["model_type"], "gpt2")
 
-    def test_overwrite_spares_what_the_run_reads(self):
+    def test_overwrite_keeps_the_files_that_the_run_reads(self):
         data = self.text()
         self.train("run", "--steps", 1)
         self.train("other", "--steps", 1)

@@ -412,7 +412,7 @@ class ClassifierTest(CommandTest):
         self.assertIn('the labels "air" and "air " differ', warnings)
         self.assertEqual(json.loads(self.read("run", "labels.json")), ["Sea", "air", "air ", "sea"])
 
-    def test_a_run_goes_on_to_the_same_bits(self):
+    def test_a_resumed_run_has_the_same_bits(self):
         data = self.table(self.rows())
         self.train_on("whole", data, "--schedule", "constant", "--steps", 8)
         self.train_on("parts", data, "--schedule", "constant", "--steps", 5)

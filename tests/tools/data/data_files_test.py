@@ -128,7 +128,7 @@ class DataFilesTest(CommandTest):
         )
         self.assertIn("read as text", result.stdout)
 
-    def test_what_is_ambiguous_is_refused(self):
+    def test_ambiguous_files_are_refused(self):
         self.refuses(
             self.write("half.txt", lines_of(ROWS[:9]) + "no object\n" * 3),
             says=[

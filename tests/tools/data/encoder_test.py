@@ -298,7 +298,7 @@ class EncoderTest(CommandTest):
     def adapters(self, run):
         return (self.folder / run / "adapter_model.safetensors").read_bytes()
 
-    def test_adapters_learn_go_on_and_merge(self):
+    def test_adapters_learn_resume_and_merge(self):
         base, data = self.base(), self.table(self.rows(400, 1), "texts.csv", ["text", "label"])
         words = [
             "--lora",

@@ -147,7 +147,7 @@ class PictureTest(Pictures):
 
 @unittest.skipIf(browser.missing(), browser.missing())
 class PageTest(Pictures):
-    """In Chromium."""
+    """The page in Chromium."""
 
     @classmethod
     def setUpClass(cls):

@@ -736,7 +736,7 @@ class ResumeTest(CommandTest):
         self.write("run/plan.json", plan)
         self.run_command("train", "--resume", self.path("run"), "--steps", STEPS + 1)
 
-    def test_where_a_resumed_run_is_written(self):
+    def test_the_folder_of_a_resumed_run(self):
         words = ["train", *SMALL, "--data", self.data, "--steps", 2]
         self.run_command(*words, "--out", self.path("run"))
         self.run_command(*words, "--seed", 7, "--out", self.path("other"))

@@ -158,7 +158,7 @@ class EncoderTokensTest(CommandTest):
         ).stdout
         self.assertTrue(output.startswith("the hold"), output)
 
-    def test_words_without_tokens_have_none(self):
+    def test_words_may_have_no_tokens(self):
         path = self.tokenizer(
             pre_tokenizer={"type": "WhitespaceSplit"},
             post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]},

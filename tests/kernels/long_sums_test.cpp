@@ -236,9 +236,9 @@ TEST(LongSums, OfTheHeadsInputGradients) {
         run(table.linear_input_gradient, a, threads, linear_input_gradient_workspace(a, threads));
         return std::vector<Buffer>{dx};
       })[0];
-      std::vector<double> wanted = exact;
-      if (rows > Logits::rows) wanted.insert(wanted.end(), exact.begin(), exact.end());
-      EXPECT_LE(relative_error(found.floats(), wanted), bound);
+      std::vector<double> expected = exact;
+      if (rows > Logits::rows) expected.insert(expected.end(), exact.begin(), exact.end());
+      EXPECT_LE(relative_error(found.floats(), expected), bound);
     }
   });
 }

@@ -76,13 +76,13 @@ std::vector<float> arguments() {
   return x;
 }
 
-double units(float got, long double wanted) {
-  if (std::isnan(wanted)) return std::isnan(got) ? 0 : INFINITY;
-  const float rounded = static_cast<float>(wanted);
+double units(float got, long double expected) {
+  if (std::isnan(expected)) return std::isnan(got) ? 0 : INFINITY;
+  const float rounded = static_cast<float>(expected);
   if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : INFINITY;
   int exponent;
   std::frexp(rounded, &exponent);
-  return static_cast<double>(std::fabs(got - wanted) / std::ldexp(1.0L, std::max(exponent - 24, -149)));
+  return static_cast<double>(std::fabs(got - expected) / std::ldexp(1.0L, std::max(exponent - 24, -149)));
 }
 
 void check(Lanes function, One one, long double (*reference)(long double), double limit) {
@@ -176,14 +176,14 @@ TEST(Philox, ManyFactorsEqualTheFactorsOneByOne) {
       std::vector<float> factors(static_cast<size_t>((count + 31) / 32 * 32 + 32));
       probe->dropout_factors(state, p, 9, 2, first, count, factors.data());
       for (int64_t i = 0; i < count; ++i) {
-        const float wanted = probe->dropout_factor(state, p, 9, 2, first + i);
-        ASSERT_EQ(factors[static_cast<size_t>(i)], wanted);
+        const float expected = probe->dropout_factor(state, p, 9, 2, first + i);
+        ASSERT_EQ(factors[static_cast<size_t>(i)], expected);
         const int64_t block = (first + i) / 4;
         const uint32_t counter[4] = {static_cast<uint32_t>(block), 7,
                                      9 + (static_cast<uint32_t>(block >> 32) << 16), 41};
         uint32_t words[4];
         probe->philox(counter, state.seed, words);
-        ASSERT_EQ(wanted != 0, words[(first + i) % 4] >= p * 4294967296.0);
+        ASSERT_EQ(expected != 0, words[(first + i) % 4] >= p * 4294967296.0);
       }
     }
 }

@@ -127,7 +127,7 @@ void multiply_matrices(Warp& w, const Instruction& i) {
 }  // namespace
 
 Operation collective(const Words& words) {
-  const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
+  const auto is = [&](std::initializer_list<std::string_view> opcode) { return is_opcode(words, opcode); };
   const std::vector<uint8_t> fours(14, 4), shuffled = {4, 0, 4, 4, 4, 4};  // The second may be a predicate.
   if (is({"shfl", "sync", "bfly", "b32"})) return {shuffle<Butterfly>, Kind::together, shuffled};
   if (is({"shfl", "sync", "idx", "b32"})) return {shuffle<Indexed>, Kind::together, shuffled};

@@ -190,8 +190,8 @@ struct Operation {
   bool any_register = false;  // For accesses and conversions: registers may be wider than `bytes`.
 };
 using Words = std::vector<std::string_view>;  // An opcode split at its dots.
-inline bool is_opcode(const Words& words, std::initializer_list<std::string_view> wanted) {
-  return std::equal(words.begin(), words.end(), wanted.begin(), wanted.end());
+inline bool is_opcode(const Words& words, std::initializer_list<std::string_view> opcode) {
+  return std::equal(words.begin(), words.end(), opcode.begin(), opcode.end());
 }
 // A null `run`: unknown opcode.
 Operation arithmetic(const Words& words);

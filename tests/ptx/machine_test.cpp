@@ -150,7 +150,7 @@ st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r7};
 TEST(PtxMachine, ArithmeticAtItsEdges) {
   struct Case {
     const char* code;
-    uint32_t wanted;
+    uint32_t expected;
   };
   const Case cases[] = {
       {"shl.b32 %r2, 1, 32;", 0},
@@ -174,7 +174,7 @@ TEST(PtxMachine, ArithmeticAtItsEdges) {
       {"mul.rn.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r2, %f1;", 0x00400000},  // Subnormal numbers stay.
   };
   for (const Case& c : cases)
-    EXPECT_EQ(run_kernel(kernel(std::string(c.code) + "\nst.global.u32 [%rd1], %r2;"), 1)[0], c.wanted)
+    EXPECT_EQ(run_kernel(kernel(std::string(c.code) + "\nst.global.u32 [%rd1], %r2;"), 1)[0], c.expected)
         << c.code;
 }
 
@@ -222,10 +222,10 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
   for (int l = 0; l < 32; ++l)
     for (int r = 0; r < 4; ++r) {
       const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
-      float wanted = 1, got;
-      for (int k = 0; k < 16; ++k) wanted += a(row, k) * b(k, column);
+      float expected = 1, got;
+      for (int k = 0; k < 16; ++k) expected += a(row, k) * b(k, column);
       std::memcpy(&got, &out[static_cast<size_t>(256 + 4 * l + r)], 4);
-      EXPECT_EQ(got, wanted) << row << ' ' << column;
+      EXPECT_EQ(got, expected) << row << ' ' << column;
     }
 }
 

@@ -249,7 +249,7 @@ void address_in_shared(Warp& w, const Instruction& i) {
 }  // namespace
 
 Operation memory_access(const Words& words) {
-  const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
+  const auto is = [&](std::initializer_list<std::string_view> opcode) { return is_opcode(words, opcode); };
   if ((words.front() == "ld" || words.front() == "st") && words.size() > 1) {
     static constexpr std::string_view spaces[] = {"global", "shared", "local", "param", "const"};
     const bool named = std::find(std::begin(spaces), std::end(spaces), words[1]) != std::end(spaces);

@@ -100,7 +100,7 @@ void multiply(Warp& w, const Instruction& i) {
 }  // namespace
 
 Operation warpgroup(const Words& words) {
-  const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
+  const auto is = [&](std::initializer_list<std::string_view> opcode) { return is_opcode(words, opcode); };
   // Operands of both forms, distinguished by their number.
   const auto product = [&](Run run, size_t columns) {
     return Operation{run, Kind::together, std::vector<uint8_t>(columns / 2, 4), true};

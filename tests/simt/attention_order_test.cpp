@@ -8,12 +8,12 @@ namespace {
 // The device's bits, and the CPU's if chains are chosen.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
-  const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s,
-                                 in.qkv, in.dout, 1);
-  EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s;
+  const Outcome expected = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table,
+                                   s, in.qkv, in.dout, 1);
+  EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), expected)) << s;
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);
-    EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted))
+    EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), expected))
         << s << ", order " << static_cast<int>(order.order);
   }
 }

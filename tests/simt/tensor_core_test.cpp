@@ -54,12 +54,12 @@ TEST(TensorCore, TilesHaveTheBitsOfSingleSums) {
     add_products_of_rows(sums, a, b, stride);
     for (int row = 0; row < 16; ++row)
       for (int c = 0; c < 8; ++c) {
-        const float found = sums[row][c], wanted = expected[row][c];
-        special += !std::isfinite(wanted);
-        if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(found)) << kind;
+        const float found = sums[row][c], reference = expected[row][c];
+        special += !std::isfinite(reference);
+        if (std::isnan(reference)) EXPECT_TRUE(std::isnan(found)) << kind;
         else
-          ASSERT_EQ(std::bit_cast<uint32_t>(found), std::bit_cast<uint32_t>(wanted))
-              << kind << ", " << found << ", " << wanted;
+          ASSERT_EQ(std::bit_cast<uint32_t>(found), std::bit_cast<uint32_t>(reference))
+              << kind << ", " << found << ", " << reference;
       }
   }
   EXPECT_GT(special, 1000);

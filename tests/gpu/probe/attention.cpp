@@ -127,14 +127,14 @@ Reference reference(const Shape& s, const Noise& noise, int kv_head) {
 }
 
 // Error relative to the largest value. `values` are whole rows.
-double error_of(const std::vector<uint16_t>& values, const std::vector<double>& wanted, const Shape& s,
+double error_of(const std::vector<uint16_t>& values, const std::vector<double>& expected, const Shape& s,
                 int64_t width, int64_t column) {
   Error error;
   const int64_t first = (s.samples - 1) * s.rows;
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t i = 0; i < s.head_dim; ++i)
       error.add(float_of(values[static_cast<size_t>((first + row) * width + column + i)]),
-                wanted[static_cast<size_t>(row * s.head_dim + i)], INFINITY);
+                expected[static_cast<size_t>(row * s.head_dim + i)], INFINITY);
   return error.relative();
 }
 
@@ -145,7 +145,7 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
                  const std::vector<Way>& ways, bool is_gpt2) {
   const Noise noise(s.qkv() + s.out());
   const int kv_head = s.kv_heads - 1, group = s.heads / s.kv_heads;
-  const Reference wanted = reference(s, noise, kv_head);
+  const Reference expected = reference(s, noise, kv_head);
   for (const Way& way : ways) {
     Outputs outputs(s);
     const auto run = [&](const kernels::AttentionArgs& a) {
@@ -161,13 +161,14 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
     for (int i = 0; i < group; ++i) {
       const int64_t column = static_cast<int64_t>(kv_head * group + i) * s.head_dim;
       forward =
-          std::max(forward, error_of(out, wanted.out[static_cast<size_t>(i)], s, s.out_width(), column));
-      gradient = std::max(gradient, error_of(dqkv, wanted.dq[static_cast<size_t>(i)], s, s.width(), column));
+          std::max(forward, error_of(out, expected.out[static_cast<size_t>(i)], s, s.out_width(), column));
+      gradient =
+          std::max(gradient, error_of(dqkv, expected.dq[static_cast<size_t>(i)], s, s.width(), column));
     }
-    gradient = std::max(gradient, error_of(dqkv, wanted.dk, s, s.width(),
+    gradient = std::max(gradient, error_of(dqkv, expected.dk, s, s.width(),
                                            static_cast<int64_t>(s.heads + kv_head) * s.head_dim));
     gradient =
-        std::max(gradient, error_of(dqkv, wanted.dv, s, s.width(),
+        std::max(gradient, error_of(dqkv, expected.dv, s, s.width(),
                                     static_cast<int64_t>(s.heads + s.kv_heads + kv_head) * s.head_dim));
     std::string wrong;
     if (!(forward <= forward_limit)) wrong += "; THE OUTPUT IS WRONG";

@@ -90,9 +90,9 @@ void check_loss(Report& report, const Options& options, const Peaks& peaks, Call
         const double share = i < vocabulary && counts
                                  ? std::exp(float_of(x[static_cast<size_t>(i)]) - largest) / sum
                                  : 0,
-                     wanted = counts && i == target ? share - 1 : share;
-        gradient_error.add(float_of(gradient[static_cast<size_t>(i)]), wanted,
-                           std::fabs(wanted) * 0x1p-7 + 1e-7);
+                     expected = counts && i == target ? share - 1 : share;
+        gradient_error.add(float_of(gradient[static_cast<size_t>(i)]), expected,
+                           std::fabs(expected) * 0x1p-7 + 1e-7);
       }
       if (!fast) {
         std::vector<uint16_t> mine = x;

@@ -22,11 +22,11 @@ void check(const AttentionShape& s, uint64_t seed) {
   Random random(seed);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
   const Buffer dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
-  const Reference wanted = reference(s, doubles(qkv), doubles(dout));
+  const Reference expected = reference(s, doubles(qkv), doubles(dout));
   const double limit = tolerance(s.dtype);
   const Outcome first = compute(*tables()[0].table, s, qkv, dout, 1);
-  EXPECT_LE(relative_error(first.out.floats(), wanted.out), limit);
-  EXPECT_LE(relative_error(first.lse, wanted.lse), 1e-5);
+  EXPECT_LE(relative_error(first.out.floats(), expected.out), limit);
+  EXPECT_LE(relative_error(first.lse, expected.lse), 1e-5);
   if (s.rows > 1) {  // A row that sees only itself has dQ = dK = 0, up to rounding.
     for (int part = 0; part < 3; ++part) {
       std::vector<float> got;
@@ -35,7 +35,7 @@ void check(const AttentionShape& s, uint64_t seed) {
       const int64_t end = begin + (part == 0 ? s.query_heads : s.kv_heads) * s.head_dim;
       for (int64_t row = 0; row < s.samples * s.rows; ++row)
         for (int64_t i = row * s.width() + begin; i < row * s.width() + end; ++i)
-          got.push_back(first.dqkv.get(i)), want.push_back(wanted.dqkv[i]);
+          got.push_back(first.dqkv.get(i)), want.push_back(expected.dqkv[i]);
       EXPECT_LE(relative_error(got, want), limit) << "part " << part;
     }
   }
@@ -124,11 +124,11 @@ TEST(Attention, SurvivesLargeScores) {
       qkv.set(row * 24 + 8 + d, static_cast<float>(row % 3 == 0 ? row : -row));
     }
   const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
-  const Reference wanted = reference(s, doubles(qkv), doubles(dout));
+  const Reference expected = reference(s, doubles(qkv), doubles(dout));
   for (const NamedTable& named : tables()) {
     const Outcome got = compute(*named.table, s, qkv, dout, 2);
-    EXPECT_LE(relative_error(got.out.floats(), wanted.out), 1e-5);
-    EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+    EXPECT_LE(relative_error(got.out.floats(), expected.out), 1e-5);
+    EXPECT_LE(relative_error(got.lse, expected.lse), 1e-5);
     for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
   }
 }
@@ -239,15 +239,16 @@ TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
     for (int64_t length : mixed_lengths) {
       AttentionShape alone = s;
       alone.rows = length, alone.position_ids.clear();
-      const Outcome wanted =
+      const Outcome expected =
           compute(*tables().back().table, alone, slice(qkv, first * s.width(), length * s.width()),
                   slice(dout, first * s.out_width(), length * s.out_width()), 2);
       const DocumentOutcome got = rows_of(packed, s, first, length);
-      EXPECT_LE(relative_error(got.out.floats(), doubles(wanted.out)), tolerance(dtype))
+      EXPECT_LE(relative_error(got.out.floats(), doubles(expected.out)), tolerance(dtype))
           << s << " " << length;
-      EXPECT_LE(relative_error(got.dqkv.floats(), doubles(wanted.dqkv)), tolerance(dtype))
+      EXPECT_LE(relative_error(got.dqkv.floats(), doubles(expected.dqkv)), tolerance(dtype))
           << s << " " << length;
-      EXPECT_LE(relative_error(got.lse, {wanted.lse.begin(), wanted.lse.end()}), 1e-5) << s << " " << length;
+      EXPECT_LE(relative_error(got.lse, {expected.lse.begin(), expected.lse.end()}), 1e-5)
+          << s << " " << length;
       first += length;
     }
   }

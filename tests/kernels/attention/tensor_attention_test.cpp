@@ -21,11 +21,11 @@ Outcome compute_on_device(const AttentionShape& s, const AttentionInputs& in, in
 void check(const AttentionShape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);
   const AttentionInputs in = inputs(s, seed);
-  const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
+  const Reference expected = reference(s, doubles(in.qkv), doubles(in.dout));
   const Outcome got = compute_on_device(s, in);
   const double limit = tolerance(s.dtype);  // For one rounding to 16 bits; P and dS are rounded too.
-  EXPECT_LE(relative_error(got.out.floats(), wanted.out), limit);
-  EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+  EXPECT_LE(relative_error(got.out.floats(), expected.out), limit);
+  EXPECT_LE(relative_error(got.lse, expected.lse), 1e-5);
   for (int part = 0; part < 3 && s.rows > 1; ++part) {  // dQ, dK, dV.
     std::vector<float> values;
     std::vector<double> want;
@@ -33,7 +33,7 @@ void check(const AttentionShape& s, uint64_t seed) {
     const int64_t end = begin + (part == 0 ? s.query_heads : s.kv_heads) * s.head_dim;
     for (int64_t row = 0; row < s.samples * s.rows; ++row)
       for (int64_t i = row * s.width() + begin; i < row * s.width() + end; ++i)
-        values.push_back(got.dqkv.get(i)), want.push_back(wanted.dqkv[static_cast<size_t>(i)]);
+        values.push_back(got.dqkv.get(i)), want.push_back(expected.dqkv[static_cast<size_t>(i)]);
     EXPECT_LE(relative_error(values, want), 2 * limit) << "part " << part;
   }
   AttentionShape one = s;
@@ -319,10 +319,10 @@ TEST(TensorAttention, SurvivesLargeScores) {
           in.qkv.set(row * s.width() + d, 8.0f);
           in.qkv.set(row * s.width() + head_dim + d, static_cast<float>(row % 3 == 0 ? row : -row));
         }
-      const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
+      const Reference expected = reference(s, doubles(in.qkv), doubles(in.dout));
       const Outcome got = compute_on_device(s, in);
-      EXPECT_LE(relative_error(got.out.floats(), wanted.out), tolerance(s.dtype));
-      EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+      EXPECT_LE(relative_error(got.out.floats(), expected.out), tolerance(s.dtype));
+      EXPECT_LE(relative_error(got.lse, expected.lse), 1e-5);
       for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
     }
 }
@@ -333,9 +333,9 @@ TEST(TensorAttention, LeavesUnsupportedShapesToOtherKernels) {
                                    {1, 40, 1, 1, 136, false, 0, DType::f16}};
   for (const AttentionShape& s : shapes) {
     const AttentionInputs in = inputs(s, 11);
-    const Outcome wanted = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
+    const Outcome expected = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
     for (const ProductKernels products : tensor_kernels())
-      EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), wanted)) << s;
+      EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), expected)) << s;
   }
   if (!has_warpgroups()) return;
   for (int head_dim : {8, 32, 64, 96, 128}) {  // Warpgroups take two of these, with bits of their own.

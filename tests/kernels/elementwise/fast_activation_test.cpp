@@ -51,20 +51,20 @@ double worst_error(const Buffer& x, const Buffer& y, double zero,
   double worst = 0;
   for (int64_t i = 0; i < y.count(); ++i) {
     if (!std::isfinite(x.get(i))) continue;
-    const double wanted = exact(i), found = y.get(i),
+    const double expected = exact(i), found = y.get(i),
                  least = std::fabs(x.get(i) - zero) < 0x1p-5 ? 0x1p-8 : 0x1p-100;
     worst = std::isfinite(found)
-                ? std::fmax(worst, std::fabs(found - wanted) / std::fmax(std::fabs(wanted), least))
+                ? std::fmax(worst, std::fabs(found - expected) / std::fmax(std::fabs(expected), least))
                 : INFINITY;
   }
   return worst;
 }
 // 16-bit results are the fp32 results, rounded.
 bool is_rounding_of(const Buffer& rounded, const Buffer& exact) {
-  const Buffer wanted(rounded.dtype(), exact.floats());
-  bool same = rounded.count() == wanted.count();
-  for (int64_t i = 0; same && i < wanted.count(); ++i)
-    same = wanted.get(i) == rounded.get(i) || (std::isnan(wanted.get(i)) && std::isnan(rounded.get(i)));
+  const Buffer expected(rounded.dtype(), exact.floats());
+  bool same = rounded.count() == expected.count();
+  for (int64_t i = 0; same && i < expected.count(); ++i)
+    same = expected.get(i) == rounded.get(i) || (std::isnan(expected.get(i)) && std::isnan(rounded.get(i)));
   return same;
 }
 

@@ -93,10 +93,10 @@ void check(const Case& c, uint64_t seed) {
   for (int64_t row = 0; row < c.rows; ++row) {
     const int32_t target = targets[static_cast<size_t>(row)];
     const bool ignored = target == ignored_target;
-    const Row wanted = reference_row(c, row_of(logits, c, row), ignored ? 0 : target);
+    const Row expected = reference_row(c, row_of(logits, c, row), ignored ? 0 : target);
     const double weight = weight_of(c, static_cast<size_t>(row));
-    loss.push_back(ignored ? 0 : wanted.loss * weight);
-    for (double value : wanted.gradient) gradient.push_back(ignored ? 0 : value * c.scale * weight);
+    loss.push_back(ignored ? 0 : expected.loss * weight);
+    for (double value : expected.gradient) gradient.push_back(ignored ? 0 : value * c.scale * weight);
   }
   const Outcome first = compute(*tables()[0].table, c, logits, targets, true, 1);
   if (c.vocabulary > 1) {  // With one entry, every loss and gradient is 0 except for the z-loss.
@@ -213,11 +213,11 @@ TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
         std::vector<double> loss, gradient;
         for (int64_t row = 0; row < c.rows; ++row) {
           const bool ignored = targets[static_cast<size_t>(row)] == ignored_target;
-          const Row wanted =
+          const Row expected =
               reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[static_cast<size_t>(row)]);
           const double weight = ignored ? 0 : weight_of(c, static_cast<size_t>(row));
-          loss.push_back(wanted.loss * weight);
-          for (double value : wanted.gradient) gradient.push_back(value * c.scale * weight);
+          loss.push_back(expected.loss * weight);
+          for (double value : expected.gradient) gradient.push_back(value * c.scale * weight);
         }
         const Buffer apart = spread(logits, vocabulary, stride, [](int64_t) { return NAN; });
         for (const NamedTable& named : tables()) {
@@ -382,14 +382,14 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
   const int64_t samples = 6, rows = 37;
   const std::vector<float> losses = normals(random, samples * rows);
   const std::vector<int32_t> targets = random_targets(random, {samples * rows, 9, DType::f32, 1});
-  double wanted = 0;
-  uint64_t wanted_count = 0;
+  double expected_sum = 0;
+  uint64_t expected_count = 0;
   for (int64_t sample = 0; sample < samples; ++sample) {
     double sum = 0;
     for (int64_t row = sample * rows; row < (sample + 1) * rows; ++row)
       sum += losses[static_cast<size_t>(row)],
-          wanted_count += targets[static_cast<size_t>(row)] != ignored_target;
-    wanted += sum;
+          expected_count += targets[static_cast<size_t>(row)] != ignored_target;
+    expected_sum += sum;
   }
   for (const NamedTable& named : tables())
     for (int64_t micro_batch : {1, 2, 4, 6}) {
@@ -400,8 +400,8 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
                                   &state};
         run(named.table->loss_sum, args, 2, loss_sum_workspace(args, 2));
       }
-      EXPECT_EQ(state.loss_sum, wanted);
-      EXPECT_EQ(state.target_count, wanted_count);
+      EXPECT_EQ(state.loss_sum, expected_sum);
+      EXPECT_EQ(state.target_count, expected_count);
     }
 }
 

@@ -62,14 +62,14 @@ TEST(HitCount, CountsRowsWhoseTargetIsTheFirstLargestLogit) {
                                       : static_cast<int32_t>(random.between(0, classes - 1)));
       }
       const Buffer logits(dtype, values);
-      const uint32_t wanted = reference(logits.floats(), classes, stride, targets);
+      const uint32_t expected = reference(logits.floats(), classes, stride, targets);
       if (rows > 100) {
-        EXPECT_GT(wanted, 0u);
-        EXPECT_LT(wanted, static_cast<uint32_t>(rows));
+        EXPECT_GT(expected, 0u);
+        EXPECT_LT(expected, static_cast<uint32_t>(rows));
       }
       for (const NamedTable& named : tables())
         for (const int threads : {1, 3})
-          EXPECT_EQ(count(*named.table, logits, classes, stride, targets, 40, threads), 40 + wanted)
+          EXPECT_EQ(count(*named.table, logits, classes, stride, targets, 40, threads), 40 + expected)
               << named.name << " " << rows << " x " << classes;
     }
 }

@@ -40,15 +40,15 @@ Case random_case(Random& random, int64_t samples, int64_t rows, int64_t longest)
 
 double softplus(double x) { return x > 0 ? std::log1p(std::exp(-x)) : std::log1p(std::exp(x)) - x; }
 
-struct Wanted {
+struct PairReference {
   double loss = 0;
   uint64_t pairs = 0, in_order = 0;
   std::vector<bool> counts;  // For each row.
 };
 
 // The sum over all pairs, from the definitions in stowage.h.
-Wanted wanted(const Case& c, const PairTerms& terms, const std::vector<double>& losses) {
-  Wanted all;
+PairReference reference_of(const Case& c, const PairTerms& terms, const std::vector<double>& losses) {
+  PairReference all;
   all.counts.assign(static_cast<size_t>(c.all()), false);
   for (int64_t sample = 0; sample < c.samples; ++sample) {
     std::vector<int64_t> begins;
@@ -130,7 +130,7 @@ TEST(Preference, AgreesWithItsDefinitionAndItsDerivative) {
     std::vector<double> losses(c.losses.begin(), c.losses.end());
     for (const PairTerms& terms : all_terms()) {
       const Outcome first = compute(*tables()[0].table, c, terms, 1);
-      const Wanted want = wanted(c, terms, losses);
+      const PairReference want = reference_of(c, terms, losses);
       EXPECT_NEAR(first.state.loss_sum, want.loss, 2e-6 * (1 + std::abs(want.loss))) << name_of(terms);
       EXPECT_EQ(first.state.target_count, want.pairs);
       EXPECT_EQ(first.state.hits, 7 + want.in_order);
@@ -145,9 +145,9 @@ TEST(Preference, AgreesWithItsDefinitionAndItsDerivative) {
         std::vector<double> moved = losses;
         constexpr double step = 1e-4;
         moved[at] += step;
-        const double above = wanted(c, terms, moved).loss;
+        const double above = reference_of(c, terms, moved).loss;
         moved[at] -= 2 * step;
-        const double slope = (above - wanted(c, terms, moved).loss) / (2 * step);
+        const double slope = (above - reference_of(c, terms, moved).loss) / (2 * step);
         EXPECT_NEAR(weights[at], slope, 1e-5 + 1e-4 * std::abs(slope)) << name_of(terms) << ", row " << row;
       }
       for (const NamedTable& named : tables())
@@ -235,7 +235,8 @@ TEST(Preference, OfExtremePairsIsFinite) {
             << name_of(terms) << ": " << chosen << ", " << rejected;
         if (std::isnan(chosen)) continue;
         // In double, the loss of infinite odds is not finite.
-        const double want = wanted(c, terms, std::vector<double>(c.losses.begin(), c.losses.end())).loss;
+        const double want =
+            reference_of(c, terms, std::vector<double>(c.losses.begin(), c.losses.end())).loss;
         if (std::isfinite(want)) {
           EXPECT_NEAR(found.state.loss_sum, want, 1e-5 * (1 + std::abs(want)))
               << name_of(terms) << ": " << chosen << ", " << rejected;

@@ -92,10 +92,10 @@ void check(const Case& c, uint64_t seed) {
   std::vector<double> loss, gradient;
   for (int64_t row = 0; row < c.rows; ++row) {
     const bool counts = in.targets[static_cast<size_t>(row)] != ignored_target;
-    const Row wanted = reference_row(c.kind, row_of(c, in.logits, row), in.values.data() + row * c.count);
+    const Row expected = reference_row(c.kind, row_of(c, in.logits, row), in.values.data() + row * c.count);
     const double weight = counts ? weight_of(c, row) : 0;
-    loss.push_back(wanted.loss * weight);
-    for (const double slope : wanted.gradient) gradient.push_back(slope * weight * c.scale);
+    loss.push_back(expected.loss * weight);
+    for (const double slope : expected.gradient) gradient.push_back(slope * weight * c.scale);
   }
   const Outcome first = compute(*tables()[0].table, c, in.logits, in, true, 1);
   EXPECT_LE(relative_error(first.loss, loss), 1e-6);
@@ -160,10 +160,10 @@ TEST(ValueLoss, SurvivesExtremeLogits) {
       const Inputs in{Buffer(DType::f32, std::vector<float>{logits[i]}), {values[i]}, {0}};
       const Outcome outcome =
           compute(*named.table, {1, 1, DType::f32, ValueLoss::binary_cross_entropy}, in.logits, in, true, 1);
-      const double x = static_cast<double>(logits[i]), wanted = std::fmax(x, 0) -
-                                                                x * static_cast<double>(values[i]) +
-                                                                std::log1p(std::exp(-std::fabs(x)));
-      EXPECT_NEAR(outcome.loss[0], wanted, 1e-6 * wanted) << named.name << " " << logits[i];
+      const double x = static_cast<double>(logits[i]), expected = std::fmax(x, 0) -
+                                                                  x * static_cast<double>(values[i]) +
+                                                                  std::log1p(std::exp(-std::fabs(x)));
+      EXPECT_NEAR(outcome.loss[0], expected, 1e-6 * expected) << named.name << " " << logits[i];
       if (i >= 6) {
         EXPECT_FLOAT_EQ(static_cast<float>(outcome.logits.get(0)), values[i] == 1 ? -1.0f : 1.0f);
       } else {
@@ -225,7 +225,7 @@ TEST(ValueHits, CountRowsThatAreAllRight) {
       const int64_t stride = count + padding;
       std::vector<float> logits(static_cast<size_t>(rows * stride), 100), values;
       std::vector<int32_t> targets;
-      uint32_t wanted = 0, counted = 0;
+      uint32_t expected = 0, counted = 0;
       for (int64_t row = 0; row < rows; ++row) {
         const int64_t kind = random.between(0, 3);  // All right; one is wrong; one is NaN; no values.
         const int64_t odd = random.between(0, count - 1);
@@ -242,12 +242,12 @@ TEST(ValueHits, CountRowsThatAreAllRight) {
                                                                                  : -size;
         }
         targets.push_back(kind == 3 ? ignored_target : 0);
-        wanted += kind == 0;
+        expected += kind == 0;
         counted += kind != 3;
       }
       if (rows > 100) {
-        EXPECT_GT(wanted, 0u);
-        EXPECT_LT(wanted, counted);
+        EXPECT_GT(expected, 0u);
+        EXPECT_LT(expected, counted);
       }
       for (const NamedTable& named : tables())
         for (const int threads : {1, 3}) {
@@ -258,7 +258,7 @@ TEST(ValueHits, CountRowsThatAreAllRight) {
               ValueHitsArgs{
                   rows, count, targets.data(), values.data(), {copy.matrix().data, dtype}, stride, &state},
               threads, 0);
-          EXPECT_EQ(state.hits, 40 + wanted) << named.name << " " << rows << " x " << count;
+          EXPECT_EQ(state.hits, 40 + expected) << named.name << " " << rows << " x " << count;
         }
     }
 }

@@ -243,11 +243,11 @@ TEST(QkNormGradient, WritesOnlyRequestedOutputs) {
       return std::vector<Buffer>{dx, queries, keys};
     };
     const std::vector<Buffer> all = gradients(true, true, true), none = gradients(false, false, false);
-    for (size_t wanted = 0; wanted < 3; ++wanted) {
-      const std::vector<Buffer> one = gradients(wanted == 0, wanted == 1, wanted == 2);
+    for (size_t requested = 0; requested < 3; ++requested) {
+      const std::vector<Buffer> one = gradients(requested == 0, requested == 1, requested == 2);
       for (size_t i = 0; i < 3; ++i)
-        EXPECT_TRUE(same_bits(one[i], i == wanted ? all[i] : none[i]))
-            << entry.name << ", wanted " << wanted << ", output " << i;
+        EXPECT_TRUE(same_bits(one[i], i == requested ? all[i] : none[i]))
+            << entry.name << ", requested " << requested << ", output " << i;
     }
   }
 }

@@ -128,13 +128,13 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
     for (const Op& op : *list) {
       if (!is_attention(op.kind)) continue;
       ++found;
-      std::vector<int> wanted{op.inputs[0]};
+      std::vector<int> expected{op.inputs[0]};
       if (op.kind == OpKind::attention_gradient)
-        wanted.insert(wanted.end(), op.inputs.begin() + 1, op.inputs.begin() + 4);
-      wanted.push_back(g.inputs[Input::positions]);
+        expected.insert(expected.end(), op.inputs.begin() + 1, op.inputs.begin() + 4);
+      expected.push_back(g.inputs[Input::positions]);
       const bool is_both = op.inputs[0] == qkv;
-      if (is_both) wanted.push_back(following);
-      EXPECT_EQ(op.inputs, wanted);
+      if (is_both) expected.push_back(following);
+      EXPECT_EQ(op.inputs, expected);
       EXPECT_EQ(op.attributes.causal, !is_both);
       EXPECT_EQ(op.attributes.alibi, !is_both);
       EXPECT_EQ(op.attributes.window, is_both ? 5 : 0);

@@ -156,16 +156,16 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
     for (const int k : sums_in(good)) {
       Graph g = good;
       std::vector<int>& terms = g.update_ops[static_cast<size_t>(k)].inputs;
-      const std::string wanted =
+      const std::string expected =
           "the gradients of its " + std::to_string(blocks) + " uses are not added up once";
       terms.pop_back();
-      EXPECT_NE(message_of(g).find(wanted), std::string::npos) << message_of(g);
+      EXPECT_NE(message_of(g).find(expected), std::string::npos) << message_of(g);
       terms = good.update_ops[static_cast<size_t>(k)].inputs;
       std::swap(terms[1], terms[2]);
-      EXPECT_NE(message_of(g).find(wanted), std::string::npos);
+      EXPECT_NE(message_of(g).find(expected), std::string::npos);
       terms = good.update_ops[static_cast<size_t>(k)].inputs;
       terms.push_back(terms[1]);
-      EXPECT_NE(message_of(g).find(wanted), std::string::npos);
+      EXPECT_NE(message_of(g).find(expected), std::string::npos);
     }
     Graph two = good;  // as if the update could add two of them itself
     std::erase_if(two.update_ops, [](const Op& op) { return op.kind == OpKind::gradient_sum; });

@@ -98,8 +98,8 @@ bool fit(const Product& p, const Layout& a, const Layout& b, const Layout& c, co
          c.type == d.type && (p.epilogue == 1 || (p.bias && p.bias_type == static_cast<int32_t>(d.type)));
 }
 
-Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted,
-              HeuristicResult* found, int* count) {
+Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference,
+              int requested, HeuristicResult* found, int* count) {
   const auto& p = *static_cast<Product*>(product);
   const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c),
              &ld = *static_cast<Layout*>(d);
@@ -109,7 +109,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
   if (simt::faults.fail_choice > 0 && --simt::faults.fail_choice == 0) return internal_error;
   if (simt::faults.declines_products) return not_supported;
-  if (wanted < 1) return success;
+  if (requested < 1) return success;
   const uint64_t depth = p.transpose_a ? la.rows : la.columns;
   *found = {};
   uint64_t coarsest = 256;

@@ -327,11 +327,11 @@ TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
                        std::min<int64_t>(static_cast<int64_t>(
                                              (d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]),
                                          sequence + 1));
-    const int64_t wanted = before.back() - before.back() / 10;
+    const int64_t share = before.back() - before.back() / 10;
     const auto first =
         static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), end) - e.begins.begin());
     for (size_t d = 0; d < e.begins.size(); ++d)
-      EXPECT_LE(std::abs(before[first] - wanted), std::abs(before[d] - wanted));
+      EXPECT_LE(std::abs(before[first] - share), std::abs(before[d] - share));
     EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
     EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
@@ -469,7 +469,7 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
                   : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
           ASSERT_TRUE(
               dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
-          std::vector<int32_t> wanted(tokens.size(), -100);
+          std::vector<int32_t> expected(tokens.size(), -100);
           auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) -
                                        e.begins.begin());
           ASSERT_EQ(e.begins[d], first + start);
@@ -478,12 +478,12 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
             const uint64_t document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
             const uint64_t last = document_end - 1 - first - start;  // in the window
             if (last >= static_cast<uint64_t>(sequence) && !is_first) break;
-            wanted[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] =
+            expected[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] =
                 labels[d] == no_label ? -100 : static_cast<int32_t>(labels[d]);
             ++seen[d];
             if (last >= static_cast<uint64_t>(sequence)) break;
           }
-          ASSERT_EQ(targets, wanted) << sequence << ", window " << k;
+          ASSERT_EQ(targets, expected) << sequence << ", window " << k;
           for (size_t i = 0; i < tokens.size(); ++i) {
             const uint64_t at = first + (start + i) % (part_end - first);
             ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at]));

@@ -31,7 +31,7 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   EXPECT_EQ(model->config().labels, names);
   const auto labels = read_tensor<int32_t>(*expected, "labels"),
              lengths = read_tensor<int32_t>(*expected, "lengths");
-  const auto wanted = read_tensor<float>(*expected, "logits");
+  const auto expected_logits = read_tensor<float>(*expected, "logits");
   const int64_t samples = static_cast<int64_t>(labels.size());
   GlobalBatch batch;
   batch.tokens = read_tensor<int32_t>(*expected, "tokens");
@@ -55,11 +55,11 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
       texts.push_back({batch.tokens.data() + s * batch.sequence,
                        static_cast<uint64_t>(lengths[static_cast<size_t>(s)]),
                        batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
-    std::vector<float> all(wanted.size());
+    std::vector<float> all(expected_logits.size());
     ASSERT_EQ(all.size(), texts.size() * names.size());
     const Status classified = trainer->classify(texts, all.data());
     ASSERT_TRUE(classified) << classified.error().message;
-    EXPECT_LE(relative(all.data(), wanted.data(), all.size()), 1e-5);
+    EXPECT_LE(relative(all.data(), expected_logits.data(), all.size()), 1e-5);
     trainer.expect_step(batch, *expected);
   }
 }

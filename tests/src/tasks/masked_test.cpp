@@ -30,7 +30,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
   ASSERT_TRUE(model && expected);
   EXPECT_EQ(model->config().task, Task::masked_language_model);
   const auto lengths = read_tensor<int32_t>(*expected, "lengths");
-  const auto wanted = read_tensor<float>(*expected, "logits");
+  const auto expected_logits = read_tensor<float>(*expected, "logits");
   const auto samples = static_cast<int64_t>(lengths.size());
   GlobalBatch batch;
   batch.tokens = read_tensor<int32_t>(*expected, "tokens");
@@ -55,7 +55,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
           [&](uint64_t sample, const float* losses) -> Status {
             for (int64_t i = 0; i < lengths[sample]; ++i) {
               const float* const row =
-                  wanted.data() + (static_cast<int64_t>(sample) * batch.sequence + i) * vocabulary;
+                  expected_logits.data() + (static_cast<int64_t>(sample) * batch.sequence + i) * vocabulary;
               double sum = 0;
               for (int64_t k = 0; k < vocabulary; ++k) sum += std::exp(static_cast<double>(row[k]));
               ours.push_back(-static_cast<double>(losses[i]));

@@ -25,7 +25,7 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
   EXPECT_EQ(model->config().task, Task::token_label);
   EXPECT_EQ(model->config().labels.size(), 5u);
   const auto lengths = read_tensor<int32_t>(*expected, "lengths");
-  const auto wanted = read_tensor<float>(*expected, "logits");
+  const auto expected_logits = read_tensor<float>(*expected, "logits");
   const auto samples = static_cast<int64_t>(lengths.size());
   const size_t labels = 5;
   GlobalBatch batch;
@@ -42,7 +42,7 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
     const auto length = static_cast<uint64_t>(lengths[static_cast<size_t>(s)]);
     texts.push_back({batch.tokens.data() + s * batch.sequence, length,
                      batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
-    const auto begin = wanted.begin() + s * batch.sequence * static_cast<int64_t>(labels);
+    const auto begin = expected_logits.begin() + s * batch.sequence * static_cast<int64_t>(labels);
     of_texts.insert(of_texts.end(), begin, begin + static_cast<int64_t>(length * labels));
   }
   for (const int64_t micro_batch : {1, 3, 4}) {

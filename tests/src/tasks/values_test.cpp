@@ -26,7 +26,7 @@ TEST_P(GoldenValues, LossGradientsAndOutputsAgree) {
   EXPECT_EQ(model->config().task, name_of_folder.starts_with("labels") ? Task::labels : Task::number);
   const bool is_encoder = architecture_of(model->config()).is_encoder;
   const auto labels = read_tensor<float>(*expected, "labels"),
-             wanted = read_tensor<float>(*expected, "logits");
+             expected_logits = read_tensor<float>(*expected, "logits");
   const auto lengths = read_tensor<int32_t>(*expected, "lengths");
   const size_t width = model->config().labels.size(), samples = lengths.size();
   ASSERT_EQ(labels.size(), samples * width);
@@ -53,10 +53,10 @@ TEST_P(GoldenValues, LossGradientsAndOutputsAgree) {
     Request request = request_for(static_cast<int64_t>(samples), batch.sequence, 2);
     request.micro_batch = micro_batch;
     GoldenTrainer trainer(model, plan_for(*model, request));
-    std::vector<float> all(wanted.size());
+    std::vector<float> all(expected_logits.size());
     const Status classified = trainer->classify(texts, all.data());
     ASSERT_TRUE(classified) << classified.error().message;
-    EXPECT_LE(relative(all.data(), wanted.data(), all.size()), 1e-5);
+    EXPECT_LE(relative(all.data(), expected_logits.data(), all.size()), 1e-5);
     trainer.expect_step(batch, *expected);
   }
 }

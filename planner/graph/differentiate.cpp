@@ -6,17 +6,20 @@
 namespace stw {
 
 Differentiation::Differentiation(Graph& graph)
-    : graph_(graph), wanted_(graph.tensors.size()), gradient_(graph.tensors.size(), -1) {
+    : graph_(graph), requires_gradient_(graph.tensors.size()), gradient_(graph.tensors.size(), -1) {
   for (size_t i = 0; i < graph.tensors.size(); ++i)
-    wanted_[i] =
+    requires_gradient_[i] =
         graph.tensors[i].kind == Kind::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
   for (const Op& op : graph.ops) {
-    bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return t >= 0 && wanted(t); });
-    for (int t : op.outputs) wanted_[static_cast<size_t>(t)] = any;
+    bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
+                           [&](int t) { return t >= 0 && requires_gradient(t); });
+    for (int t : op.outputs) requires_gradient_[static_cast<size_t>(t)] = any;
   }
 }
 
-bool Differentiation::wanted(int tensor) const { return tensor >= 0 && wanted_[static_cast<size_t>(tensor)]; }
+bool Differentiation::requires_gradient(int tensor) const {
+  return tensor >= 0 && requires_gradient_[static_cast<size_t>(tensor)];
+}
 
 int Differentiation::new_gradient(int tensor, const char* name) {
   Tensor t = graph_.at(tensor);
@@ -25,20 +28,20 @@ int Differentiation::new_gradient(int tensor, const char* name) {
   t.tied_to = -1;
   t.segment = segment_;
   graph_.tensors.push_back(std::move(t));
-  wanted_.push_back(false);
+  requires_gradient_.push_back(false);
   gradient_.push_back(-1);
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
 
 int Differentiation::parameter_gradient(int parameter) {
-  if (!wanted(parameter)) return -1;
+  if (!requires_gradient(parameter)) return -1;
   const Tensor& p = graph_.at(parameter);
   Tensor t;
   t.name = p.name + ".gradient";
   t.kind = Kind::gradient;
   t.shape = p.shape;
   graph_.tensors.push_back(std::move(t));
-  wanted_.push_back(false);
+  requires_gradient_.push_back(false);
   gradient_.push_back(-1);
   int id = static_cast<int>(graph_.tensors.size()) - 1;
   graph_.gradients.push_back({graph_.resolve(parameter), id});
@@ -46,7 +49,7 @@ int Differentiation::parameter_gradient(int parameter) {
 }
 
 void Differentiation::add_gradient(int tensor, int value) {
-  if (!wanted(tensor)) return;
+  if (!requires_gradient(tensor)) return;
   int old = gradient_of(tensor);
   if (old < 0) return set_gradient(tensor, value);
   int sum = new_gradient(tensor, "gradient_sum");
@@ -70,7 +73,7 @@ void Differentiation::run() {
     segment.first_gradient_op = static_cast<int>(graph_.gradient_ops.size());
     for (int i = segment.first_op + segment.op_count - 1; i >= segment.first_op; --i) {
       const Op op = graph_.ops[static_cast<size_t>(i)];
-      bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return wanted(t); });
+      bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return requires_gradient(t); });
       if (!any) continue;
       const auto backward = op_row(op.kind).backward;
       assert((backward || segment.kind == SegmentKind::head) &&

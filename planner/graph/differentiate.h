@@ -13,7 +13,7 @@ class Differentiation {
   void run();
 
   const Graph& graph() const { return graph_; }
-  bool wanted(int tensor) const;  // whether a trainable parameter contributes to it
+  bool requires_gradient(int tensor) const;  // whether a trainable parameter contributes to it
   int gradient_of(int tensor) const { return gradient_[static_cast<size_t>(tensor)]; }  // -1: none yet
   void set_gradient(int tensor, int value) { gradient_[static_cast<size_t>(tensor)] = value; }
   void add_gradient(int tensor, int value);        // emits an `add` if the tensor already has a gradient
@@ -24,7 +24,7 @@ class Differentiation {
  private:
   void mark_chunked();
   Graph& graph_;
-  std::vector<bool> wanted_;
+  std::vector<bool> requires_gradient_;
   std::vector<int> gradient_;
   int segment_ = -1;
 };

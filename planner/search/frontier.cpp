@@ -66,10 +66,10 @@ std::vector<ParetoPoint> frontier(const GraphSource& source, const Plan& plan, i
   return points;
 }
 
-Result<bool> anything_fits(const GraphSource& source, const Request& asked) {
-  STW_TRY(check(asked));
-  const DeviceProfile* device = &profile_of(asked);
-  Request request = asked;
+Result<bool> anything_fits(const GraphSource& source, const Request& requested) {
+  STW_TRY(check(requested));
+  const DeviceProfile* device = &profile_of(requested);
+  Request request = requested;
   if (device->cuda) request.threads = 0;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   SearchSpace space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);

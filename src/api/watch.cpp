@@ -56,7 +56,7 @@ stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options,
 void stw_watch_destroy(stw_watch* watch) STW_NOEXCEPT { delete watch; }
 
 void stw_watch_cancel(stw_watch* watch) STW_NOEXCEPT {
-  if (watch) watch->watch.flag().ask();
+  if (watch) watch->watch.flag().request();
 }
 
 stw_status stw_watch_query(const stw_watch* watch, stw_watch_info* out) STW_NOEXCEPT {

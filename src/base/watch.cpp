@@ -33,9 +33,9 @@ void Watch::end() {
   state_.work = Work::none;
 }
 
-LongCall::Asked LongCall::from(CancelFlag* flag, EarlierCancel earlier) {
+LongCall::CancelSource LongCall::from(CancelFlag* flag, EarlierCancel earlier) {
   if (!flag) return {nullptr, 0};
-  return {flag, earlier == EarlierCancel::stops ? flag->taken() : flag->asked()};
+  return {flag, earlier == EarlierCancel::stops ? flag->taken() : flag->requests()};
 }
 
 LongCall::LongCall(const WorkState& begin, const char* message, Watch* watch, CancelFlag* own,
@@ -60,8 +60,8 @@ bool LongCall::stops() const noexcept {
 }
 
 void LongCall::leave() {
-  for (const Asked& asked : {own_, host_})
-    if (asked.flag) asked.flag->take();
+  for (const CancelSource& source : {own_, host_})
+    if (source.flag) source.flag->take();
   throw Cancelled{message_};
 }
 

@@ -32,17 +32,17 @@ struct WorkState {
   double share = 0;              // share of the work that is done, 0 to 1
 };
 
-// Counts cancels; each stops one call. ask() is one atomic addition, which a signal handler may make.
+// Counts cancels; each stops one call. request() is one atomic addition, which a signal handler may make.
 class CancelFlag {
  public:
-  void ask() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
-  uint32_t asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
+  void request() noexcept { requests_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
   uint32_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
-  void take() noexcept { taken_.store(asked(), std::memory_order_relaxed); }  // all cancels so far
+  void take() noexcept { taken_.store(requests(), std::memory_order_relaxed); }  // all cancels so far
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
  private:
-  std::atomic<uint32_t> asked_ = 0, taken_ = 0;
+  std::atomic<uint32_t> requests_ = 0, taken_ = 0;
 };
 
 // Owned by the host, which may use it for one call after another.
@@ -91,16 +91,16 @@ class LongCall final : public Supervisor {
 
  private:
   void notify();
-  struct Asked {  // a flag, and the number of its cancels that came before this call
+  struct CancelSource {  // a flag, and the number of its cancels that came before this call
     CancelFlag* flag;
     uint32_t before;
-    bool any() const noexcept { return flag && flag->asked() != before; }
+    bool any() const noexcept { return flag && flag->requests() != before; }
   };
-  static Asked from(CancelFlag* flag, EarlierCancel earlier);
+  static CancelSource from(CancelFlag* flag, EarlierCancel earlier);
 
   const char* const message_;
   Watch* const watch_;
-  const Asked own_, host_;
+  const CancelSource own_, host_;
   Supervisor* const outer_;
   WorkState state_;
   double within_ = 0;

@@ -53,7 +53,7 @@ std::string extents_of(const LibraryProduct& p) {
 
 // Whether the status means that an algorithm, or all of them, cannot compute the product. Other failures say
 // nothing about algorithms.
-bool says_none(cublaslt::Status status) {
+bool means_no_algorithm(cublaslt::Status status) {
   return status == cublaslt::not_supported || status == cublaslt::architecture_mismatch ||
          status == cublaslt::invalid_value;
 }
@@ -166,7 +166,7 @@ cublaslt::Status Matmul::choose(const LibraryProduct& product,
   if (status == success) {
     status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference,
                                         static_cast<int>(std::size(found)), found, &count);
-    if (says_none(status)) status = success, count = 0;
+    if (means_no_algorithm(status)) status = success, count = 0;
   }
   if (preference) lt_.MatmulPreferenceDestroy(preference);
   LibraryProduct smallest = product;
@@ -180,7 +180,7 @@ cublaslt::Status Matmul::choose(const LibraryProduct& product,
         splits > 1)
       continue;
     const cublaslt::Status checked = check(algorithm, smallest);
-    if (says_none(checked)) continue;
+    if (means_no_algorithm(checked)) continue;
     if (checked == success) chosen = algorithm;
     return checked;
   }

@@ -29,7 +29,7 @@ std::string range_name(const Graph& graph, const Instruction& i) {
   return op_row(i.kind).name + (place.empty() ? place : ", " + place);
 }
 
-Status asked(const char* what, cudaError_t status) {
+Status status_of(const char* what, cudaError_t status) {
   STW_CUDA_TRY(what, status);
   return ok();
 }
@@ -122,7 +122,7 @@ Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
 
 void CudaStream::zero(void* to, uint64_t bytes) {
   const Current current(ordinal_);
-  keep(asked("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
+  keep(status_of("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
 }
 
 // Source and destination of a device copy must not overlap. If they do, the copy is cut into pieces as long
@@ -135,14 +135,14 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   const bool down = target < source;
   const auto apart = static_cast<uint64_t>(down ? source - target : target - source);
   if (apart >= bytes)
-    return keep(asked("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
+    return keep(status_of("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
   constexpr uint64_t worth_a_copy = 64 << 10;
   const uint64_t piece = apart >= worth_a_copy ? apart : Staging::slot_bytes;
   std::vector<std::byte> held(apart >= worth_a_copy ? 0 : static_cast<size_t>(std::min(piece, bytes)));
   for (uint64_t done = 0; done < bytes; done += piece) {
     const uint64_t n = std::min(piece, bytes - done), at = down ? done : bytes - done - n;
     if (held.empty()) {
-      keep(asked("a copy", cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_)));
+      keep(status_of("a copy", cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_)));
     } else {
       const Status taken = staging_->download(held.data(), source + at, n, stream_);
       keep(taken ? staging_->upload(target + at, held.data(), n, stream_) : taken);

@@ -178,7 +178,7 @@ Status TokenFile::read(uint64_t first, uint64_t count, int64_t vocabulary, int32
 }
 
 // Finds the start of the ids in a NumPy file (.npy, versions 1 to 3).
-Status TokenFile::find_array(TokenFormat asked) {
+Status TokenFile::find_array(TokenFormat requested) {
   char start[12] = {};
   if (file_.size() < sizeof start) return ok();
   STW_TRY(file_.read(0, start, sizeof start));
@@ -215,9 +215,9 @@ Status TokenFile::find_array(TokenFormat asked) {
   if (rest != ",)" && rest != ", )")
     return corrupt(path(), "a NumPy array of the shape " + std::string(shape.substr(0, 60)) +
                                "; expected one dimension: save array.ravel() instead");
-  if (asked != TokenFormat::ids && asked != TokenFormat::automatic && asked != *format)
+  if (requested != TokenFormat::ids && requested != TokenFormat::automatic && requested != *format)
     return Error{Code::bad_argument, path() + ": its header says that its ids are " + type_name(*format) +
-                                         ", and token_type " + type_name(asked)};
+                                         ", and token_type " + type_name(requested)};
   begin_ = front + length;
   const uint64_t bytes = file_.size() - begin_, width = token_bytes(*format);
   if (bytes / width != count || bytes % width != 0)
@@ -246,7 +246,7 @@ Status TokenFile::check_type(int64_t vocabulary, bool is_given) const {
 
 Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, int64_t vocabulary,
                                   Hash64& content) {
-  const TokenFormat asked = format;
+  const TokenFormat requested = format;
   const bool is_automatic = format == TokenFormat::automatic;
   if (is_automatic)
     format = path.ends_with(".bin") || path.ends_with(".npy") ? TokenFormat::ids : TokenFormat::bytes;
@@ -257,7 +257,7 @@ Result<TokenFile> TokenFile::open(const std::string& path, TokenFormat format, i
   TokenFile source(std::move(file), format);
   if (format != TokenFormat::bytes) {
     if (const std::string kind = kind_of_download(source.file_); !kind.empty()) return corrupt(path, kind);
-    STW_TRY(source.find_array(asked));
+    STW_TRY(source.find_array(requested));
   }
   const uint64_t width = token_bytes(source.format_), bytes = source.file_.size() - source.begin_;
   STW_TRY(source.check_type(vocabulary, is_given));

@@ -41,7 +41,7 @@ class TokenFile {
   TokenFile(File file, TokenFormat format) : file_(std::move(file)), format_(format) {}
   template <class Token>
   Status read_as(uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) const;
-  Status find_array(TokenFormat asked);
+  Status find_array(TokenFormat requested);
   Status check_type(int64_t vocabulary, bool is_given) const;
 
   File file_;

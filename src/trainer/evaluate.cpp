@@ -107,8 +107,8 @@ Result<double> evaluate(TrainerCore& core, const Dataset& dataset, uint64_t batc
   // Each window once; 0: the dataset repeats, and `batches` decides.
   const uint64_t most = dataset.evaluation_windows();
   if (most > 0) batches = std::min(batches, ceil_div(most, core.global_batch()));
-  const uint64_t asked = size_mul(batches, core.global_batch()),
-                 samples = most > 0 ? std::min(most, asked) : asked;
+  const uint64_t requested = size_mul(batches, core.global_batch()),
+                 samples = most > 0 ? std::min(most, requested) : requested;
   core.progress.begin_evaluation(samples);
   return core.watched(Work::evaluate, WorkUnit::samples, samples,
                       [&] { return make_evaluation(core, dataset, batches); });

@@ -60,7 +60,7 @@ void adapter_backward(Differentiation& d, const Op& op) {
     any |= gradients.back() >= 0;
   }
   if (any) d.emit(OpKind::adapter_weight_gradient, op.attributes, std::move(products), std::move(gradients));
-  if (d.wanted(low)) {
+  if (d.requires_gradient(low)) {
     const int dlow = d.new_gradient(low, "adapter_gradient");
     d.emit(OpKind::adapter_input_gradient, op.attributes, std::move(weights), {dlow});
     d.add_gradient(low, dlow);

@@ -127,7 +127,7 @@ void linear_backward(Differentiation& d, const Op& op) {
   if (any_weight)
     d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
   if (any_bias) d.emit(OpKind::linear_bias_gradient, op.attributes, std::move(sums), std::move(biases));
-  if (!d.wanted(x)) return;
+  if (!d.requires_gradient(x)) return;
   const int dx = d.new_gradient(x, "linear_gradient");
   inputs[1] = d.gradient_of(x);
   d.emit(OpKind::linear_input_gradient, op.attributes, std::move(inputs), {dx});

@@ -20,7 +20,7 @@ uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e
 // If x already has a gradient, that of the residual, it is the addend.
 void norm_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]), addend = d.gradient_of(x);
-  const int dx = d.wanted(x) ? d.new_gradient(x, "norm_gradient") : -1;
+  const int dx = d.requires_gradient(x) ? d.new_gradient(x, "norm_gradient") : -1;
   const int dweight = d.parameter_gradient(op.inputs[1]);
   const int dbias = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
   d.emit(OpKind::norm_gradient, op.attributes, {x, op.inputs[1], dy, dx >= 0 ? addend : -1},
@@ -39,7 +39,7 @@ uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
 
 void qk_norm_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0];
-  const int dx = d.wanted(x) ? d.new_gradient(x, "qk_norm_gradient") : -1;
+  const int dx = d.requires_gradient(x) ? d.new_gradient(x, "qk_norm_gradient") : -1;
   std::vector<int> inputs = op.inputs;
   inputs.push_back(d.gradient_of(op.outputs[0]));
   d.emit(OpKind::qk_norm_gradient, op.attributes, std::move(inputs),

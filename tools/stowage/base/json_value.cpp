@@ -86,9 +86,9 @@ JsonValue read_json(std::string_view text, const std::string& path) {
 JsonValue read_object(std::string_view text, const std::string& path,
                       const std::function<bool(std::string_view key)>& is_used) {
   JsonReader reader(text, path + ": damaged");
-  const auto read = [&](bool is_wanted) {
+  const auto read = [&](bool is_kept) {
     const bool is_small = !reader.is_next('{') && !reader.is_next('[') && !reader.is_next('"');
-    return is_wanted || is_small ? read_value(reader, 1) : skipped_value(reader);
+    return is_kept || is_small ? read_value(reader, 1) : skipped_value(reader);
   };
   JsonValue value;
   if (reader.is_next('{')) {
@@ -96,8 +96,8 @@ JsonValue read_object(std::string_view text, const std::string& path,
     reader.list('{', '}', [&] {
       std::string key = reader.text();
       reader.expect(':');
-      const bool is_wanted = is_used && is_used(key);
-      value.members.push_back({std::move(key), read(is_wanted)});
+      const bool is_kept = is_used && is_used(key);
+      value.members.push_back({std::move(key), read(is_kept)});
     });
   } else {
     value = read(false);

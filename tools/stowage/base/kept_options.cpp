@@ -89,28 +89,28 @@ std::vector<std::string> options_in(const std::string& text, const std::string& 
   return options;
 }
 
-bool run_has_option(const std::string& folder, const std::string& wanted) {
+bool run_has_option(const std::string& folder, const std::string& option) {
   bool has = false;
   for_settings(folder, [&](JsonReader& reader, const std::string& name) {
     reader.list('[', ']', [&] { reader.bytes(); });
-    has = has || name == wanted;
+    has = has || name == option;
   });
   return has;
 }
 
-std::vector<std::string> settings_of_run(const std::string& folder, const std::string& wanted) {
+std::vector<std::string> settings_of_run(const std::string& folder, const std::string& option) {
   std::vector<std::string> found;
   for_settings(folder, [&](JsonReader& reader, const std::string& name) {
     reader.list('[', ']', [&] {
       std::string value = reader.bytes();
-      if (name == wanted) found.push_back(std::move(value));
+      if (name == option) found.push_back(std::move(value));
     });
   });
   return found;
 }
 
-std::optional<std::string> setting_of_run(const std::string& folder, const std::string& wanted) {
-  std::vector<std::string> found = settings_of_run(folder, wanted);
+std::optional<std::string> setting_of_run(const std::string& folder, const std::string& option) {
+  std::vector<std::string> found = settings_of_run(folder, option);
   return found.empty() ? std::nullopt : std::optional(std::move(found.back()));
 }
 

@@ -96,21 +96,22 @@ std::vector<std::string> texts_of_calls(const Value& message) {
 }
 
 // Finds the contents of messages in `text`: one range for each message, which is empty for messages that are
-// not `wanted`. `with_marks` is the rendering with mark_of(i) in place of the content of each wanted message
-// i. The result is empty if it does not match the text.
+// not in `indices`. `with_marks` is the rendering with mark_of(i) in place of the content of each marked
+// message i. The result is empty if it does not match the text.
 template <class MarkOf>
-std::vector<Range> match(const List& messages, const std::vector<size_t>& wanted, std::string_view text,
+std::vector<Range> match(const List& messages, const std::vector<size_t>& indices, std::string_view text,
                          std::string_view with_marks, const MarkOf& mark_of) {
   std::vector<Range> places(messages.size());
-  size_t at_mark = with_marks.find(mark_of(wanted[0]));
+  size_t at_mark = with_marks.find(mark_of(indices[0]));
   if (at_mark == std::string_view::npos || !text.starts_with(with_marks.substr(0, at_mark))) return {};
   size_t at = at_mark;
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    const size_t after_mark = at_mark + mark_of(wanted[k]).size();
-    at_mark = k + 1 < wanted.size() ? with_marks.find(mark_of(wanted[k + 1]), after_mark) : with_marks.size();
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const size_t after_mark = at_mark + mark_of(indices[k]).size();
+    at_mark =
+        k + 1 < indices.size() ? with_marks.find(mark_of(indices[k + 1]), after_mark) : with_marks.size();
     if (at_mark == std::string_view::npos) return {};
     const std::string_view between = with_marks.substr(after_mark, at_mark - after_mark);
-    const std::string_view content = *text_of(messages[wanted[k]]);
+    const std::string_view content = *text_of(messages[indices[k]]);
     const size_t first = content.find_first_not_of(" \t\r\n"), last = content.find_last_not_of(" \t\r\n") + 1;
     const std::string as_json = Value(std::string(content)).json({});
     // the content appears unchanged, or trimmed on one or both sides, or inside of JSON
@@ -122,7 +123,7 @@ std::vector<Range> match(const List& messages, const std::vector<size_t>& wanted
              text.substr(at + written.size(), between.size()) == between;
     });
     if (found == std::end(forms)) return {};
-    places[wanted[k]] = {at, at + found->size()};
+    places[indices[k]] = {at, at + found->size()};
     at += found->size() + between.size();
   }
   return at == text.size() ? places : std::vector<Range>();
@@ -137,22 +138,22 @@ std::vector<Range> places_of_contents(const List& messages, std::string_view tex
   size_t tried = 0;
   for (const int roles : {3, 2, 1}) {
     List marked = messages;
-    std::vector<size_t> wanted;
+    std::vector<size_t> indices;
     for (size_t i = 0; i < messages.size(); ++i) {
       const bool is_of_assistant = is_assistant(messages[i]);
-      const bool is_wanted = is_of_assistant ? is_plain(messages[i])
+      const bool gets_mark = is_of_assistant ? is_plain(messages[i])
                              : roles == 3    ? text_of(messages[i]) != nullptr
                                              : roles == 2 && text_of(messages[i]) != nullptr &&
                                                 messages[i].member("role")->str() == "user";
-      if (!is_wanted) continue;
+      if (!gets_mark) continue;
       marked[i] = with_member(messages[i], "content", Value(mark_of(i)));
-      wanted.push_back(i);
+      indices.push_back(i);
     }
-    if (wanted.empty() || wanted.size() == tried) continue;
-    tried = wanted.size();
+    if (indices.empty() || indices.size() == tried) continue;
+    tried = indices.size();
     try {
       const std::string with_marks = render(std::move(marked), false);
-      if (std::vector<Range> places = match(messages, wanted, text, with_marks, mark_of); !places.empty())
+      if (std::vector<Range> places = match(messages, indices, text, with_marks, mark_of); !places.empty())
         return places;
     } catch (const Failure&) {  // a template may refuse a content that it does not know
     }
@@ -201,16 +202,16 @@ std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std:
   return Range(at, end + common(answered.substr(there + marks.content.size()), after));
 }
 
-// Finds how much of the text after the prompt `asked` equals the end of `answered`. Thoughts before that end
+// Finds how much of the text after `prompt` equals the end of `answered`. Thoughts before that end
 // may differ.
-std::optional<Range> same_end(std::string_view text, std::string_view asked, std::string_view answered) {
-  if (!answered.starts_with(asked)) return std::nullopt;
-  const std::string_view rest = text.substr(asked.size()), answer = answered.substr(asked.size());
+std::optional<Range> same_end(std::string_view text, std::string_view prompt, std::string_view answered) {
+  if (!answered.starts_with(prompt)) return std::nullopt;
+  const std::string_view rest = text.substr(prompt.size()), answer = answered.substr(prompt.size());
   for (size_t length = std::min(rest.size(), answer.size()); length > 0; --length) {
     const std::string_view dropped = answer.substr(0, answer.size() - length);
     if (answer.ends_with(rest.substr(0, length)) &&
         (trimmed(dropped).empty() || trimmed(dropped).ends_with(thought_end)))
-      return Range(asked.size(), asked.size() + length);
+      return Range(prompt.size(), prompt.size() + length);
   }
   return std::nullopt;
 }
@@ -370,20 +371,20 @@ std::optional<Range> TurnFinder::by_neighbours(size_t i, const Kind& kind, const
 Range TurnFinder::by_rendering(size_t i, const Content& content) {
   if (content.has_calls) check_calls(i);
   if (content.has_text) check_text(i, content);
-  const std::string asked = i == 0 ? std::string() : render_(before(i), true);
+  const std::string prompt = i == 0 ? std::string() : render_(before(i), true);
   const std::string answered = i + 1 == messages_.size() ? std::string(text_) : answered_by(i, messages_[i]);
-  const bool is_asked = !asked.empty() && text_.starts_with(asked) && asked.size() >= end_;
+  const bool has_prompt = !prompt.empty() && text_.starts_with(prompt) && prompt.size() >= end_;
   std::optional<Range> range;
-  if (is_asked && text_.starts_with(answered) && answered.starts_with(asked) &&
-      asked.size() < answered.size()) {
-    range = Range(asked.size(), answered.size());
+  if (has_prompt && text_.starts_with(answered) && answered.starts_with(prompt) &&
+      prompt.size() < answered.size()) {
+    range = Range(prompt.size(), answered.size());
   } else if (content.has_calls) {
-    if (is_asked) range = same_end(text_, asked, answered);
+    if (has_prompt) range = same_end(text_, prompt, answered);
   } else {
     const Value marked = marked_message(messages_[i], content.text, marks_);
     range = in_place_of(marks_, text_, with(i, marked), answered_by(i, marked));
     // includes the text between the two
-    if (range && is_asked && asked.size() < range->first) range->first = asked.size();
+    if (range && has_prompt && prompt.size() < range->first) range->first = prompt.size();
   }
   if (!range || range->first < end_ || range->first >= range->second)
     fail(i, "changes the assistant's text so that it cannot be found");

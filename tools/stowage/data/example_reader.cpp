@@ -101,7 +101,8 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
 }
 
 // The number of a text's tokens before a place in it. `before` is the tokens of the text up to that place.
-// A token that spans the place is after it, as it will be when the model is asked to continue the text.
+// A token that spans the place is after it, as it will be when the model is prompt_messages to continue the
+// text.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
   return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
                              whole.begin());
@@ -202,12 +203,12 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
   const std::vector<bool> masked_of_completion = masked_messages(completion);
   masked.insert(masked.end(), masked_of_completion.begin(), masked_of_completion.end());
   if (!says_something(completion)) return {{}, {}, LeftOut::empty};
-  const JsonValue asked = array_of(prompt.raw_elements());
-  JsonValue all = asked;
+  const JsonValue prompt_messages = array_of(prompt.raw_elements());
+  JsonValue all = prompt_messages;
   for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
-  chat::ChatTemplate::Text conversation =
-      chat_template.conversation(all, line, place, asked.elements.size(), beyond_reach(place), masked);
-  const std::string before = chat_template.prompt(asked, line, prompt.place());
+  chat::ChatTemplate::Text conversation = chat_template.conversation(
+      all, line, place, prompt_messages.elements.size(), beyond_reach(place), masked);
+  const std::string before = chat_template.prompt(prompt_messages, line, prompt.place());
   const auto begin = static_cast<size_t>(
       std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first -
       before.begin());
@@ -265,9 +266,9 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
   Pair pair{{}, !prompt.is_null()};
   if (!has_ids() && answers[0].is_array()) {
     std::array<std::vector<JsonValue>, 2> replies{answers[0].raw_elements(), answers[1].raw_elements()};
-    JsonValue asked = array_of({});
+    JsonValue prompt_messages = array_of({});
     if (prompt.is_array()) {
-      asked = array_of(prompt.raw_elements());
+      prompt_messages = array_of(prompt.raw_elements());
     } else {  // the prompt is the messages that both begin with, without the last one of either
       const auto begin_of = [](const std::vector<JsonValue>& messages) {
         return messages.end() - (messages.empty() ? 0 : 1);
@@ -276,16 +277,17 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
           std::mismatch(replies[0].cbegin(), begin_of(replies[0]), replies[1].cbegin(), begin_of(replies[1]))
               .first -
           replies[0].cbegin();
-      asked.elements.assign(replies[0].begin(), replies[0].begin() + shared);
+      prompt_messages.elements.assign(replies[0].begin(), replies[0].begin() + shared);
       for (std::vector<JsonValue>& messages : replies)
         messages.erase(messages.begin(), messages.begin() + shared);
-      if (asked.elements.empty() && !prompt.is_null())
-        asked.elements.push_back(message_of("user", prompt.text()));
-      if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt");
+      if (prompt_messages.elements.empty() && !prompt.is_null())
+        prompt_messages.elements.push_back(message_of("user", prompt.text()));
+      if (prompt_messages.elements.empty())
+        answers[0].fail("messages that begin with those of rejected, or a prompt");
     }
     for (size_t k = 0; k < 2; ++k) {
       const JsonValue messages = array_of(replies[k]);
-      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()),
+      pair.answers[k] = of_messages(value, JsonView(prompt_messages, prompt.place()),
                                     JsonView(messages, answers[k].place()), answers[k].place());
     }
     return left_out(std::move(pair), object);

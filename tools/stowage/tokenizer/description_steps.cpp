@@ -32,12 +32,12 @@ std::string read_charsmap(const JsonView& charsmap) {
 
 CutStep::Prefix read_prefix(const JsonView& step) {
   const JsonView scheme = step.at("prepend_scheme");  // since 2024; older files have a flag
-  const bool is_wanted = step.at("add_prefix_space").flag_or(true);
-  if (scheme.is_null()) return is_wanted ? CutStep::Prefix::always : CutStep::Prefix::never;
+  const bool adds_prefix_space = step.at("add_prefix_space").flag_or(true);
+  if (scheme.is_null()) return adds_prefix_space ? CutStep::Prefix::always : CutStep::Prefix::never;
   if (scheme.text() == "never") return CutStep::Prefix::never;
   if (scheme.text() != "first" && scheme.text() != "always")
     scheme.fail("\"first\", \"always\" or \"never\"");
-  if (!is_wanted) scheme.fail("\"never\", as add_prefix_space is false");
+  if (!adds_prefix_space) scheme.fail("\"never\", as add_prefix_space is false");
   return scheme.text() == "first" ? CutStep::Prefix::first : CutStep::Prefix::always;
 }
 

@@ -1,7 +1,7 @@
-// What most files of tests include of GoogleTest and the standard library: compiled once for a test program
-// instead of once for each of its files. Nothing of ours is here. What is compiled before has to be the same
-// file that is included after: `#pragma once` compares bytes, while ccache hands out one that it compiled
-// before a comment was changed.
+// Headers of GoogleTest and the standard library that most tests include. They are compiled once for a test
+// program instead of once for each file. No header of ours is here: the compiler cache ignores comments and
+// may return an older precompiled header, in which `#pragma once` would not recognise a header of ours that
+// has changed since.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -68,8 +68,8 @@ class Writer:
     def struct(self, name, fields):
         yield from ["", "    [StructLayout(LayoutKind.Sequential)]", f"    public struct {name}", "    {"]
         for field, kind, count in fields:
-            said = self.header.docs[name].get(field)
-            yield from self.summary(escape(said)) if said else []
+            summary = self.header.docs[name].get(field)
+            yield from self.summary(escape(summary)) if summary else []
             yield f"        public {self.field(field, kind, count)};"
         if fields[0][0] == "struct_size":
             yield from [

@@ -34,7 +34,7 @@ constexpr const char* a100 = STW_SHEET("A100 tensor core GPU data sheet");
 constexpr const char* l4 = STW_SHEET("L4 tensor core GPU data sheet");
 constexpr const char* l40s = STW_SHEET("L40S GPU data sheet");
 constexpr const char* hopper = STW_SHEET(
-    "H100 and H200 tensor core GPU data sheets") ", those of wgmma and attention reckoned and not measured";
+    "H100 and H200 tensor core GPU data sheets") ", those of wgmma and attention are computed, not measured";
 constexpr const char* blackwell = STW_SHEET("DGX B200 data sheet, per GPU");
 constexpr const char* orin = STW_SHEET("Jetson AGX Orin series technical brief v1.2");
 #undef STW_SHEET

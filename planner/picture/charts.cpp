@@ -112,7 +112,7 @@ double peak_share(const Timeline& timeline) {
 // A note next to the line of the peak, on the side with more room.
 std::string peak_note(const Timeline& timeline, const std::string& text) {
   const double share = peak_share(timeline);
-  return "<div class=\"said\" style=\"" +
+  return "<div class=\"peak-note\" style=\"" +
          (share > 0.5 ? "right:" + percent(1 - share) : "left:" + percent(share)) + "\">" + escaped(text) +
          "</div>\n";
 }
@@ -172,7 +172,7 @@ std::string live_chart(const std::vector<Column>& columns, const Timeline& timel
   uint64_t most = 0;
   for (const Column& c : columns)
     if (timeline.peak() >= c.first && timeline.peak() < c.end) most = c.total();
-  return "<figure class=\"noted\">\n<div class=\"frame\">\n" + axis +
+  return "<figure class=\"with-note\">\n<div class=\"frame\">\n" + axis +
          plot_opening(
              "live", " low",
              "Live bytes by class against instructions. Arrow keys go from instruction to instruction.") +
@@ -229,7 +229,7 @@ std::string frontier_chart(const Frontier& f, const Plan& plan) {
     else if (p.knee > 0) note(p.x, p.y, std::to_string(p.knee), "at");
   }
   dot(x_here, y_here, " here");
-  note(x_here, y_here, here, "you");
+  note(x_here, y_here, here, "current");
   for (const Tick& t : byte_ticks(0, f.bytes, 6))
     xs +=
         "<span style=\"left:" + percent(t.value / static_cast<double>(f.bytes)) + "\">" + t.text + "</span>";

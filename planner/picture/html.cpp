@@ -79,10 +79,10 @@ std::string legend(const Plan& plan, bool zooms) {
 std::string table_of_bytes(const Plan& plan) {
   const double peak = static_cast<double>(std::max<uint64_t>(1, plan.bytes.peak));
   std::string out =
-      "<table id=\"bytes\"><caption>Bytes by class at the moment of the peak</caption>\n<thead><tr><th "
-      "scope=\"col\">class</th>"
-      "<th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\" class=\"n\">share</th><th class=\"bars\" "
-      "aria-hidden=\"true\"></th></tr></thead>\n<tbody>\n";
+      "<table id=\"bytes\"><caption>Bytes by class at the moment of the peak</caption>\n"
+      "<thead><tr><th scope=\"col\">class</th>"
+      "<th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\" class=\"n\">share</th>"
+      "<th class=\"bars\" aria-hidden=\"true\"></th></tr></thead>\n<tbody>\n";
   auto row = [&](const std::string& name, uint64_t bytes, const std::string& paint) {
     const double share = static_cast<double>(bytes) / peak;
     out +=
@@ -132,7 +132,7 @@ std::string decisions(const Graph& graph, const Plan& plan) {
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     std::string text = capitalised(offloaded_titles[static_cast<int>(o.what)]);
     if (o.last >= 0) text += " of " + range_of_blocks(0, o.last);
-    if (o.others) text += o.last >= 0 ? " and of all else" : " of all but blocks";
+    if (o.others) text += o.last >= 0 ? " and of everything else" : " of everything except the blocks";
     item(text + " lie in host memory (" + human_bytes(o.bytes) + ") and are fetched where they are needed.");
   }
   item("The loss is computed in " + plural(plan.decisions.loss_chunks, "chunk") + ", so that logits take " +
@@ -167,14 +167,12 @@ std::string table_of_largest(const Marks& marks, const Timeline& timeline) {
   std::stable_sort(list.begin(), list.end(),
                    [](const Mark* a, const Mark* b) { return a->bytes > b->bytes; });
   if (list.size() > 40) list.resize(40);
-  std::string out =
-      "<details><summary>The " + std::to_string(list.size()) +
-      " largest buffers</summary>\n<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Largest "
-      "buffers\"><table>"
-      "<thead><tr><th scope=\"col\">buffer</th><th scope=\"col\">class</th><th scope=\"col\" "
-      "class=\"n\">bytes</th>"
-      "<th scope=\"col\" class=\"n\">offset</th><th scope=\"col\">life</th><th "
-      "scope=\"col\">why</th></tr></thead>\n<tbody>\n";
+  std::string out = "<details><summary>The " + std::to_string(list.size()) +
+                    " largest buffers</summary>\n"
+                    "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Largest buffers\"><table>"
+                    "<thead><tr><th scope=\"col\">buffer</th><th scope=\"col\">class</th>"
+                    "<th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\" class=\"n\">offset</th>"
+                    "<th scope=\"col\">life</th><th scope=\"col\">why</th></tr></thead>\n<tbody>\n";
   for (const Mark* m : list) {
     const std::string& where = marks.strings.at(m->place);
     out += "<tr><td class=\"w\">" + escaped(marks.strings.at(m->name)) +
@@ -190,9 +188,9 @@ std::string table_of_largest(const Marks& marks, const Timeline& timeline) {
 std::string section_of_frontier(const Frontier& f, const Plan& plan) {
   if (f.points.empty()) return "";
   std::string out =
-      "<section><h2>Speed against memory</h2>\n<p class=\"soft\">Every point is a plan for this request that "
-      "no other plan beats in both. Numbered points are "
-      "knees: below them, saving memory costs much more time.</p>\n" +
+      "<section><h2>Speed against memory</h2>\n"
+      "<p class=\"soft\">Every point is a plan for this request that no other plan beats in both. "
+      "Numbered points are knees: below them, saving memory costs much more time.</p>\n" +
       frontier_chart(f, plan);
   std::string rows;
   for (const PlacedPoint& p : f.points)
@@ -202,9 +200,8 @@ std::string section_of_frontier(const Frontier& f, const Plan& plan) {
               "</td><td class=\"w\">" + escaped(p.point->label) + "</td></tr>\n";
   if (!rows.empty())
     out +=
-        "<div class=\"wide\"><table><thead><tr><th scope=\"col\">knee</th><th scope=\"col\" "
-        "class=\"n\">peak</th><th "
-        "scope=\"col\" class=\"n\">tokens/s</th>"
+        "<div class=\"wide\"><table><thead><tr><th scope=\"col\">knee</th>"
+        "<th scope=\"col\" class=\"n\">peak</th><th scope=\"col\" class=\"n\">tokens/s</th>"
         "<th scope=\"col\">decisions</th></tr></thead>\n<tbody>\n" +
         rows + "</tbody></table></div>\n";
   return out + "</section>\n";
@@ -266,9 +263,8 @@ std::string picture_html(const Graph& graph, const Plan& plan, const Programs& p
                      ". Parameters and states that are too thin to see are drawn with their neighbours.";
   if (marks.columns > 0)
     note +=
-        " There are too many buffers for a rectangle each: those of one class that begin and end in the same "
-        "cell of a "
-        "grid of " +
+        " There are too many buffers for a rectangle each: "
+        "those of one class that begin and end in the same cell of a grid of " +
         std::to_string(marks.columns) + " × " + std::to_string(marks.rows) +
         " are drawn together, with their bytes added up.";
   s += "<p class=\"soft\">" + escaped(note) + "</p></section>\n";
@@ -281,9 +277,8 @@ std::string picture_html(const Graph& graph, const Plan& plan, const Programs& p
        table_of_largest(marks, timeline) +
        "<footer>Predicted before anything is allocated; the trainer runs exactly this "
        "plan.</footer>\n</main>\n"
-       "<div class=\"tip\" id=\"tip\" role=\"status\" aria-live=\"polite\"></div>\n<script "
-       "type=\"application/json\" "
-       "id=\"data\">" +
+       "<div class=\"tip\" id=\"tip\" role=\"status\" aria-live=\"polite\"></div>\n"
+       "<script type=\"application/json\" id=\"data\">" +
        script_data(marks, timeline, columns, placed) + "</script>\n<script>" + page_script +
        "</script>\n</body>\n</html>\n";
   return s;

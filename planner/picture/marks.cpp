@@ -8,12 +8,14 @@ namespace stw::picture {
 
 namespace {
 
-constexpr int band_rows = 400;  // neighbouring persistent buffers that are thinner than a row share a mark
+// The height is divided into this many rows. Neighbouring persistent buffers that are thinner than a row
+// share a mark.
+constexpr int persistent_rows = 400;
 
 const char* persistent_reason(Kind kind) {
   switch (kind) {
     case Kind::parameter: return "parameter";
-    case Kind::master: return "master weights: what the parameter lacks of the fp32 value";
+    case Kind::master: return "master weights: the bits of the fp32 value that the parameter lacks";
     case Kind::gradient: return "gradient, summed over the micro-steps until the update";
     case Kind::optimizer: return "optimizer state";
     case Kind::constant: return "table of constants";
@@ -28,7 +30,7 @@ class Marker {
       : graph_(graph), programs_(programs), timeline_(timeline) {}
 
   Marks run() {
-    bands();
+    add_persistent();
     std::vector<Mark> single;
     for (const Section& s : timeline_.sections()) {
       const std::vector<std::vector<int>> held = held_tensors(*s.program);
@@ -48,8 +50,8 @@ class Marker {
   }
 
  private:
-  void bands() {
-    const uint64_t row = programs_.arena_bytes / band_rows;
+  void add_persistent() {
+    const uint64_t row = programs_.arena_bytes / persistent_rows;
     bool open = false;  // the last mark is a run of thin buffers, to which more can be added
     for (const Buffer& b : programs_.arena.persistent) {
       const Tensor& t = graph_.at(b.tensor);
@@ -74,17 +76,17 @@ class Marker {
         ++run.count;
         last_name_ = t.name;
         open = run.end - run.offset < row;
-        if (!open) close();
+        if (!open) name_merged();
         continue;
       }
-      if (open) close();
+      if (open) name_merged();
       marks_.all.push_back(m);
       first_name_ = last_name_ = t.name;
       open = thin;
     }
-    if (open) close();
+    if (open) name_merged();
   }
-  void close() {
+  void name_merged() {
     Mark& run = marks_.all.back();
     if (run.count > 1)
       run.name = marks_.strings.id(first_name_ + " … " + last_name_ + " (" + std::to_string(run.count) +

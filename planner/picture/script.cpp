@@ -25,10 +25,18 @@ const char* const page_script = R"js(
   // Instructions: op, tensor, place and phase of each.
   const moment = i => {
     const [o, t, p, f] = data.instructions.slice(4 * i, 4 * i + 4);
-    return data.labels[o] + data.labels[t] + ' (' + (data.labels[p] ? data.labels[p] + ', ' : '') + data.phases[f] + ')';
+    return data.labels[o] + data.labels[t] + ' (' + (data.labels[p] ? data.labels[p] + ', ' : '') +
+      data.phases[f] + ')';
   };
-  const sectionOf = i => { let s = 0; while (s + 1 < data.sections.length && i >= data.sections[s + 1][0]) ++s; return data.sections[s]; };
-  const x = i => { const [first, count, begin, end] = sectionOf(i); return begin + (end - begin) * (i - first) / count; };
+  const sectionOf = i => {
+    let s = 0;
+    while (s + 1 < data.sections.length && i >= data.sections[s + 1][0]) ++s;
+    return data.sections[s];
+  };
+  const x = i => {
+    const [first, count, begin, end] = sectionOf(i);
+    return begin + (end - begin) * (i - first) / count;
+  };
   const instructionAt = share => {
     const s = data.sections.find(each => share < each[3]) || data.sections[data.sections.length - 1];
     return s[0] + Math.min(s[1] - 1, Math.max(0, Math.floor((share - s[2]) / (s[3] - s[2]) * s[1])));
@@ -44,7 +52,8 @@ const char* const page_script = R"js(
   const hit = (px, py) => {
     for (let n = boxes.length - 1; n >= 0; --n) {
       const [bx, by, w, h] = boxes[n];
-      if (px >= bx && px < bx + w && py >= by && py < by + h && !hidden.has(data.marks[field * n + 3])) return n;
+      if (px >= bx && px < bx + w && py >= by && py < by + h && !hidden.has(data.marks[field * n + 3]))
+        return n;
     }
     return -1;
   };
@@ -54,7 +63,8 @@ const char* const page_script = R"js(
     if (best >= 0) return best;
     boxes.forEach(([bx, by, w, h], n) => {
       if (hidden.has(data.marks[field * n + 3])) return;
-      const dx = Math.max(bx - px, 0, px - bx - w) / rx, dy = Math.max(by - py, 0, py - by - h) / ry, d = dx * dx + dy * dy;
+      const dx = Math.max(bx - px, 0, px - bx - w) / rx, dy = Math.max(by - py, 0, py - by - h) / ry,
+            d = dx * dx + dy * dy;
       if (d < distance) { distance = d; best = n; }
     });
     return best;
@@ -67,7 +77,8 @@ const char* const page_script = R"js(
   const show = (clientX, clientY) => {
     tip.style.display = 'block';
     const w = tip.offsetWidth, h = tip.offsetHeight, right = innerWidth - 8, low = innerHeight - 8;
-    tip.style.left = Math.max(8, clientX + 14 + w > right ? Math.min(clientX - 14 - w, right - w) : clientX + 14) + 'px';
+    tip.style.left =
+      Math.max(8, clientX + 14 + w > right ? Math.min(clientX - 14 - w, right - w) : clientX + 14) + 'px';
     tip.style.top = Math.max(8, clientY + 14 + h > low ? clientY - 14 - h : clientY + 14) + 'px';
   };
   const cross = share => document.querySelectorAll('.cross').forEach(e => {
@@ -75,27 +86,31 @@ const char* const page_script = R"js(
     e.style.left = 100 * share + '%';
   });
 
-  const tell = n => {
-    const [name, place, reason, c, size, first, last, count, lasting] = mark(n);
+  const describeMark = n => {
+    const [name, place, reason, c, size, first, last, count, persistent] = mark(n);
     const where = data.labels[place];
     tip.textContent = '';
     add(tip, 'strong', data.labels[name]);
     const line = add(tip, 'p');
     swatch(line, c);
     line.append(data.classes[c] + (where ? ', ' + where : ''));
-    const merged = count > 1 && !lasting;
-    add(tip, 'p', bytes(size) + ' (' + group(size) + ' bytes)' + (merged ? ' in ' + group(count) + ' buffers that are drawn together' : ''));
+    const merged = count > 1 && !persistent;
+    add(tip, 'p', bytes(size) + ' (' + group(size) + ' bytes)' +
+      (merged ? ' in ' + group(count) + ' buffers that are drawn together' : ''));
     if (merged) add(tip, 'p', 'The largest is named. They need not be alive at the same time.');
-    add(tip, 'p', lasting ? (c === 1 ? 'Lives from the first micro-step to the update.' : 'Lives through the whole run.')
-      : first === last ? 'Lives during ' + moment(first) + '.' : 'Lives from ' + moment(first) + ' to ' + moment(last) + '.');
+    add(tip, 'p', persistent
+      ? (c === 1 ? 'Lives from the first micro-step to the update.' : 'Lives through the whole run.')
+      : first === last ? 'Lives during ' + moment(first) + '.'
+      : 'Lives from ' + moment(first) + ' to ' + moment(last) + '.');
     add(tip, 'p', data.labels[reason][0].toUpperCase() + data.labels[reason].slice(1) + '.');
     const outline = arena.querySelector('.mark'), [bx, by, w, h] = boxes[n];
-    Object.assign(outline.style, {display: 'block', left: bx / 10 + '%', top: 100 * by / shown + '%', width: w / 10 + '%',
+    Object.assign(outline.style, {
+      display: 'block', left: bx / 10 + '%', top: 100 * by / shown + '%', width: w / 10 + '%',
       height: 100 * Math.min(h, Math.max(0, shown - by)) / shown + '%'});
     return boxes[n];
   };
 
-  const tellLive = share => {
+  const describeLive = share => {
     const i = instructionAt(share);
     let low = 0, high = data.columns.length / 10 - 1;
     while (low < high) {
@@ -117,7 +132,7 @@ const char* const page_script = R"js(
     cross(x(column[2]));
   };
 
-  const tellPoint = n => {
+  const describePoint = n => {
     const [, , size, speed, label] = data.frontier[n];
     tip.textContent = '';
     add(tip, 'strong', bytes(size));
@@ -130,16 +145,17 @@ const char* const page_script = R"js(
     return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height, box];
   };
   const onArena = event => {
-    const [px, py, box] = shares(arena, event), n = near(px * 1000, py * shown, 3000 / box.width, 3 * shown / box.height);
+    const [px, py, box] = shares(arena, event),
+          n = near(px * 1000, py * shown, 3000 / box.width, 3 * shown / box.height);
     if (n < 0) return hide();
     hide();
-    tell(n);
+    describeMark(n);
     cross(px);
     show(event.clientX, event.clientY);
   };
   const onLive = event => {
     hide();
-    tellLive(Math.min(0.99999, Math.max(0, shares(live, event)[0])));
+    describeLive(Math.min(0.99999, Math.max(0, shares(live, event)[0])));
     show(event.clientX, event.clientY);
   };
   const onFrontier = event => {
@@ -151,7 +167,7 @@ const char* const page_script = R"js(
     });
     hide();
     if (best < 0) return;
-    tellPoint(best);
+    describePoint(best);
     show(event.clientX, event.clientY);
   };
   const plots = [[arena, onArena], [live, onLive], [frontier, onFrontier]].filter(([plot]) => plot);
@@ -189,22 +205,23 @@ const char* const page_script = R"js(
     let [bx, by, w, h] = at < 0 ? [0, shown - 1, 1, 1] : boxes[at], found = -1;
     let px = dx > 0 ? bx + w : dx < 0 ? bx : bx + w / 2, py = dy > 0 ? by + h : dy < 0 ? by : by + h / 2;
     if (at < 0) found = hit(px, py);
-    for (px += dx * 0.01, py += dy * 0.01; found < 0 && px >= 0 && px < 1000 && py >= 0 && py < shown; px += dx / 2, py += dy * shown / 2000)
+    for (px += dx * 0.01, py += dy * 0.01; found < 0 && px >= 0 && px < 1000 && py >= 0 && py < shown;
+         px += dx / 2, py += dy * shown / 2000)
       if ((found = hit(px, py)) === at) found = -1;
     if (found >= 0) at = found;
     if (at < 0) at = 0;
-    [bx, by, w, h] = tell(at);
+    [bx, by, w, h] = describeMark(at);
     return [(bx + w / 2) / 1000, Math.min(1, (by + h / 2) / shown)];
   });
   keys(live, ([dx, dy]) => {
     column = Math.min(data.columns.length / 10 - 1, Math.max(0, column + dx - dy * 10));
     const share = x(data.columns[10 * column]);
-    tellLive(share + 1e-9);
+    describeLive(share + 1e-9);
     return [share, 0.5];
   });
   keys(frontier, ([dx, dy]) => {
     point = Math.min(data.frontier.length - 1, Math.max(0, point + dx - dy));
-    tellPoint(point);
+    describePoint(point);
     return data.frontier[point];
   });
 
@@ -220,11 +237,13 @@ const char* const page_script = R"js(
     hide();
   });
 
-  document.querySelectorAll('.legend button[data-c]').forEach(button => button.addEventListener('click', () => {
+  document.querySelectorAll('.legend button[data-c]').forEach(
+    button => button.addEventListener('click', () => {
     const c = +button.dataset.c, off = !hidden.delete(c);
     if (off) hidden.add(c);
     button.setAttribute('aria-pressed', String(!off));
-    document.querySelectorAll('.plot .c' + c + ', .plot .t' + c).forEach(e => { e.style.opacity = off ? 0.06 : ''; });
+    document.querySelectorAll('.plot .c' + c + ', .plot .t' + c).forEach(
+      e => { e.style.opacity = off ? 0.06 : ''; });
   }));
 })();
 )js";

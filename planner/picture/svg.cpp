@@ -37,7 +37,7 @@ text { fill: var(--text); }
 rect { stroke-width: .5; }
 .marks .o { stroke: var(--page); stroke-width: .8; }
 .marks rect:hover { stroke: var(--text); stroke-width: 1.5; }
-.again { fill: var(--text); }
+.recompute { fill: var(--text); }
 .label { font-size: 11px; pointer-events: none; }
 )css";
 
@@ -52,13 +52,12 @@ std::string picture_svg(const Graph& graph, const Plan& plan, const Programs& pr
   const std::string title =
       plan.architecture + " on " + plan.request.device + ": an arena of " + human_bytes(bytes);
 
-  std::string s = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " +
-                  number(height) + "\" role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">" +
-                  escaped(title) +
-                  "</title>\n<desc id=\"desc\">Offsets in memory against the instructions of a training "
-                  "step; one rectangle a "
-                  "buffer, coloured by class.</desc>\n<style>" +
-                  palette + style;
+  std::string s =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(width) + " " + number(height) +
+      "\" role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">" + escaped(title) +
+      "</title>\n<desc id=\"desc\">Offsets in memory against the instructions of a training step; "
+      "one rectangle a buffer, coloured by class.</desc>\n<style>" +
+      palette + style;
   for (size_t c = 0; c < class_count; ++c) {
     const std::string n = std::to_string(c);
     s += ".c" + n + " { fill: var(--c" + n + "); stroke: var(--c" + n + "); } .t" + n + " { fill: var(--on" +
@@ -93,7 +92,7 @@ std::string picture_svg(const Graph& graph, const Plan& plan, const Programs& pr
   s += text(peak, plot.y - 10, "peak", peak > right - 30 ? "class=\"end\"" : "class=\"mid\"");
   s += line(plot.x, bottom, right, bottom, "axis");
   for (const Span& r : recomputed(timeline))
-    s += "<rect class=\"again\" x=\"" + number(x(r.begin), 2) + "\" y=\"" + number(bottom + 1) +
+    s += "<rect class=\"recompute\" x=\"" + number(x(r.begin), 2) + "\" y=\"" + number(bottom + 1) +
          "\" width=\"" + number((r.end - r.begin) * plot.width, 2) + "\" height=\"3\"/>\n";
   for (const Span& n : block_numbers(timeline, 0.02))
     s += text(x((n.begin + n.end) / 2), bottom + 16, n.text, "class=\"soft mid\"");
@@ -102,8 +101,8 @@ std::string picture_svg(const Graph& graph, const Plan& plan, const Programs& pr
     s += text(x((g.begin + g.end) / 2), bottom + 39, g.text, "class=\"mid\"");
   }
   s += text(plot.x, bottom + 62,
-            "One micro-step and the update, instruction by instruction; forward blocks count up, backward "
-            "ones down." +
+            "One micro-step and the update, instruction by instruction; "
+            "forward blocks count up, backward ones down." +
                 std::string(recomputed(timeline).empty() ? "" : " Bars under the axis: recompute."),
             "class=\"soft\"");
   if (marks.columns > 0)

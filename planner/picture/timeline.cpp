@@ -59,8 +59,10 @@ void Timeline::add(const Program& program, std::string title, double width) {
     const Run::Group group = group_of(graph_, i, segment);
     // Copies to and from host memory, and updates inside the backward pass, belong to no segment; they
     // continue the current run.
-    const bool stands_between = is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
-    if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment)))
+    const bool is_between_segments =
+        is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
+    if (continues &&
+        (is_between_segments || (runs_.back().group == group && runs_.back().segment == segment)))
       ++runs_.back().end;
     else runs_.push_back({group, segment, first + n, first + n + 1});
     continues = true;

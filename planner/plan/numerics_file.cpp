@@ -178,7 +178,7 @@ Result<Numerics> numerics_from(const Json& object) {
   for (const NumericsField& field : fields)
     if (!field.is_new || object.find(field.name)) STW_TRY(field.read(object, n));
   if (!n.exact && !uses_cublaslt(n.kernels))
-    return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
+    return wrong("kernels \"" + std::string(kernels_name(n)) + "\" support exact plans only");
   return n;
 }
 

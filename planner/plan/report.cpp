@@ -108,7 +108,7 @@ std::string offloaded_text(const Graph& graph, const Plan& plan) {
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     text += "  offload      " + std::string(offloaded_titles[static_cast<int>(o.what)]) + " of";
     if (o.last >= 0) text += " blocks 0-" + std::to_string(o.last);
-    if (o.others) text += o.last >= 0 ? " and all else" : " all but blocks";
+    if (o.others) text += o.last >= 0 ? " and everything else" : " everything except the blocks";
     text += ": " + human_bytes(o.bytes) + " in host memory\n";
   }
   if (plan.copied_bytes > 0)

@@ -381,7 +381,7 @@ TEST(Picture, ShowsOffloadedTensors) {
   const std::string page = picture_html(offloaded->graph, offloaded->plan, offloaded->programs, {});
   EXPECT_EQ(markup_error(page), "");
   for (const char* text :
-       {"Optimizer states of blocks 0 to 3 and of all else lie in host memory",
+       {"Optimizer states of blocks 0 to 3 and of everything else lie in host memory",
         "Inputs of blocks 0 to 1 lie in host memory", "fetched for backward from host memory",
         "which lies in host memory", "on its way to host memory"})
     EXPECT_NE(page.find(text), std::string::npos) << text;

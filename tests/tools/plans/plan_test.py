@@ -121,7 +121,8 @@ class PlanTest(CommandTest):
         self.assertGreater(plan["predicted"]["copied_bytes"], 0)
         report = self.run_command("plan", *words, "--host-memory", "1GiB").stdout
         self.assertRegex(
-            report, r"offload +optimizer states of blocks 0-\d and all else: [0-9.]+ MiB in host memory"
+            report,
+            r"offload +optimizer states of blocks 0-\d and everything else: [0-9.]+ MiB in host memory",
         )
         self.assertRegex(report, r"and [0-9.]+ MiB of host memory")
         refusal = self.run_command("plan", *words, expect=DOES_NOT_FIT).stdout

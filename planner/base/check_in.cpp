@@ -4,8 +4,8 @@ namespace stw {
 
 constinit thread_local Supervisor* supervisor = nullptr;
 
-void check_in(uint64_t more) {
-  if (supervisor) supervisor->look(more);
+void check_in(uint64_t units) {
+  if (supervisor) supervisor->advance(units);
 }
 
 }  // namespace stw

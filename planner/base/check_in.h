@@ -16,16 +16,16 @@ struct Cancelled {
 class Supervisor {
  public:
   // Whether the work must end. Thread: any.
-  virtual bool stops() const noexcept = 0;
-  // Counts `more` units of work as done. Throws Cancelled if the work must end. Thread: the thread of the
-  // call; the same holds for the functions below.
-  virtual void look(uint64_t more) = 0;
-  // Sets the share of the current unit that is done, 0 to 1. Throws as look() does.
-  virtual void within(double share) = 0;
+  virtual bool is_cancelled() const noexcept = 0;
+  // Counts `units` of work as done. Throws Cancelled if the work must end. Thread: the thread of the call;
+  // the same holds for the functions below.
+  virtual void advance(uint64_t units) = 0;
+  // Sets the share of the current unit that is done, 0 to 1. Throws as advance() does.
+  virtual void set_unit_progress(double share) = 0;
   // Called when the work can no longer be undone. From then on it runs to its end, even if the caller
   // cancels.
   virtual void commit() noexcept = 0;
-  [[noreturn]] virtual void leave() = 0;  // throws Cancelled
+  [[noreturn]] virtual void throw_cancelled() = 0;
 
  protected:
   ~Supervisor() = default;
@@ -34,8 +34,8 @@ class Supervisor {
 // The supervisor of the call on this thread. Null if that call cannot be cancelled.
 extern constinit thread_local Supervisor* supervisor;
 
-// Counts `more` units as done. Throws Cancelled if the call must end.
-void check_in(uint64_t more = 0);
+// Counts `units` of work as done. Throws Cancelled if the call must end.
+void check_in(uint64_t units = 0);
 
 // While this object lives, work of this thread is neither cancelled nor counted.
 class Unsupervised {

@@ -14,14 +14,15 @@ namespace {
 
 constexpr double largest_alpha = 1e6;
 
-class Adding {
+class AdapterBuilder {
  public:
-  Adding(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole)
+  AdapterBuilder(Graph& graph, const Adapters& adapters,
+                 const std::function<bool(const Tensor&)>& is_trained_whole)
       : graph_(graph),
         adapters_(adapters),
         is_trained_whole_(is_trained_whole),
         is_known_(adapters.targets.size()) {
-    for (const Tensor& t : graph.tensors) next_number_ = std::max(next_number_, t.number + 1);
+    for (const Tensor& t : graph.tensors) next_ordinal_ = std::max(next_ordinal_, t.ordinal + 1);
     for (const Op& op : graph.ops) stream_ = std::max(stream_, op.attributes.stream);
   }
 
@@ -82,7 +83,7 @@ class Adding {
     t.of_adapters = true;
     t.initializer = initializer;
     t.init_std = std;
-    t.number = next_number_++;
+    t.ordinal = next_ordinal_++;
     return add(std::move(t));
   }
 
@@ -171,7 +172,7 @@ class Adding {
   std::vector<bool> is_known_;                          // for each target: whether it names a matrix
   std::map<std::pair<int, std::string>, int> factors_;  // key: matrix and suffix
   std::set<std::string> modules_;  // last parts of the names of all matrices that could have an adapter
-  int next_number_ = 0, segment_ = -1;
+  int next_ordinal_ = 0, segment_ = -1;
   uint32_t stream_ = 0;
 };
 
@@ -193,7 +194,7 @@ bool names_module(const std::string& target, const std::string& module) {
          module[module.size() - target.size() - 1] == '.';
 }
 
-void tie_choices(Graph& graph) {
+void limit_adapter_choices(Graph& graph) {
   const auto op = [&](int i) -> const Op& { return graph.ops[static_cast<size_t>(i)]; };
   std::vector<bool> is_narrow(graph.tensors.size()), is_dropped(graph.tensors.size());
   for (const Op& o : graph.ops) {
@@ -231,7 +232,7 @@ Status add_adapters(Graph& graph, const Adapters& adapters,
     return wrong("alpha must lie above 0 and be at most 1e6");
   if (!(adapters.dropout >= 0 && adapters.dropout < 1)) return wrong("dropout must lie in [0, 1)");
   if (adapters.targets.empty()) return wrong("there are no targets");
-  return Adding(graph, adapters, is_trained_whole).run();
+  return AdapterBuilder(graph, adapters, is_trained_whole).run();
 }
 
 }  // namespace stw

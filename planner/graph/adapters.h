@@ -47,6 +47,6 @@ Status add_adapters(Graph& graph, const Adapters& adapters,
 // (Segment::kept_with). The outputs of A outside of the feed-forward part are always kept; those inside are
 // kept all or none. The outputs of their dropout are never kept. Two kinds of save-sets are exempt
 // (SearchSpace): blocks that keep everything, and plans that keep nothing. Call it after find_feed_forward.
-void tie_choices(Graph& graph);
+void limit_adapter_choices(Graph& graph);
 
 }  // namespace stw

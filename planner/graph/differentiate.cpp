@@ -77,7 +77,7 @@ void Differentiation::run() {
       if (!any) continue;
       const auto backward = op_row(op.kind).backward;
       assert((backward || segment.kind == SegmentKind::head) &&
-             "what something trained goes into has a backward rule, but for what the loss is summed up by");
+             "every op that a trained parameter contributes to has a backward rule, except ops of the head");
       if (backward) backward(*this, op);
     }
     segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
@@ -97,7 +97,7 @@ void Differentiation::run() {
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
   std::vector<int> uses(graph_.tensors.size());
   for (const ParameterGradient& g : graph_.gradients)
-    graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
+    graph_.tensors[static_cast<size_t>(g.gradient)].ordinal = uses[static_cast<size_t>(g.parameter)]++;
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 

@@ -122,7 +122,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   const auto is_input_gradient = [&](const Op& o) {
     return o.kind == OpKind::linear_input_gradient || o.kind == OpKind::adapter_input_gradient;
   };
-  const auto leaves = [&](const Op& o) {
+  const auto computes_part_input_gradient = [&](const Op& o) {
     return o.kind == OpKind::linear_input_gradient && contains(outer, o.inputs[2]);
   };
   int first = end, last = begin - 1;
@@ -135,9 +135,9 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     first = std::min(first, i);
     last = i;
     // The gradient of the part's input is complete after the last op that adds to it.
-    bool is_of_input = leaves(op(i));
+    bool is_of_input = computes_part_input_gradient(op(i));
     for (int k = i + 1; k < end && is_of_input; ++k)
-      is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
+      is_of_input = !(computes_part_input_gradient(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
       // Sums over rows are not inner tensors: they cover all tiles.
       if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);

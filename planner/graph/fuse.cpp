@@ -28,11 +28,11 @@ bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
          ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
 }
 
-bool is_slope_of(const Graph& graph, const Op& product, const Op& slope) {
-  return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient &&
-         product.inputs.size() == 3 && product.inputs[1] < 0 && slope.inputs[1] == product.outputs[0] &&
-         product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
-         ends_in_gelu(graph, product.inputs[2], slope.attributes.activation);
+bool is_gelu_gradient_of(const Graph& graph, const Op& product, const Op& gradient) {
+  return product.kind == OpKind::linear_input_gradient && gradient.kind == OpKind::gelu_gradient &&
+         product.inputs.size() == 3 && product.inputs[1] < 0 && gradient.inputs[1] == product.outputs[0] &&
+         product.segment == gradient.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[2], gradient.attributes.activation);
 }
 
 // The backward pass of a segment.
@@ -47,14 +47,14 @@ class Backward {
   // Fuses GELU's gradient into the product before it. Then treats the gradient of the bias before that GELU.
   // If a norm's gradient follows in the segment, the product writes tile sums, and the norm's kernel adds
   // these up together with its own. Otherwise the product computes the bias gradient itself.
-  void fuse_slopes() {
+  void fuse_gelu_gradients() {
     for (int i = begin_; i + 1 < end_; ++i) {
-      if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
+      if (!is_gelu_gradient_of(graph_, op(i), op(i + 1))) continue;
       op(i + 1).fused = true;
       for (int bias = i + 2; bias < end_; ++bias)
         if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] &&
             op(bias).outputs.size() == 1) {
-          if (leave_sums(i + 1, bias)) break;
+          if (write_tile_sums(i + 1, bias)) break;
           move(bias, i + 2);
           op(i + 2).fused = true;
           break;
@@ -84,12 +84,13 @@ class Backward {
 
   // Delays each gradient of weights or biases until the next op of the same kind, if no tensor lives longer
   // because of that.
-  void join(OpKind kind) {
+  void defer_to_next(OpKind kind) {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != kind || op(i).fused) continue;
       int next = i + 1;
       while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
-      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) ||
+      if (next == end_ || starts_fused_run(i) || starts_fused_run(next) ||
+          !(may_wait(i, next) || is_before_gelu_gradient(i, next)) ||
           (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next))))
         continue;
       move(i, next - 1);
@@ -101,7 +102,7 @@ class Backward {
  private:
   Op& op(int i) { return ops_[static_cast<size_t>(i)]; }
   // Whether op i is the first of a fused run.
-  bool is_head(int i) { return i + 1 < end_ && op(i + 1).fused; }
+  bool starts_fused_run(int i) { return i + 1 < end_ && op(i + 1).fused; }
   void move(int from, int to) {
     const auto at = [&](int i) { return ops_.begin() + i; };
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
@@ -122,10 +123,10 @@ class Backward {
     op(end - 1).fused = true;
     return true;
   }
-  // Makes op `slope` write tile sums for the bias's gradient, if possible. The bytes of tile sums for each
+  // Makes op `gradient` write tile sums for the bias's gradient, if possible. The bytes of tile sums for each
   // row must be an integer.
-  bool leave_sums(int slope, int bias) {
-    const int norm = next_norm(bias), dx = op(slope).outputs[0];
+  bool write_tile_sums(int gradient, int bias) {
+    const int norm = next_norm(bias), dx = op(gradient).outputs[0];
     const int64_t features = graph_.features(dx);
     const int64_t rows = graph_.rows_of(dx);
     if (norm < 0 || rows % kernels::token_tile != 0 || features * 4 % kernels::token_tile != 0) return false;
@@ -135,13 +136,13 @@ class Backward {
       op(bias).inputs[0] = dx;
       return false;
     }
-    op(slope).outputs.push_back(sums);
+    op(gradient).outputs.push_back(sums);
     Tensor t;
     t.name = "bias_sums";
     t.shape = {rows / kernels::token_tile, features};
     t.per_sample = t.tile_sums = true;
     t.rows = rows;
-    t.segment = op(slope).segment;
+    t.segment = op(gradient).segment;
     graph_.tensors.push_back(std::move(t));
     graph_.producer.push_back(-1);
     return true;
@@ -179,7 +180,7 @@ class Backward {
   // Whether the only ops between the two are a product fused with GELU's gradient. GELU's input and output
   // are alive together there, and the gradient takes the place of the input, so only the sums of a bias need
   // more memory.
-  bool is_before_slope(int i, int next) {
+  bool is_before_gelu_gradient(int i, int next) {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&
            op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
@@ -202,9 +203,10 @@ void find_fused_ops(Graph& graph, Kernels kernels) {
     Backward backward(graph, segment);
     backward.fuse_positions();
     if (segment.kind != SegmentKind::block) continue;
-    backward.fuse_slopes();
+    backward.fuse_gelu_gradients();
     backward.fuse_into_norms();
-    for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient}) backward.join(kind);
+    for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient})
+      backward.defer_to_next(kind);
   }
 }
 
@@ -222,7 +224,7 @@ int fused_run(const Graph& graph, int op) {
   return 1;
 }
 
-int may_wait_for_slope(const Graph& graph, int op) {
+int deferred_weight_gradient(const Graph& graph, int op) {
   const int run = fused_run(graph, op);
   if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
   const Op& next = graph.op(op + run);
@@ -233,8 +235,8 @@ int may_wait_for_slope(const Graph& graph, int op) {
 // `activated` is GELU's output, `before` is GELU's input, and `x` is the input of the product before GELU.
 // All inputs of the two weight gradients exist before the run in two cases. In the first, `before` and `x`
 // are kept. In the second, neither `before` nor `activated` is kept, and one product computes both from `x`.
-bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
-  const auto is_there = [&](int tensor) {
+bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
+  const auto exists = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
       if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)])
         return (saved >> bit & 1) != 0;
@@ -242,7 +244,7 @@ bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_grad
   };
   const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
   const int before = graph.op(graph.producer[static_cast<size_t>(activated)]).inputs[0];
-  return is_there(before) ? is_there(x) : !is_there(activated);
+  return exists(before) ? exists(x) : !exists(activated);
 }
 
 }  // namespace stw

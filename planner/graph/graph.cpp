@@ -132,8 +132,8 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.sequence = sequence;
   graph_.vocabulary = vocabulary;
   graph_.compute = compute;
-  need(Input::tokens);
-  need(Input::targets);
+  add_input(Input::tokens);
+  add_input(Input::targets);
   Tensor state;
   state.name = "step_state";
   state.kind = Kind::state;
@@ -142,15 +142,15 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // These tensors always exist, so that the indices of tensors do not depend on which inputs a graph needs.
-  for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
+  for (const Input optional : {Input::positions, Input::weights, Input::reference}) create_input(optional);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
-  if (inputs.positions || inputs.preference != Preference::none) need(Input::positions);
-  if (inputs.weights) need(Input::weights);
-  if (has_reference(inputs.preference)) need(Input::reference);
+  if (inputs.positions || inputs.preference != Preference::none) add_input(Input::positions);
+  if (inputs.weights) add_input(Input::weights);
+  if (has_reference(inputs.preference)) add_input(Input::reference);
 }
 
-void GraphBuilder::input(Input input) {
+void GraphBuilder::create_input(Input input) {
   Tensor t;
   t.name = input_row(input).name;
   t.kind = Kind::input;
@@ -160,28 +160,28 @@ void GraphBuilder::input(Input input) {
   t.per_sample = true;
   t.rows = graph_.sequence;
   graph_.tensors.push_back(std::move(t));
-  records_[input] = static_cast<int>(graph_.tensors.size()) - 1;
+  input_tensors_[input] = static_cast<int>(graph_.tensors.size()) - 1;
 }
 
-int GraphBuilder::need(Input which) {
-  if (records_[which] < 0) input(which);
-  return graph_.inputs[which] = records_[which];
+int GraphBuilder::add_input(Input which) {
+  if (input_tensors_[which] < 0) create_input(which);
+  return graph_.inputs[which] = input_tensors_[which];
 }
 
 int GraphBuilder::token_types(int64_t count) {
   graph_.token_types = count;
-  return need(Input::token_types);
+  return add_input(Input::token_types);
 }
 
 int GraphBuilder::following() {
-  need(Input::positions);
-  return need(Input::following);
+  add_input(Input::positions);
+  return add_input(Input::following);
 }
 
 int GraphBuilder::position_rows(int64_t first_position) {
   graph_.first_position = first_position;
-  need(Input::positions);
-  return need(Input::position_rows);
+  add_input(Input::positions);
+  return add_input(Input::position_rows);
 }
 
 std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
@@ -206,7 +206,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   t.initializer = initializer;
   t.init_std = std;
   t.layout = layout;
-  t.number = parameters_++;
+  t.ordinal = parameters_++;
   graph_.tensors.push_back(std::move(t));
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
@@ -449,7 +449,7 @@ void GraphBuilder::value_loss(int logits) {
   align_rows(logits);
   Attributes a;
   a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
-  const int values = need(Input::values),
+  const int values = add_input(Input::values),
             loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);

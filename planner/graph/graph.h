@@ -144,7 +144,7 @@ struct Graph {
   size_t loss_ops() const { return counts_hits() ? 3 : 2; }  // at the end of evaluate_ops
   // Whether the library can return logits: it returns one row for each text. A masked language model has
   // logits of every token, and these would take more memory than training does.
-  bool tells_logits() const { return task != Task::masked_language_model; }
+  bool returns_logits() const { return task != Task::masked_language_model; }
   // The number of logits of a row. Targets that are classes are smaller than this number.
   int64_t classes() const { return labels > 0 ? labels : vocabulary; }
   // How many numbers an input has for each row of a sample.
@@ -268,14 +268,14 @@ class GraphBuilder {
   }
   void align_rows(int logits);
   void value_loss(int logits);
-  void input(Input input);  // creates the input's tensor
-  int need(Input input);    // adds the input to the graph; returns its tensor
+  void create_input(Input input);  // creates the input's tensor
+  int add_input(Input input);      // adds the input to the graph; returns its tensor
   // `inputs`, and the positions in documents if samples hold documents.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
   std::map<std::string, int> named_;  // name -> parameter
-  InputIndices records_;              // tensors of inputs, including inputs that the graph does not need
+  InputIndices input_tensors_;        // tensors of inputs, including inputs that the graph does not need
   uint32_t streams_ = 0;
   int parameters_ = 0;
 };

@@ -45,7 +45,9 @@ struct OpRow {
   void (*backward)(Differentiation&, const Op&);  // emits the gradient ops; null: not differentiable
   std::array<InPlace, 2> in_place{};              // tried in this order
   int shapes_from = 127;  // inputs from this position on are not read; only their shapes are used
-  bool joins = false;     // several ops in a row may be one instruction (program.h)
+  // Several ops of the kind that follow each other may be one instruction (program.h), as in PyTorch's
+  // multi_tensor_apply.
+  bool is_multi_tensor = false;
 
   uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
     return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);

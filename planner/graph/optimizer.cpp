@@ -32,7 +32,7 @@ static_assert(std::none_of(std::begin(rules), std::end(rules),
                            [](const UpdateRule* r) {
                              return std::string_view(r->states[0].suffix) == second.suffix;
                            }),
-              "a second moment alone has a hole before it");
+              "a rule that keeps only a second state must leave its first entry empty");
 
 const UpdateRule& rule_of_adamw(const Tensor&, const ParameterUse&, bool is_8bit) {
   return is_8bit ? adamw8 : adamw;
@@ -70,7 +70,7 @@ bool is_update(OpKind kind) {
 const UpdateRule& update_rule(OpKind kind) {
   const auto rule =
       std::find_if(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
-  assert(rule != std::end(rules) && "every rule stands in the list, or its op updates nothing");
+  assert(rule != std::end(rules) && "`rules` lacks the rule of this op");
   return **rule;
 }
 

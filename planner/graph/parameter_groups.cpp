@@ -52,10 +52,10 @@ std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
   return r;
 }
 
-using Meaning = std::function<bool(const Tensor&, const ParameterUse&)>;
+using Predicate = std::function<bool(const Tensor&, const ParameterUse&)>;
 
 // The condition that a word of the pattern language sets. Empty if the pattern is a name.
-std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
+std::optional<Predicate> predicate_of(std::string_view pattern, int blocks) {
   if (pattern == "embeddings")
     return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
   if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head || u.by_pooler; };
@@ -143,13 +143,13 @@ bool is_token_matrix(const Tensor& parameter, const ParameterUse& use) {
 Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses,
                                   std::string_view pattern) {
   std::vector<bool> named(graph.tensors.size());
-  const std::optional<Meaning> is_meant = meaning(pattern, graph.blocks());
+  const std::optional<Predicate> predicate = predicate_of(pattern, graph.blocks());
   bool any = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     if (graph.at(t).kind != Kind::parameter) continue;
     const auto parameter = static_cast<size_t>(graph.resolve(t));
-    if (is_meant ? (*is_meant)(graph.tensors[parameter], uses[parameter])
-                 : fits_glob(pattern, graph.at(t).name))
+    if (predicate ? (*predicate)(graph.tensors[parameter], uses[parameter])
+                  : fits_glob(pattern, graph.at(t).name))
       named[parameter] = any = true;
   }
   if (!any) return unknown(graph, uses, pattern);

@@ -128,7 +128,7 @@ struct Tensor {
   bool of_adapters = false;
   // Parameters: the index among the model's parameters; it does not depend on optional inputs or adapters.
   // Gradients: the index of the parameter's use, in op order.
-  int number = -1;
+  int ordinal = -1;
   // Parameters: how they are updated (parameter_groups.h).
   double rate = 1;              // factor of the learning rate
   std::optional<double> decay;  // weight decay; empty: that of the run

@@ -59,10 +59,11 @@ bool PackSearch::weigh(const Valley& valley, Branch& best) {
     fitting += fitting_[at(s)];
     fitting_size += fitting_size_[at(s)];
     // Blocks that do not fit between the walls must lie above the lower wall, within the capacity.
-    const bool drowned = wall != no_wall && wall + (unplaced_size_[at(s)] - fitting_size) > capacity_;
+    const bool exceeds_capacity =
+        wall != no_wall && wall + (unplaced_size_[at(s)] - fitting_size) > capacity_;
     const bool may_shut = slack(at(s)) >= least_waste;
     const uint64_t choices = static_cast<uint64_t>(fitting) + may_shut;
-    if (drowned || choices == 0) {
+    if (exceeds_capacity || choices == 0) {
       ++weight_[at(s)];
       return false;
     }

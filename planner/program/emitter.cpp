@@ -91,7 +91,7 @@ Operand Emitter::use(int tensor, const RowRange& rows, Phase phase) {
   if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0)
     return {fixed, true, part_begin(tensor)};
   const int v = value_[static_cast<size_t>(tensor)];
-  assert(v >= 0 && "an operand was read before it was made");
+  assert(v >= 0 && "an operand is read before it is computed");
   Buffer& b = program_.buffers[static_cast<size_t>(v)];
   b.last = static_cast<int>(program_.instructions.size());
   if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward &&
@@ -129,7 +129,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   if (rows == 0) rows = all;
   const RowRange range{row_begin, rows, rows != all};
   const bool is_fused = count > 1 && graph_.op(first + 1).fused;
-  assert(count == 1 || is_fused || op_row(op.kind).joins);
+  assert(count == 1 || is_fused || op_row(op.kind).is_multi_tensor);
   for (int n = 0; n < (is_fused ? count : 1); ++n)
     for (int t : host_operands(first + n, phase, accumulate))
       if (!has(t)) fetch(t, phase);

@@ -46,7 +46,7 @@ void add_inference(Graph& graph) {
     if (copy.kind == OpKind::preference) copy.outputs[0] = -1;  // the weights of tokens are not needed
     graph.evaluate_ops.push_back(std::move(copy));
   }
-  if (!graph.tells_logits()) return;
+  if (!graph.returns_logits()) return;
   // The ops after the logits belong to the loss.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
@@ -58,7 +58,7 @@ void add_inference(Graph& graph) {
     if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions])
       copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
-      assert(copy.attributes.causal && "what sees later tokens does not generate");
+      assert(copy.attributes.causal && "a model whose attention is not causal does not generate");
       copy.kind = OpKind::attention_cached;
       const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;
       copy.inputs.push_back(add_cache(graph, "key_cache", features));
@@ -84,7 +84,7 @@ static Program build_logits(const Graph& graph, const Arena& arena, int threads)
 }
 
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
-  if (!graph.tells_logits()) return {};
+  if (!graph.returns_logits()) return {};
   if (!graph.generates) return {Program{}, build_logits(graph, arena, threads)};
   const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
   int last_attention = first;

@@ -156,8 +156,8 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       i += part.gradient_op_count;
     } else {
       const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index),
-                waiting = may_wait_for_slope(graph_, index);
-      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(early = waiting, 1);
+                deferred = deferred_weight_gradient(graph_, index);
+      if (deferred >= 0 && !is_deferred(graph_, segment, deferred, saved)) emit(early = deferred, 1);
       if (index != early) emit(index, run);
       // At its own place, an early gradient only emits its stores and updates: an update must follow all ops
       // that read the parameter.
@@ -183,30 +183,30 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op,
             end = first + part.gradient_op_count;
-  auto is_remade = [&](int t) {
+  auto is_inner_tensor = [&](int t) {
     return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end();
   };
-  std::vector<bool> again(graph_.tensors.size());  // tensors that are recomputed for every tile
+  std::vector<bool> is_recomputed(graph_.tensors.size());  // tensors that are recomputed for every tile
   for (int index = first; index < end; ++index)
     for (int t : graph_.op(index).inputs)
-      if (t >= 0) again[static_cast<size_t>(t)] = is_remade(t);
+      if (t >= 0) is_recomputed[static_cast<size_t>(t)] = is_inner_tensor(t);
   for (int i = part.op_count - 1; i-- > 0;)
-    if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+    if (is_recomputed[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
       for (int t : graph_.op(part.first_op + i).inputs)
-        if (t >= 0 && is_remade(t)) again[static_cast<size_t>(t)] = true;
+        if (t >= 0 && is_inner_tensor(t)) is_recomputed[static_cast<size_t>(t)] = true;
   for (int i = 0; i + 1 < part.op_count; ++i)
-    if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+    if (is_recomputed[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
       for (int t : graph_.op(part.first_op + i).inputs)
-        if (t >= 0 && !is_remade(t)) recompute(t);
+        if (t >= 0 && !is_inner_tensor(t)) recompute(t);
   for ([[maybe_unused]] int t : part.inner)
-    assert(!emitter_.has(t) && "may_tile lets nothing of the part be kept or made before");
+    assert(!emitter_.has(t) && "may_tile allows no save-set that keeps or recomputes these tensors");
   emitter_.set_tiled(part.inner, true);
   emitter_.set_tiled(part.inner_gradients, true);
   for (const Tile& tile : tiles) {
     for (int index = first, run; index < end; index += run) {
       run = fused_run(graph_, index);
       for (int t : inputs_of_run(index, run))
-        if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
+        if (t >= 0 && is_inner_tensor(t)) recompute_tile(part, t, tile);
       emitter_.emit_fused(index, run, Phase::backward, false, accumulate_ || tile.begin > 0, tile.begin,
                           tile.rows);
     }
@@ -222,7 +222,7 @@ std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
   const auto add = [&](int op) {
     list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end());
   };
-  if (const int waiting = may_wait_for_slope(graph_, first); waiting >= 0) add(waiting);
+  if (const int deferred = deferred_weight_gradient(graph_, first); deferred >= 0) add(deferred);
   for (int op = first; op < first + run; ++op) add(op);
   return list;
 }

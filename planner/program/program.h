@@ -47,7 +47,9 @@ struct Instruction {
   Phase phase;
   bool accumulate = false;  // a parameter gradient adds to the buffer's contents
   int op = -1;              // index for Graph::op
-  int ops = 1;  // ops [op, op + ops) run in one kernel call: of one kind (OpRow::joins), or fused (fuse.h)
+  // Ops [op, op + ops) run in one kernel call. They are of one kind (OpRow::is_multi_tensor), or fused
+  // (fuse.h).
+  int ops = 1;
   int first_operand = 0;        // index in Program::operands: inputs, then outputs, for each of `ops`
   int inputs = 0, outputs = 0;  // of the first op
   Operand workspace;

@@ -50,24 +50,24 @@ struct Window {
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  // Whether the micro-step runs the op: updates inside the backward pass, and begin_update before them.
-  std::vector<bool> is_elsewhere(graph.update_ops.size());
-  auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
+  // Whether the micro-step runs the op: an update inside the backward pass, or begin_update.
+  std::vector<bool> is_in_micro_step(graph.update_ops.size());
+  auto mark = [&](int op) { is_in_micro_step[static_cast<size_t>(op - graph.first_update_op())] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
   if (graph.fuses_updates()) mark(graph.begin_update);
   std::vector<UpdateRun> runs;
-  bool joins = false;  // whether the next op may join the last run
+  bool last_may_share = false;  // whether the last run may take another op
   for (size_t i = 0; i < graph.update_ops.size(); ++i) {
-    if (is_elsewhere[i]) continue;
+    if (is_in_micro_step[i]) continue;
     const Op& op = graph.update_ops[i];
     const int index = graph.first_update_op() + static_cast<int>(i);
-    const bool may_join = op_row(op.kind).joins && !(alone && alone(op));
-    if (joins && may_join && runs.back().op + runs.back().ops == index &&
+    const bool may_share = op_row(op.kind).is_multi_tensor && !(alone && alone(op));
+    if (last_may_share && may_share && runs.back().op + runs.back().ops == index &&
         runs.back().ops < kernels::most_together && graph.op(runs.back().op).kind == op.kind)
       runs.back().ops += 1;
     else runs.push_back({index, 1});
-    joins = may_join;
+    last_may_share = may_share;
   }
   return runs;
 }

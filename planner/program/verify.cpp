@@ -118,7 +118,7 @@ Status check_stages(const Graph& graph, const Program& program) {
     return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0];
   };
   // Whether both work on overlapping parts of a tensor.
-  auto together = [](const Instruction& a, const Instruction& b) {
+  auto overlap = [](const Instruction& a, const Instruction& b) {
     return a.elements == 0 || b.elements == 0 ||
            (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
   };
@@ -133,21 +133,21 @@ Status check_stages(const Graph& graph, const Program& program) {
       };
       for (size_t n = c + 1; n < end; ++n) {
         const Instruction& other = list[n];
-        bool takes = begins_later(other.workspace);
+        bool reuses_memory = begins_later(other.workspace);
         for (int of = 0; of < other.ops; ++of) {
           const Instruction one = op_alone(graph, other, of);
-          for (int k = 0; k < one.inputs + one.outputs; ++k) takes |= begins_later(operand(one, k));
+          for (int k = 0; k < one.inputs + one.outputs; ++k) reuses_memory |= begins_later(operand(one, k));
         }
-        if (takes)
+        if (reuses_memory)
           return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
-        bool meets = is_transfer(other.kind) && copied(other) == tensor &&
-                     (!fetches || other.kind == OpKind::store) && together(copy, other);
+        bool conflicts = is_transfer(other.kind) && copied(other) == tensor &&
+                         (!fetches || other.kind == OpKind::store) && overlap(copy, other);
         for (int of = 0; of < other.ops; ++of) {
           const Instruction one = op_alone(graph, other, of);
           for (int k = fetches ? 0 : one.inputs; k < one.inputs + one.outputs; ++k)
-            meets |= operand(one, k).buffer == buffer && !operand(one, k).persistent;
+            conflicts |= operand(one, k).buffer == buffer && !operand(one, k).persistent;
         }
-        if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
+        if (conflicts) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
     // The planner's time assumes that copies run concurrently with ops, so no copy may come among the ops.
@@ -178,7 +178,8 @@ class OperandReplay {
     const Instruction& i = program_.instructions[static_cast<size_t>(n)];
     bool is_fused = i.ops > 1;
     for (int k = 1; k < i.ops && is_fused; ++k) is_fused = graph_.op(i.op + k).fused;
-    if (i.ops != 1 && !is_fused && (i.ops < 1 || i.ops > kernels::most_together || !op_row(i.kind).joins))
+    if (i.ops != 1 && !is_fused &&
+        (i.ops < 1 || i.ops > kernels::most_together || !op_row(i.kind).is_multi_tensor))
       return wrong(program_, name(i) + " updates too many tensors at once");
     passed_on_ = -1;
     uint64_t scratch = 0;

@@ -36,7 +36,8 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
                                            : context_.pricing.program(update, offload.overlap);
   const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
-    if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, context_.device.alignment));
+    if (!p->instructions.empty())
+      fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
   for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
     const size_t kind = context_.segments.kind(arena_, s);
     if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
@@ -106,7 +107,7 @@ uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
 // that are possible only for some micro-batches do not change this. A micro-batch with too few rows for tiles
 // of a size has no more rows than one such tile; a micro-batch that is too large would have too many tiles.
 std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
-  if (floor_ > arena_bytes) return {};
+  if (fixed_program_bytes_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
                                         [&](int64_t m) { return fits(m, arena_bytes); });
   return {micro_batches_.begin(), end};

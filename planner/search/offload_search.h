@@ -99,7 +99,7 @@ class OffloadSearch {
   };
   // Live bytes of a plan whose segments have this peak.
   uint64_t live_bytes_of(const Choices& c, int64_t peak) const {
-    return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak));
+    return std::max(fixed_program_bytes_, static_cast<uint64_t>(c.fixed_bytes + peak));
   }
   Choices& choices(int64_t micro_batch);
   std::vector<SegmentRun> runs(int64_t micro_batch,
@@ -116,7 +116,8 @@ class OffloadSearch {
   Offload offload_;
   std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;  // picoseconds
-  uint64_t floor_ = 0;   // the most live bytes of the programs that do not depend on decisions
+  // The most live bytes of the programs that do not depend on decisions.
+  uint64_t fixed_program_bytes_ = 0;
   // Runs of segments of the same kind, without the head: the kind, and the number of segments.
   std::vector<std::pair<size_t, int64_t>> runs_;
   std::vector<int64_t> micro_batches_;  // those of the context that fit into the host memory

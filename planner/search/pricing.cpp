@@ -65,10 +65,10 @@ uint64_t Pricing::unshared_launches(const Segment& segment, uint32_t saved, int6
   const int first = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op;
   uint64_t sum = 0;
   for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph_, at)) {
-    const int waiting = may_wait_for_slope(graph_, at);
-    if (waiting < 0 || waits_for_slope(graph_, segment, waiting, saved)) continue;
-    const uint64_t apart = size_add(run(waiting, 1, samples), run(waiting + 1, 1, samples)),
-                   together = run(waiting, 2, samples);
+    const int deferred = deferred_weight_gradient(graph_, at);
+    if (deferred < 0 || is_deferred(graph_, segment, deferred, saved)) continue;
+    const uint64_t apart = size_add(run(deferred, 1, samples), run(deferred + 1, 1, samples)),
+                   together = run(deferred, 2, samples);
     sum = size_add(sum, apart > together ? apart - together : 0);
   }
   return sum;
@@ -86,7 +86,7 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
   std::set<int> saved_ops, recomputed;  // ops whose outputs are saved, and ops that run again
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
     if (saved >> bit & 1) saved_ops.insert(segment.saveable[bit]);
-  auto need = [&](auto&& self, int tensor) -> void {
+  auto require = [&](auto&& self, int tensor) -> void {
     if (tensor < 0) return;
     const int p = graph_.producer[static_cast<size_t>(tensor)];
     if (p < segment.first_op || p >= segment.first_op + segment.op_count || tensor == segment.output) return;
@@ -95,7 +95,7 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
   };
   for (int i = 0; i < segment.gradient_op_count; ++i)
     for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs)
-      need(need, t);
+      require(require, t);
   return {recomputed.begin(), recomputed.end()};
 }
 
@@ -110,7 +110,7 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
   };
   // The time of tiles minus the time of one pass over all rows, summed over the runs of fused ops in [first,
   // first + count).
-  auto beyond = [&](int first, int count) {
+  auto excess = [&](int first, int count) {
     uint64_t sum = 0;
     for (int at = first, length; at < first + count; at += length) {
       length = fused_run(graph_, at);
@@ -121,9 +121,9 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
     return sum;
   };
   TilePrices prices;
-  prices.forward = beyond(part.first_op, part.op_count);
+  prices.forward = excess(part.first_op, part.op_count);
   prices.backward =
-      beyond(static_cast<int>(graph_.ops.size()) + part.first_gradient_op, part.gradient_op_count);
+      excess(static_cast<int>(graph_.ops.size()) + part.first_gradient_op, part.gradient_op_count);
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i) {
     prices.ops.push_back(in_tiles([&](int64_t rows) { return run(i, 1, samples, rows); }));
     prices.fused.push_back(in_tiles([&](int64_t rows) { return fused(i, samples, rows); }));

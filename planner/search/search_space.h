@@ -12,9 +12,9 @@
 // states in host memory as the lower choice, so it copies at least as much. It has fewer states there than
 // the next choice, so it saves at most those states plus everything else that can be offloaded.
 //
-// In a model with adapters, blocks always keep the adapters' narrow tensors (tie_choices). Plans whose blocks
-// keep nothing at all are in a second search space (full_recompute_). They need fewer bytes, and every answer
-// considers them.
+// In a model with adapters, blocks always keep the adapters' narrow tensors (limit_adapter_choices). Plans
+// whose blocks keep nothing at all are in a second search space (full_recompute_). They need fewer bytes, and
+// every answer considers them.
 #pragma once
 #include <algorithm>
 #include <array>

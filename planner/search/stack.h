@@ -10,8 +10,8 @@
 // Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. A label is
 // dropped if another one keeps no more and takes no more time. It is also dropped if it cannot beat the best
 // known choice even when the linear relaxation chooses the rest (Lagrange's bound for one constraint on the
-// sum of `kept`). If there is a tolerance and there are many runs, the tables of rest_times.h serve to drop
-// labels, too.
+// sum of `kept`). If there is a tolerance and there are many runs, the tables of remaining_times.h serve to
+// drop labels, too.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "planner/base/check_in.h"
-#include "planner/search/rest_times.h"
+#include "planner/search/remaining_times.h"
 
 namespace stw {
 
@@ -133,20 +133,22 @@ class Solver {
     }
     for (size_t beam : beams) {
       beam_ = beam;
-      narrowed_ = cut_off_ = false;
+      dropped_by_beam_ = reached_label_limit_ = false;
       pass();
-      if (!narrowed_) break;
-      if (tolerance_ > 0 && runs_.size() >= many_runs && !rest_ && (rest_ = RestTimes::make(runs_, limit_))) {
-        follow_rest();
+      if (!dropped_by_beam_) break;
+      if (tolerance_ > 0 && runs_.size() >= many_runs && !remaining_ &&
+          (remaining_ = RemainingTimes::make(runs_, limit_))) {
+        choose_by_remaining_times();
         slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));
-        if (least_by_rest() >= time_to_beat()) break;
+        if (bound_by_remaining_times() >= time_to_beat()) break;
       }
     }
-    StackAnswer answer{incumbent_,
-                       std::min({incumbent_->picoseconds, to_beat_,
-                                 cut_off_ ? std::max(relaxed(), least_by_rest())
-                                          : std::max(time_to_beat(), least_by_rest())}),
-                       made_};
+    StackAnswer answer{
+        incumbent_,
+        std::min({incumbent_->picoseconds, to_beat_,
+                  reached_label_limit_ ? std::max(relaxed(), bound_by_remaining_times())
+                                       : std::max(time_to_beat(), bound_by_remaining_times())}),
+        label_count_};
     if (incumbent_->picoseconds >= to_beat_) answer.choice.reset();
     return answer;
   }
@@ -299,7 +301,8 @@ class Solver {
   // The number of further segments on the current variant after which a label may beat the best known choice.
   // 0 if it may already, `cannot_win` if it never can.
   static constexpr int64_t cannot_win = INT64_MAX;
-  static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
+  static int64_t segments_needed(const std::vector<Excess>& excesses, int64_t left, int64_t kept,
+                                 uint64_t picoseconds) {
     int64_t most = 0;
     for (const Excess& e : excesses) {
       const Wide excess = e.of(kept, picoseconds);
@@ -327,7 +330,7 @@ class Solver {
     uint64_t picoseconds;
     int parent;     // the label of the front
     int64_t count;  // segments on the variant
-    // With at least this many placed segments it may beat the best known choice (`wait`).
+    // With at least this many placed segments it may beat the best known choice (`segments_needed`).
     int64_t may_win_from;
   };
 
@@ -361,52 +364,55 @@ class Solver {
     const uint64_t below = time_to_beat();
     std::vector<Label> next;
     next.reserve(front.size() + front.size() / 4);
-    longer_.clear();
+    next_chains_.clear();
     size_t f = 0;
     for (int64_t n = front.empty() ? segments + 1 : placed(at(front[0])); n <= segments; ++n) {
-      here_.clear();
+      chains_.clear();
       for (size_t c = 0;;) {
         const bool from_front = f < front.size() && placed(at(front[f])) == n;
-        if (!from_front && c == longer_.size()) break;
+        if (!from_front && c == next_chains_.size()) break;
         Chain chain{};
         if (from_front) chain = {at(front[f]).kept, at(front[f]).picoseconds, front[f], 0, n};
-        if (from_front && (c == longer_.size() || before(chain, longer_[c]))) ++f;
-        else chain = longer_[c++];
-        if (here_.empty() || chain.picoseconds < here_.back().picoseconds) here_.push_back(chain);
+        if (from_front && (c == next_chains_.size() || before(chain, next_chains_[c]))) ++f;
+        else chain = next_chains_[c++];
+        if (chains_.empty() || chain.picoseconds < chains_.back().picoseconds) chains_.push_back(chain);
       }
-      longer_.clear();
+      next_chains_.clear();
       const int64_t left = segments - n, room_after = room_[current_][v + 1][static_cast<size_t>(n)];
       for (Excess& e : excess) e.set(left);
-      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(),
-                           without = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
-      for (Chain& chain : here_) {
+      const auto remaining_row = [&](size_t first_variant) {
+        return remaining_ ? remaining_->row(current_, first_variant, n) : RemainingTimes::Row();
+      };
+      const RemainingTimes::Row with = remaining_row(v), without = remaining_row(v + 1);
+      for (Chain& chain : chains_) {
         // A longer chain cannot win either.
-        if (rest_ && chain.picoseconds + with(chain.kept) >= below) continue;
-        if (n >= chain.may_win_from && (!rest_ || chain.picoseconds + without(chain.kept) < below)) {
+        if (remaining_ && chain.picoseconds + with(chain.kept) >= below) continue;
+        if (n >= chain.may_win_from && (!remaining_ || chain.picoseconds + without(chain.kept) < below)) {
           // With no segment on this variant, the label is unchanged. Its bound is unchanged too, if later
           // variants have the same least cost.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).run == current_;
-          const int64_t more = is_as_before          ? 0
-                               : is_last && left > 0 ? left
-                                                     : wait(excess, left, chain.kept, chain.picoseconds);
+          const int64_t more = is_as_before ? 0
+                               : is_last && left > 0
+                                   ? left
+                                   : segments_needed(excess, left, chain.kept, chain.picoseconds);
           if (more == cannot_win) continue;
           chain.may_win_from = n + more;
           if (more == 0 && chain.kept <= room_after) {
             if (next.size() >= most_labels_) {
-              cut_off_ = true;
+              reached_label_limit_ = true;
               return next;
             }
             next.push_back(
                 {current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count});
-            ++made_;
+            ++label_count_;
           }
         }
         // Extends the chain by one more segment, if it fits.
         if (n == segments || chain.kept > limit_ - variant.peak ||
             chain.kept + variant.kept > room[static_cast<size_t>(n) + 1])
           continue;
-        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds),
-                           chain.parent, chain.count + 1, chain.may_win_from});
+        next_chains_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds),
+                                chain.parent, chain.count + 1, chain.may_win_from});
       }
     }
     return next;
@@ -415,7 +421,7 @@ class Solver {
   // Keeps at most as many labels as the beam width, those with the least bounds.
   std::vector<int> keep_best(std::vector<Label> best, size_t variant) {
     if (best.size() > beam_) {
-      narrowed_ = true;
+      dropped_by_beam_ = true;
       std::vector<std::pair<Wide, size_t>> bounds;
       for (size_t i = 0; i < best.size(); ++i) bounds.push_back({bound(best[i], variant), i});
       std::nth_element(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(beam_), bounds.end());
@@ -425,7 +431,7 @@ class Solver {
     }
     const size_t room = most_labels_ - std::min(labels_.size(), most_labels_);
     if (best.size() > room) {
-      cut_off_ = true;
+      reached_label_limit_ = true;
       best.resize(room);
     }
     std::vector<int> front(best.size());
@@ -481,10 +487,11 @@ class Solver {
       }
   }
 
-  uint64_t least_by_rest() const { return rest_ ? rest_->row(0, 0, 0)(0) : 0; }
+  uint64_t bound_by_remaining_times() const { return remaining_ ? remaining_->row(0, 0, 0)(0) : 0; }
 
-  // Makes a good choice greedily, segment by segment and variant by variant, guided by the bounds in rest_.
-  void follow_rest() {
+  // Makes a good choice greedily, segment by segment and variant by variant, guided by the bounds in
+  // remaining_.
+  void choose_by_remaining_times() {
     std::vector<Parts> parts(runs_.size());
     int64_t kept = 0;
     for (size_t i = 0; i < runs_.size(); ++i) {
@@ -497,8 +504,8 @@ class Solver {
                kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
           // Whether this variant must be taken, because later variants would no longer fit.
           const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
-          if (!must && rest_->row(i, v + 1, placed)(kept) <
-                           size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept)))
+          if (!must && remaining_->row(i, v + 1, placed)(kept) <
+                           size_add(own.picoseconds, remaining_->row(i, v, placed + 1)(kept + own.kept)))
             break;
           kept += own.kept, ++placed;
         }
@@ -523,15 +530,16 @@ class Solver {
   uint64_t to_beat_;
   double tolerance_;
   uint64_t slack_ = 0;  // picoseconds; choices that are faster by at most this may be missed
-  std::optional<RestTimes> rest_;
+  std::optional<RemainingTimes> remaining_;
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
   // Chains with the loop's current number of placed segments, and with one more.
-  std::vector<Chain> here_, longer_;
+  std::vector<Chain> chains_, next_chains_;
   std::optional<StackChoice> incumbent_;
-  size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
-  bool narrowed_ = false, cut_off_ = false;  // whether labels were dropped: by the beam, or by most_labels
+  size_t current_ = 0, beam_ = SIZE_MAX, label_count_ = 0;
+  bool dropped_by_beam_ = false;      // whether the beam dropped labels
+  bool reached_label_limit_ = false;  // whether most_labels dropped labels
 };
 
 }  // namespace

@@ -55,39 +55,38 @@ LongCall::~LongCall() {
   if (watch_) watch_->end();
 }
 
-bool LongCall::stops() const noexcept {
+bool LongCall::is_cancelled() const noexcept {
   return !committed_.load(std::memory_order_relaxed) && (own_.any() || host_.any());
 }
 
-void LongCall::leave() {
+void LongCall::throw_cancelled() {
   for (const CancelSource& source : {own_, host_})
     if (source.flag) source.flag->take();
   throw Cancelled{message_};
 }
 
 void LongCall::notify() {
-  state_.share =
-      state_.total > 0
-          ? std::min(1.0, (static_cast<double>(state_.done) + within_) / static_cast<double>(state_.total))
-          : 0;
+  state_.share = state_.total > 0 ? std::min(1.0, (static_cast<double>(state_.done) + unit_progress_) /
+                                                      static_cast<double>(state_.total))
+                                  : 0;
   // After commit() the host cannot stop the call.
-  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) leave();
+  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) throw_cancelled();
 }
 
-void LongCall::look(uint64_t more) {
-  state_.done += more;
-  if (more > 0) within_ = 0;
+void LongCall::advance(uint64_t units) {
+  state_.done += units;
+  if (units > 0) unit_progress_ = 0;
   // A check-in that counts no work notifies only if an interval has passed. The clock is read at every 64th
   // of them.
-  constexpr uint32_t looks_per_notification = 64;
-  if (watch_ && (more > 0 || ++looks_ % looks_per_notification == 0)) notify();
-  if (stops()) leave();
+  constexpr uint32_t check_ins_per_notification = 64;
+  if (watch_ && (units > 0 || ++check_ins_ % check_ins_per_notification == 0)) notify();
+  if (is_cancelled()) throw_cancelled();
 }
 
-void LongCall::within(double share) {
-  within_ = share;
+void LongCall::set_unit_progress(double share) {
+  unit_progress_ = share;
   if (watch_) notify();
-  if (stops()) leave();
+  if (is_cancelled()) throw_cancelled();
 }
 
 }  // namespace stw

@@ -83,11 +83,11 @@ class LongCall final : public Supervisor {
   ~LongCall();
   LongCall(const LongCall&) = delete;
 
-  bool stops() const noexcept override;
-  void look(uint64_t more) override;
-  void within(double share) override;
+  bool is_cancelled() const noexcept override;
+  void advance(uint64_t units) override;
+  void set_unit_progress(double share) override;
   void commit() noexcept override { committed_.store(true, std::memory_order_relaxed); }
-  [[noreturn]] void leave() override;
+  [[noreturn]] void throw_cancelled() override;
 
  private:
   void notify();
@@ -103,8 +103,8 @@ class LongCall final : public Supervisor {
   const CancelSource own_, host_;
   Supervisor* const outer_;
   WorkState state_;
-  double within_ = 0;
-  uint32_t looks_ = 0;
+  double unit_progress_ = 0;
+  uint32_t check_ins_ = 0;
   std::atomic<bool> committed_ = false;
 };
 

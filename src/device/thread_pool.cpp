@@ -166,7 +166,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   const bool queued = queued_ > 0, cut_short = cut_short_.load(std::memory_order_relaxed);
   lock.unlock();
   if (queued) free_.notify_one();
-  if (cut_short) supervisor->leave();
+  if (cut_short) supervisor->throw_cancelled();
 }
 
 // A lane is one index of the host's executor, and is the thread number of its tasks. The host runs each lane
@@ -246,7 +246,7 @@ void ThreadPool::take_tasks(int thread) {
     if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
       continue;
     ++taken;
-    if (supervisor_ && supervisor_->stops()) {
+    if (supervisor_ && supervisor_->is_cancelled()) {
       cut_short_.store(true, std::memory_order_relaxed);  // before these tasks are counted below
       taken += untaken_.exchange(0);
       break;

@@ -86,8 +86,8 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
 constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
 constexpr uint32_t stream_of_use = 1 << 18;
 uint32_t stream_of(int first, const Tensor& parameter) {
-  assert(parameter.number >= 0);
-  return static_cast<uint32_t>(first + parameter.number);
+  assert(parameter.ordinal >= 0);
+  return static_cast<uint32_t>(first + parameter.ordinal);
 }
 
 // Calls args_of(call) for each op of the instruction from number `first` on, and returns the list; may be
@@ -119,8 +119,8 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
-    a.part[p].stream =
-        stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
+    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) +
+                       static_cast<uint32_t>(sum.ordinal) * stream_of_use;
     a.gradient_dtype = dtype_of(sum.format);  // all parts have the same format
   }
   a.state = c.x.state;
@@ -703,7 +703,7 @@ void execute(const Execution& execution, const Program& program) {
   const size_t count = program.instructions.size();
   for (size_t k = 0; k < count; ++k) {
     if (supervisor && is_final(program.instructions[k])) supervisor->commit();
-    if (supervisor) supervisor->within(static_cast<double>(k) / static_cast<double>(count));
+    if (supervisor) supervisor->set_unit_progress(static_cast<double>(k) / static_cast<double>(count));
     execute_one(execution, program, program.instructions[k], execution.stream);
   }
 }

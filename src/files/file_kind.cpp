@@ -5,7 +5,7 @@
 namespace stw {
 namespace {
 
-constexpr uint64_t looked_at = 512;
+constexpr uint64_t probe_bytes = 512;
 
 bool begins_with(std::string_view text, std::string_view word) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -31,7 +31,7 @@ std::string kind_of_download(std::string_view beginning, uint64_t size) {
 }
 
 std::string kind_of_download(const File& file) {
-  std::string beginning(std::min(file.size(), looked_at), '\0');
+  std::string beginning(std::min(file.size(), probe_bytes), '\0');
   if (!file.read(0, beginning.data(), beginning.size())) return "";
   return kind_of_download(beginning, file.size());
 }

@@ -151,7 +151,7 @@ bool is_of_any_head(std::string_view parameter) {
   });
 }
 
-bool gives_logits(std::string_view parameter) {
+bool computes_label_logits(std::string_view parameter) {
   return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
     const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(),
                                    [](std::string_view name) { return name.ends_with(".weight"); });
@@ -382,7 +382,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   add_inference(graph);
   add_transfers(graph);
   find_feed_forward(graph);
-  tie_choices(graph);
+  limit_adapter_choices(graph);
   return graph;
 }
 

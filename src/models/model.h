@@ -147,6 +147,6 @@ bool is_bias_of_table(const ModelConfig& config, std::string_view parameter);
 // Whether any architecture has this parameter in a head for labels or a masked-LM head; and whether it is the
 // matrix that gives the logits of labels.
 bool is_of_any_head(std::string_view parameter);
-bool gives_logits(std::string_view parameter);
+bool computes_label_logits(std::string_view parameter);
 
 }  // namespace stw

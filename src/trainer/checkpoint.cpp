@@ -98,7 +98,7 @@ std::string meaning_of(const std::string& key) {
 
 // Calls fn(name, field) for each number that a step hands on to the next.
 template <class State, class Fn>
-void each_carried(State& c, const Fn& fn) {
+void for_each_carried(State& c, const Fn& fn) {
   fn("loss_scale", c.loss_scale);
   fn("good_steps", c.good_steps);
   fn("observed", c.observed);
@@ -117,13 +117,13 @@ Result<double> get_loss(const Json& fields, const char* key) {
 
 Json carried_json(const CarriedState& carried) {
   Json object = Json::object();
-  each_carried(carried, [&](const char* name, const auto& field) { object.set(name, field); });
+  for_each_carried(carried, [&](const char* name, const auto& field) { object.set(name, field); });
   return object;
 }
 
 Status read_carried(const Json& object, CarriedState& carried) {
   Status status = ok();
-  each_carried(carried, [&](const char* name, auto& field) {
+  for_each_carried(carried, [&](const char* name, auto& field) {
     if (!status) return;
     if constexpr (std::is_same_v<std::decay_t<decltype(field)>, double>) {
       auto value = get_double(object, name);
@@ -293,7 +293,7 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
   const Computing reading(core);
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
-  if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
+  if (core.condition == Condition::arena_lost) STW_TRY(core.reallocate());
   STW_ASSIGN(base, hash_of_base(core));
   STW_TRY(check_identity(path, *found, identity(core, base)));
   STW_ASSIGN(saved, read_saved_run(path, reader.fields(), core.global_batch(),

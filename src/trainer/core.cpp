@@ -43,10 +43,10 @@ Status TrainerCore::create() {
   return fill(filling);
 }
 
-Status TrainerCore::take_again() {
+Status TrainerCore::reallocate() {
   Filling filling = filling_of_all();
   if (!memory.arena()) {
-    STW_TRY(memory.take_arena_again(plan().bytes.arena));
+    STW_TRY(memory.reallocate_arena(plan().bytes.arena));
     use(planned);
   }
   STW_TRY(prepare());

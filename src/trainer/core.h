@@ -44,7 +44,7 @@ class TrainerCore {
   Status create();
   // Takes and fills the arena again after it was lost. The condition is then `broken`, as the trained values
   // are gone.
-  Status take_again();
+  Status reallocate();
   // Switches to this plan, whose arena is the current one.
   void use(std::shared_ptr<const Planned> planned);
   // Prepares all programs on the device, so that training allocates nothing.

@@ -119,7 +119,7 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
 
 Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(core_.check_ready());
-  if (!core_.graph().tells_logits())
+  if (!core_.graph().returns_logits())
     return Error{Code::unsupported,
                  "logits: a masked language model does not give its logits; "
                  "it gives the log-probabilities of targets"};

@@ -51,10 +51,10 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
   if (!core.as_created)
     return Error{Code::bad_state,
                  what + ": expected a trainer without a step, a restore or an imported tensor"};
-  if (core.condition == Condition::arena_lost) STW_TRY(core.take_again());
+  if (core.condition == Condition::arena_lost) STW_TRY(core.reallocate());
   const Computing computing(core);
   const InPhase phase(core.progress, TrainerPhase::calibrate);
-  auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
+  auto random_samples = [&](uint64_t sample, const SampleRows& rows) -> Status {
     for (uint32_t t = 0; t < static_cast<uint32_t>(core.sequence()); ++t) {
       const auto draw = philox(core.options.seed, {t, static_cast<uint32_t>(sample), 0, 0});
       rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(core.graph().vocabulary));
@@ -65,7 +65,7 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
       std::iota(rows.positions + core.sequence() / 2, rows.positions + core.sequence(), 0);
     return ok();
   };
-  const SampleSource source = std::ref(made_up);
+  const SampleSource source = std::ref(random_samples);
   size_t rounds = 0;
   auto run = [&]() -> Status {
     const double begin = seconds_now();

@@ -55,32 +55,32 @@ bool TrainerMemory::has_room(uint64_t wanted, uint64_t available) const {
   return device_.has_allocator() || available == 0 || wanted <= available;
 }
 
-Result<std::byte*> TrainerMemory::ask_arena(uint64_t bytes, uint64_t wanted) const {
+Result<std::byte*> TrainerMemory::allocate_arena(uint64_t bytes, uint64_t wanted) const {
   const uint64_t available = device_.memory_free();
-  const bool is_there = has_room(wanted, available);
-  void* memory = is_there ? device_.allocate(bytes, alignment) : nullptr;
+  const bool enough_free = has_room(wanted, available);
+  void* memory = enough_free ? device_.allocate(bytes, alignment) : nullptr;
   if (!memory)
     return out_of_memory(
         "the arena needs " + std::to_string(bytes) + " bytes" +
             (wanted > bytes
                  ? ", and offloaded tensors " + std::to_string(wanted - bytes) + " of the same memory"
                  : "") +
-            refusal(is_there, device_.has_allocator(), wanted, available) + (is_there ? "" : holders()),
+            refusal(enough_free, device_.has_allocator(), wanted, available) + (enough_free ? "" : holders()),
         wanted, available);
   if (is_aligned(memory)) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);
   return not_aligned();
 }
 
-Result<HostMemory> TrainerMemory::ask_host(uint64_t bytes, uint64_t wanted) const {
+Result<HostMemory> TrainerMemory::allocate_host_memory(uint64_t bytes, uint64_t wanted) const {
   const uint64_t available = device_.host_memory_free();
   const bool by_host = device_.has_allocator() && !device_.is_cuda();
-  const bool is_there = by_host || available == 0 || wanted <= available;
-  HostMemory memory(is_there ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr,
+  const bool enough_free = by_host || available == 0 || wanted <= available;
+  HostMemory memory(enough_free ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr,
                     HostRelease{&device_, bytes});
   if (!memory) {
     Error e = out_of_memory("offloaded tensors need " + std::to_string(bytes) + " bytes of host memory" +
-                                refusal(is_there, by_host, wanted, available),
+                                refusal(enough_free, by_host, wanted, available),
                             wanted, available);
     if (device_.is_cuda()) e.code = Code::host_out_of_memory;
     return e;
@@ -101,20 +101,20 @@ Status TrainerMemory::take(uint64_t arena_bytes, uint64_t host_bytes, void* brou
   const bool shared = !device_.is_cuda();
   const uint64_t both = size_add(brought ? 0 : arena_bytes, host_bytes);
   if (!brought) {
-    STW_ASSIGN(arena, ask_arena(arena_bytes, shared ? both : arena_bytes));
+    STW_ASSIGN(arena, allocate_arena(arena_bytes, shared ? both : arena_bytes));
     arena_ = arena;
     arena_bytes_ = arena_bytes;
     owns_arena_ = true;
   }
   if (host_bytes > 0) {
-    STW_ASSIGN(host, ask_host(host_bytes, shared ? both : host_bytes));
+    STW_ASSIGN(host, allocate_host_memory(host_bytes, shared ? both : host_bytes));
     host_ = std::move(host);
   }
   return ok();
 }
 
-Status TrainerMemory::take_arena_again(uint64_t bytes) {
-  STW_ASSIGN(arena, ask_arena(bytes, bytes));
+Status TrainerMemory::reallocate_arena(uint64_t bytes) {
+  STW_ASSIGN(arena, allocate_arena(bytes, bytes));
   arena_ = arena, arena_bytes_ = bytes, owns_arena_ = true;
   return ok();
 }
@@ -122,7 +122,7 @@ Status TrainerMemory::take_arena_again(uint64_t bytes) {
 Result<HostMemory> TrainerMemory::take_host(uint64_t bytes, uint64_t arena_bytes) const {
   if (bytes == 0) return HostMemory();
   const uint64_t more = owns_arena_ && arena_bytes > arena_bytes_ ? arena_bytes - arena_bytes_ : 0;
-  return ask_host(bytes, size_add(bytes, device_.is_cuda() ? 0 : more));
+  return allocate_host_memory(bytes, size_add(bytes, device_.is_cuda() ? 0 : more));
 }
 
 Status TrainerMemory::check_size(uint64_t bytes) const {
@@ -145,9 +145,9 @@ std::optional<Shortage> TrainerMemory::grow(uint64_t bytes, uint64_t kept) {
   if (bytes <= arena_bytes_) return std::nullopt;
   assert(owns_arena_ && "what check_size says");
   const uint64_t available = device_.memory_free(), more = bytes - arena_bytes_;
-  const bool is_there = has_room(more, available);
-  if (is_there && resize(bytes, kept)) return std::nullopt;
-  return Shortage{is_there, more, available};
+  const bool enough_free = has_room(more, available);
+  if (enough_free && resize(bytes, kept)) return std::nullopt;
+  return Shortage{enough_free, more, available};
 }
 
 Error TrainerMemory::shortage_error(const Shortage& s) const {

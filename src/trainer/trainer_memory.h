@@ -42,7 +42,7 @@ class TrainerMemory {
   // bad_argument.
   Status take(uint64_t arena_bytes, uint64_t host_bytes, void* brought, uint64_t brought_bytes);
   // Takes an arena after the last one was lost. Errors: the same.
-  Status take_arena_again(uint64_t bytes);
+  Status reallocate_arena(uint64_t bytes);
   // Allocates new host memory; the caller copies into it, then calls replace_host(). Null for 0 bytes.
   // `arena_bytes`: the size that the arena will have. Errors: the same.
   Result<HostMemory> take_host(uint64_t bytes, uint64_t arena_bytes) const;
@@ -62,8 +62,8 @@ class TrainerMemory {
 
  private:
   // `wanted`: all bytes that the caller is about to take from the same memory, these included.
-  Result<std::byte*> ask_arena(uint64_t bytes, uint64_t wanted) const;
-  Result<HostMemory> ask_host(uint64_t bytes, uint64_t wanted) const;
+  Result<std::byte*> allocate_arena(uint64_t bytes, uint64_t wanted) const;
+  Result<HostMemory> allocate_host_memory(uint64_t bytes, uint64_t wanted) const;
   bool has_room(uint64_t wanted, uint64_t available) const;
   bool resize(uint64_t bytes, uint64_t kept);
   std::string holders() const;

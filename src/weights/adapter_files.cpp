@@ -152,7 +152,7 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
       if (!task.empty() && task != of_texts && task != of_tokens && task != "FEATURE_EXTRACTION")
         return Error{Code::unsupported_field,
                      adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
-      if (gives_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
+      if (computes_label_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
       config.head.emplace(name);
       continue;
     }

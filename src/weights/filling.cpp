@@ -13,8 +13,8 @@
 namespace stw {
 namespace {
 
-constexpr uint64_t made_at_once = 4096;  // random weights or codes for each task of the thread pool
-static_assert(made_at_once % kernels::weight_block == 0);
+constexpr uint64_t elements_per_task = 4096;  // random weights or codes for each task of the thread pool
+static_assert(elements_per_task % kernels::weight_block == 0);
 
 // Calls body(first, count) for parts of `count` elements, on all threads if there is a pool.
 template <class Body>
@@ -25,11 +25,11 @@ void for_parts(const kernels::Parallel& threads, uint64_t count, const Body& bod
     const Body& body;
   } context{count, body};
   threads.run(
-      threads.self, static_cast<int64_t>(ceil_div(count, made_at_once)),
+      threads.self, static_cast<int64_t>(ceil_div(count, elements_per_task)),
       [](void* self, int64_t index, int) {
         const Context& c = *static_cast<const Context*>(self);
-        const uint64_t first = static_cast<uint64_t>(index) * made_at_once;
-        c.body(first, std::min(made_at_once, c.count - first));
+        const uint64_t first = static_cast<uint64_t>(index) * elements_per_task;
+        c.body(first, std::min(elements_per_task, c.count - first));
       },
       &context);
 }

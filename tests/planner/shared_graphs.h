@@ -73,7 +73,7 @@ inline Graph completed(Graph g, const Numerics& numerics) {
   add_inference(g);
   add_transfers(g);
   find_feed_forward(g);
-  tie_choices(g);
+  limit_adapter_choices(g);
   return g;
 }
 

@@ -34,11 +34,11 @@ TEST(Adapters, AreAddedToTheirMatrices) {
     for (size_t t = 0; t < g.tensors.size(); ++t) {
       const Tensor& p = g.tensors[t];
       if (p.kind != Kind::parameter) continue;
-      EXPECT_EQ(numbers.insert(p.number).second, p.tied_to < 0);  // numbers of random streams
+      EXPECT_EQ(numbers.insert(p.ordinal).second, p.tied_to < 0);  // numbers of random streams
       EXPECT_EQ(p.trainable, p.adapter_of >= 0) << p.name;
       if (p.adapter_of < 0) {
         EXPECT_EQ(p.name, plain.tensors[t].name);
-        EXPECT_EQ(p.number, plain.tensors[t].number);
+        EXPECT_EQ(p.ordinal, plain.tensors[t].ordinal);
         continue;
       }
       const Tensor& w = g.at(p.adapter_of);

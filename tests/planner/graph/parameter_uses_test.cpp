@@ -86,7 +86,7 @@ TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
       for (int t : op.outputs)
         if (std::count(gradients.begin(), gradients.end(), t)) made.insert(made.begin(), t);
     EXPECT_EQ(made, gradients);
-    for (size_t k = 0; k < gradients.size(); ++k) EXPECT_EQ(g.at(gradients[k]).number, static_cast<int>(k));
+    for (size_t k = 0; k < gradients.size(); ++k) EXPECT_EQ(g.at(gradients[k]).ordinal, static_cast<int>(k));
     std::vector<int> added{gradients[0]};
     for (const int k : sums_in(g)) {
       const Op& op = g.update_ops[static_cast<size_t>(k)];
@@ -259,7 +259,7 @@ TEST(ParameterUses, AMatrixHasOneAdapter) {
     for (const int t : factors) {
       EXPECT_GE(g.at(t).adapter_of, 0);
       EXPECT_EQ(gradients_of(g, t).size(), 6u);
-      numbers.insert(g.at(t).number);
+      numbers.insert(g.at(t).ordinal);
     }
     EXPECT_EQ(numbers.size(), 2u);
     EXPECT_EQ(sums_in(g).size(), 2u);

@@ -51,14 +51,15 @@ TEST(Program, UpdatesAreJoined) {
     const Program update = build_update(g, make_arena(g, 64), 2);
     std::map<OpKind, int> ops, instructions;
     for (const Instruction& i : update.instructions) {
-      EXPECT_TRUE(i.ops == 1 || op_row(i.kind).joins);
+      EXPECT_TRUE(i.ops == 1 || op_row(i.kind).is_multi_tensor);
       for (int k = 0; k < i.ops; ++k) EXPECT_EQ(g.op(i.op + k).kind, i.kind);
       ops[i.kind] += i.ops;
       instructions[i.kind] += 1;
     }
     for (const auto& [kind, count] : ops)
-      EXPECT_EQ(instructions[kind],
-                op_row(kind).joins ? (count + kernels::most_together - 1) / kernels::most_together : count)
+      EXPECT_EQ(instructions[kind], op_row(kind).is_multi_tensor
+                                        ? (count + kernels::most_together - 1) / kernels::most_together
+                                        : count)
           << op_row(kind).name;
     EXPECT_EQ(
         std::accumulate(ops.begin(), ops.end(), 0, [](int sum, const auto& o) { return sum + o.second; }),
@@ -110,10 +111,10 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   }
 }
 
-// Instructions of several ops: GELU in the product before it. GELU's slope, with the bias's gradient, in the
-// product after it. Weight gradients of two matrices in one. Biases' gradients in those of norms: that of the
-// bias before the norm, and for a block's first norm, that of attention's products too. The tensor between a
-// product and GELU has memory only if it is kept.
+// Instructions of several ops: GELU in the product before it. GELU's gradient, with the bias's gradient, in
+// the product after it. Weight gradients of two matrices in one. Biases' gradients in those of norms: that of
+// the bias before the norm, and for a block's first norm, that of attention's products too. The tensor
+// between a product and GELU has memory only if it is kept.
 TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {

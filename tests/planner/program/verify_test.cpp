@@ -155,7 +155,7 @@ TEST_F(Verify, FusedOps) {
   expect_has(
       found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro),
       "has no memory");
-  // The gradient of GELU's output, which has no memory, and the input of GELU's slope.
+  // The gradient of GELU's output, which has no memory, and the input of GELU's gradient.
   expect_has(found(
                  [&](Arena&, Program& p, uint64_t&) {
                    operand(p, OpKind::linear_input_gradient, 1, 1) =

@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "planner/search/rest_times.h"
+#include "planner/search/remaining_times.h"
 
 namespace stw {
 namespace {
@@ -116,7 +116,7 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
 
 // If all bytes are multiples of a step, the bound equals the time of the fastest choice. Otherwise it is not
 // higher.
-TEST(RestTimes, EqualTheTimeOfTheFastestChoice) {
+TEST(RemainingTimes, EqualTheTimeOfTheFastestChoice) {
   std::mt19937 random(7);
   int possible = 0;
   for (int round = 0; round < 600; ++round) {
@@ -130,15 +130,15 @@ TEST(RestTimes, EqualTheTimeOfTheFastestChoice) {
     }
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
     for (const int64_t limit : {least - 1, least, least + (most - least) / 3, most}) {
-      const auto rest = RestTimes::make(runs, limit);
+      const auto rest = RemainingTimes::make(runs, limit);
       if (!rest) continue;
       const auto best = choose(runs, limit).choice;
       const uint64_t found = rest->row(0, 0, 0)(0);
       possible += best.has_value();
-      if (round % 2) EXPECT_LE(found, best ? best->picoseconds : RestTimes::never);
-      else EXPECT_EQ(found, best ? best->picoseconds : RestTimes::never);
+      if (round % 2) EXPECT_LE(found, best ? best->picoseconds : RemainingTimes::never);
+      else EXPECT_EQ(found, best ? best->picoseconds : RemainingTimes::never);
       EXPECT_EQ(rest->row(runs.size() - 1, 0, 1)(limit), 0u) << "after the last";
-      EXPECT_EQ(rest->row(0, runs[0].variants.size(), 0)(0), RestTimes::never) << "no variant is left";
+      EXPECT_EQ(rest->row(0, runs[0].variants.size(), 0)(0), RemainingTimes::never) << "no variant is left";
     }
   }
   EXPECT_GT(possible, 1000);

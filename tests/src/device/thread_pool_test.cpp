@@ -220,11 +220,11 @@ TEST(ThreadPool, CreationAndDestruction) {
 struct Stopping final : Supervisor {
   std::atomic<int64_t> done = 0;
   int64_t after = 0;
-  bool stops() const noexcept override { return done >= after; }
-  void look(uint64_t) override {}
-  void within(double) override {}
+  bool is_cancelled() const noexcept override { return done >= after; }
+  void advance(uint64_t) override {}
+  void set_unit_progress(double) override {}
   void commit() noexcept override { after = INT64_MAX; }
-  [[noreturn]] void leave() override { throw Cancelled{"stopped"}; }
+  [[noreturn]] void throw_cancelled() override { throw Cancelled{"stopped"}; }
   static void task(void* context, int64_t, int) { ++static_cast<Stopping*>(context)->done; }
 };
 

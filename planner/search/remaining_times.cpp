@@ -1,37 +1,38 @@
-#include "planner/search/rest_times.h"
+#include "planner/search/remaining_times.h"
 
 namespace stw {
 
 static constexpr size_t most_times = size_t{1} << 22;  // 32 MiB
 static constexpr int64_t most_steps = 4096, least_steps = 512;
 
-std::optional<RestTimes> RestTimes::make(const std::vector<SegmentRun>& runs, int64_t limit) {
-  RestTimes rest;
+std::optional<RemainingTimes> RemainingTimes::make(const std::vector<SegmentRun>& runs, int64_t limit) {
+  RemainingTimes result;
   size_t rows = 0;
   for (const SegmentRun& run : runs) {
     if (std::any_of(run.variants.begin(), run.variants.end(), [](const Variant& v) { return v.kept < 0; }))
       return std::nullopt;
-    rest.extents_.push_back({rows, run.variants.size(), run.count});
+    result.extents_.push_back({rows, run.variants.size(), run.count});
     rows += run.variants.size() * static_cast<size_t>(run.count);
   }
   const int64_t steps = std::min(most_steps, static_cast<int64_t>(most_times / std::max<size_t>(rows, 1)));
   if (steps < least_steps || limit <= 0) return std::nullopt;
-  while (limit >> rest.shift_ >= steps) ++rest.shift_;
-  rest.steps_ = (limit >> rest.shift_) + 1;
-  rest.times_.resize(rows * static_cast<size_t>(rest.steps_));
+  while (limit >> result.shift_ >= steps) ++result.shift_;
+  result.steps_ = (limit >> result.shift_) + 1;
+  result.times_.resize(rows * static_cast<size_t>(result.steps_));
   for (size_t i = runs.size(); i-- > 0;)
     for (size_t v = runs[i].variants.size(); v-- > 0;)
-      for (int64_t placed = runs[i].count; placed-- > 0;) rest.fill(runs[i].variants[v], limit, i, v, placed);
-  return rest;
+      for (int64_t placed = runs[i].count; placed-- > 0;)
+        result.fill(runs[i].variants[v], limit, i, v, placed);
+  return result;
 }
 
-size_t RestTimes::at(size_t run, size_t variant, int64_t placed) const {
+size_t RemainingTimes::at(size_t run, size_t variant, int64_t placed) const {
   const Extent& e = extents_[run];
   return (e.first_row + variant * static_cast<size_t>(e.count) + static_cast<size_t>(placed)) *
          static_cast<size_t>(steps_);
 }
 
-RestTimes::Row RestTimes::row(size_t run, size_t variant, int64_t placed) const {
+RemainingTimes::Row RemainingTimes::row(size_t run, size_t variant, int64_t placed) const {
   if (placed == extents_[run].count) ++run, variant = 0, placed = 0;
   Row row;
   if (run == extents_.size()) row.constant_ = 0;
@@ -42,7 +43,7 @@ RestTimes::Row RestTimes::row(size_t run, size_t variant, int64_t placed) const 
 
 // Takes the lesser of two times: either no more segments take this variant, or one more does, if its peak
 // fits. Numbers of bytes beyond the last step count as the last step.
-void RestTimes::fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed) {
+void RemainingTimes::fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed) {
   const Row without = row(run, variant + 1, placed), next = row(run, variant, placed + 1);
   uint64_t* const times = &times_[at(run, variant, placed)];
   if (without.times_ == nullptr) std::fill_n(times, steps_, never);

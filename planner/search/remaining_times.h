@@ -17,13 +17,13 @@
 
 namespace stw {
 
-class RestTimes {
+class RemainingTimes {
  public:
   static constexpr uint64_t never = size_limit;  // picoseconds of segments that do not fit
 
   // Empty if the stack has so many segments and variants that the rounding would be coarse, or if a variant
   // keeps a negative number of bytes.
-  static std::optional<RestTimes> make(const std::vector<SegmentRun>& runs, int64_t limit);
+  static std::optional<RemainingTimes> make(const std::vector<SegmentRun>& runs, int64_t limit);
 
   // The bounds of one state, by bytes kept.
   class Row {
@@ -34,7 +34,7 @@ class RestTimes {
     }
 
    private:
-    friend class RestTimes;
+    friend class RemainingTimes;
     const uint64_t* times_ = nullptr;
     uint64_t constant_ = never;
     int64_t last_ = 0;
@@ -50,7 +50,7 @@ class RestTimes {
     size_t first_row, variants;
     int64_t count;
   };
-  RestTimes() = default;
+  RemainingTimes() = default;
   size_t at(size_t run, size_t variant, int64_t placed) const;
   void fill(const Variant& own, int64_t limit, size_t run, size_t variant, int64_t placed);
 

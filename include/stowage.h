@@ -1049,12 +1049,12 @@ typedef struct stw_dataset_options {
                                  continues a word is hidden together with the word */
   uint32_t task;              /* with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL;
                                  AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count
-                                 little-endian float32 for each document instead. LABELS: to which degree, 0 to
-                                 1, the document has each label. NUMBER: finite numbers. A NaN as the first
-                                 float32: the document has no labels */
+                                 little-endian float32 for each document instead. LABELS: to which degree, 0
+                                 to 1, the document has each label. NUMBER: finite numbers. A NaN as the
+                                 first float32: the document has no labels */
   uint32_t in_order;          /* 1: evaluations cover the whole held-out part, in consecutive windows from its
-                                 first token on; the last window may be shorter. Each token except the first is
-                                 a target once. Excludes marks and mask_rate */
+                                 first token on; the last window may be shorter. Each token except the first
+                                 is a target once. Excludes marks and mask_rate */
   uint32_t token_type; /* STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another
                           type */
   stw_watch* watch;    /* reports and cancels this call; NULL: none */
@@ -1127,8 +1127,8 @@ typedef struct stw_progress {
                               Preferences: as `accuracy`.
                               NaN if there were no targets, and for NUMBER */
   double accuracy;            /* with a preference, of the last step: share of the pairs whose chosen document
-                                 was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo);
-                                 else 0 */
+                                 was ahead, compared by P - R (dpo), (P - R) / n (ipo), or P / n (simpo,
+                                 orpo); else 0 */
   uint64_t evaluation_samples; /* all samples of the evaluation in progress, or of the last one.
                                stw_trainer_log_probabilities and _write_reference count as evaluations */
   uint64_t evaluated_samples;  /* samples of that evaluation that have been given to the device */

@@ -209,7 +209,9 @@ namespace Stowage
     /// <summary>How ids are stored, all little-endian.</summary>
     public enum TokenType : uint
     {
-        /// <summary>The type in a .npy file; else uint16, or uint32 if the vocabulary exceeds 65,536.</summary>
+        /// <summary>
+        /// The type in a .npy file; else uint16, or uint32 if the vocabulary exceeds 65,536.
+        /// </summary>
         Auto = STW_TOKEN_TYPE_AUTO,
         /// <summary>STW_TOKEN_TYPE_UINT16</summary>
         UInt16 = STW_TOKEN_TYPE_UINT16,

@@ -1,6 +1,6 @@
 """The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32,
-                    c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float,
+                    c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 
 stw_status = c_int32
 

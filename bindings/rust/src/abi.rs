@@ -1561,8 +1561,11 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
         ($kind:ident $(, $field:ident)*) => {
             found.push((stringify!($kind), "", std::mem::size_of::<$kind>()));
             let _at = std::mem::MaybeUninit::<$kind>::uninit();
-            $(let _of = unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize;
-              found.push((stringify!($kind), stringify!($field), _of - _at.as_ptr() as usize));)*
+            $(
+                let member = unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize;
+                let offset = member - _at.as_ptr() as usize;
+                found.push((stringify!($kind), stringify!($field), offset));
+            )*
         };
     }
     of!(stw_error, struct_size, status, native_code, reserved, bytes_needed, bytes_available, message);

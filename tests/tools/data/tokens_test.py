@@ -336,7 +336,8 @@ class TokensTest(CommandTest):
         words = sum(len(words) for words, _ in texts) - 14  # 48 tokens, of which two are special
         output = self.train_on(self.lines(texts), "--steps", 1).stdout
         self.assertIn(
-            f"with {words:,} words that each have one of 5 labels; 1 cut to the length of a sample; 14 words without a label",
+            f"with {words:,} words that each have one of 5 labels; 1 cut to the length of a sample; "
+            "14 words without a label",
             output,
         )
         data = self.lines([long, (["red"], ["B-COLOUR"])], "long.jsonl")

@@ -202,7 +202,8 @@ namespace Stowage
             var found = new List<MemoryHolder>();
             stw_memory_holder native = stw_memory_holder.Sized();
             using (Held held = Hold())
-                while (stw_device_holder_at((stw_device*)held.Pointer, (UIntPtr)found.Count, &native) == STW_OK)
+                while (stw_device_holder_at((stw_device*)held.Pointer, (UIntPtr)found.Count,
+                    &native) == STW_OK)
                     found.Add(new MemoryHolder(native));
             return found;
         }

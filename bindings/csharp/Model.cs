@@ -213,7 +213,8 @@ namespace Stowage
             using (Held held = Hold())
             using (var texts = new Texts())
                 return stw_model_tensor_find((stw_model*)held.Pointer,
-                    texts.Of(Numbers.NotNull(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
+                    texts.Of(Numbers.NotNull(name, nameof(name))), &index) == STW_OK
+                    ? (int)index : (int?)null;
         }
 
         /// <summary>The labels of a classifier.</summary>

@@ -124,7 +124,8 @@ namespace Stowage
             var found = new List<Relaxation>();
             stw_relaxation_info native = stw_relaxation_info.Sized();
             using (Held held = Hold())
-                while (stw_plan_relaxation_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &native) == STW_OK)
+                while (stw_plan_relaxation_at((stw_plan*)held.Pointer, (UIntPtr)found.Count,
+                    &native) == STW_OK)
                     found.Add(new Relaxation(native));
             return found;
         }

@@ -70,8 +70,8 @@ namespace Stowage
                             watched.DangerousAddRef(ref isWatched);   // the watch ends after its trainer
                             given.watch = (stw_watch*)seen.Pointer;
                         }
-                    int status = stw_trainer_create(&trainer, (stw_device*)heldDevice.Pointer, (stw_model*)heldModel.Pointer,
-                        (stw_plan*)heldPlan.Pointer, &given, &error);
+                    int status = stw_trainer_create(&trainer, (stw_device*)heldDevice.Pointer,
+                        (stw_model*)heldModel.Pointer, (stw_plan*)heldPlan.Pointer, &given, &error);
                     if (status != STW_OK)
                         watched?.DangerousRelease();
                     watch?.TakeFailure()?.Throw();
@@ -214,8 +214,8 @@ namespace Stowage
             fixed (int* input = tokens)
             fixed (float* to = logits)
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_logits(call.Trainer, input, (ulong)tokens.Length, to, (ulong)logits.Length,
-                    &error), &error);
+                call.End(stw_trainer_logits(call.Trainer, input, (ulong)tokens.Length, to,
+                    (ulong)logits.Length, &error), &error);
             return logits;
         }
 
@@ -270,14 +270,15 @@ namespace Stowage
             CancellationToken cancellation = default(CancellationToken))
         {
             long[] shape = Numbers.NotNull(batch, nameof(batch)).Tokens?.Shape;
-            var probabilities = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
+            var probabilities = shape?.Length == 2
+                ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
             var flat = new float[probabilities.Length + 1];   // has an address even if it holds no numbers
             stw_error error = stw_error.Sized();
             fixed (float* to = flat)
             using (var given = new PinnedBatch(batch, 0))
             using (var call = new Call(this, cancellation))
-                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)probabilities.Length,
-                    &error), &error);
+                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to,
+                    (ulong)probabilities.Length, &error), &error);
             Buffer.BlockCopy(flat, 0, probabilities, 0, probabilities.Length * sizeof(float));
             return probabilities;
         }

@@ -213,7 +213,8 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 	}
 	defer d.done()
 	message := sized[C.stw_log_message]()
-	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &message) != C.STW_OK || message.number == 0 {
+	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &message) != C.STW_OK ||
+		message.number == 0 {
 		return LogMessage{}, false
 	}
 	return LogMessage{Level: LogLevel(message.level), Number: uint64(message.number),

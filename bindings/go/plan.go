@@ -358,8 +358,8 @@ func (p *Plan) Relaxations() []Relaxation {
 	},
 		func(relaxation *C.stw_relaxation_info) Relaxation {
 			return Relaxation{Change: array(relaxation.change[:]), SavesBytes: uint64(relaxation.saves_bytes),
-				CostsFraction: float64(relaxation.costs_fraction), ChangesNumerics: relaxation.changes_numerics != 0,
-				Fits: relaxation.fits != 0}
+				CostsFraction:   float64(relaxation.costs_fraction),
+				ChangesNumerics: relaxation.changes_numerics != 0, Fits: relaxation.fits != 0}
 		})
 }
 

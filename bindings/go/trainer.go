@@ -206,7 +206,8 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		return nil, trainer.watch.finish(err)
 	}
 	shared.lend()
-	called, watched := trainer.calls, trainer.watch // no reference to trainer itself, which would keep itself alive
+	// no reference to trainer itself, which would keep itself alive
+	called, watched := trainer.calls, trainer.watch
 	trainer.end = func(p *C.stw_trainer) {
 		C.stw_trainer_destroy(p)
 		called.release()
@@ -318,10 +319,10 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	if err != nil {
 		return StepResult{}, err
 	}
-	return StepResult{Skipped: result.skipped != 0, Step: uint64(result.step), Targets: uint64(result.targets),
-		Loss: float64(result.loss), GradNorm: float64(result.grad_norm), Seconds: float64(result.seconds),
-		LossScale: float64(result.loss_scale), SkipReason: SkipReason(result.skip_reason),
-		Accuracy: float64(result.accuracy)}, nil
+	return StepResult{Skipped: result.skipped != 0, Step: uint64(result.step),
+		Targets: uint64(result.targets), Loss: float64(result.loss), GradNorm: float64(result.grad_norm),
+		Seconds: float64(result.seconds), LossScale: float64(result.loss_scale),
+		SkipReason: SkipReason(result.skip_reason), Accuracy: float64(result.accuracy)}, nil
 }
 
 // Run makes steps over a dataset. If Progress or Cancel stopped it, the error is Cancelled. If the context

@@ -245,7 +245,8 @@ func TestPack(t *testing.T) {
 func TestEveryBudgetTrainsTheSameBits(t *testing.T) {
 	all := newWorld(t)
 	options := small()
-	options.MemoryBytes = must[[]FrontierPoint](t)(must[*Plan](t)(NewPlan(all.model, options)).Frontier())[0].Peak
+	options.MemoryBytes = must[[]FrontierPoint](t)(must[*Plan](t)(NewPlan(all.model,
+		options)).Frontier())[0].Peak
 	least := worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{})
 	first := all.steps(1)
 	equal(t, math.Abs(first.Loss-math.Log(64)) < 0.5, true)
@@ -326,7 +327,8 @@ func TestPrefersTheChosenAnswers(t *testing.T) {
 		TrainerOptions{Margin: Of(float32(0))})
 	expect(t, err, BadArgument)
 	options.Preference = SimPO
-	worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{Margin: Of(float32(0)), AnswerShare: 1})
+	worldOf(t, ModelOptions{ConfigJSON: gpt2}, options, TrainerOptions{Margin: Of(float32(0)),
+		AnswerShare: 1})
 }
 
 func TestWritesReferences(t *testing.T) {

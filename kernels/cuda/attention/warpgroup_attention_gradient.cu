@@ -284,8 +284,7 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
     fence_accumulators(s);
     if ((of_keys && stage.at < unmasked_begin) || stage.at + T::others > unmasked_end) {
       if (args.alibi_root != 0) {
-        // The first stage of another head.
-        if (stage.at == all.first) slope = unscaled_slope(args, stage.head);
+        if (stage.at == all.first) slope = unscaled_slope(args, stage.head);  // A new head.
         add_bias<of_keys>(s, slope, warp_row, stage.at);
       }
       mask_others<T>(s, rule, all, warp_row, stage.at);

@@ -1,6 +1,6 @@
 // The arithmetic of AdamW (Loshchilov and Hutter, arXiv:1711.05101), in the order of torch.optim.AdamW. The
-// updates with 32-bit and with 8-bit states share it. All in fp32, in this order; each line is one or more
-// single roundings:
+// updates with 32-bit and with 8-bit states share it. All arithmetic is in fp32, in this order, and every
+// operation in a line rounds once:
 //   p = p · decay                                  decay = 1 - lr·weight_decay
 //   m = fma(beta1, m, (1 - beta1)·g)
 //   v = fma(beta2, v, ((1 - beta2)·g)·g),  r = √v

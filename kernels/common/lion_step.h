@@ -1,5 +1,5 @@
 // The arithmetic of Lion (Chen et al., arXiv:2302.06675, algorithm 2). The updates with a 32-bit and with an
-// 8-bit state share it. All in fp32, in this order; each line is one or more single roundings:
+// 8-bit state share it. All arithmetic is in fp32, in this order, and every operation in a line rounds once:
 //   c = fma(beta1, m, (1 - beta1)·g)
 //   p = p · decay - lr·sign(c)                     decay = 1 - lr·weight_decay, sign(0) = 0
 //   m = fma(beta2, m, (1 - beta2)·g)

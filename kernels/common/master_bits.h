@@ -12,13 +12,13 @@ STW_INLINE uint16_t nearest_half(uint32_t bits) { return (uint16_t)((bits + 0x80
 STW_INLINE float joined(uint16_t half, int16_t remainder) {
   return float_of(((uint32_t)half << 16) + (uint32_t)(int32_t)remainder);
 }
-// bits - (half << 16): only the lower word is needed.
+// bits - (half << 16). Its lower word is that of `bits`, and no other word is needed.
 STW_INLINE int16_t remainder_of(uint32_t bits) { return (int16_t)(uint16_t)bits; }
 
 STW_INLINE float joined_short(uint16_t half, int8_t remainder) {
   return float_of(((uint32_t)half << 16) + ((uint32_t)(int32_t)remainder << 8));
 }
-// Rounded, after the lowest 8 bits are cut off.
+// Once the lowest 8 bits of the result are cut off, the rest is the rounded number.
 STW_INLINE uint32_t rounded_to_24(uint32_t bits) { return bits + 0x80u; }
 STW_INLINE uint16_t short_half_of(uint32_t rounded) { return nearest_half(rounded & 0xffffff00u); }
 STW_INLINE int8_t short_remainder_of(uint32_t rounded) { return (int8_t)(uint8_t)(rounded >> 8); }

@@ -12,13 +12,13 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr float infinity = __builtin_inff();
 
-#if !defined(STW_ISA_CUDA)  // lanes.h has CUDA's.
+#if !defined(STW_ISA_CUDA)  // On CUDA, gpu_lanes.h defines these functions.
 // x · 2^(n - 1).
 STW_INLINE F16 scale_by_power_below(F16 x, F16 n) { return scale_by_power(x, sub(n, splat(1.0f))); }
 STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }  // x is at least 1.
 #endif
 
-// e^x / 2, within 1 ulp if x >= -86.6433868; at most 2^-126 below.
+// e^x / 2, within 1 ulp if x >= -86.6433868. For smaller x, the result is at most 2^-126.
 STW_INLINE F16 half_of_exp(F16 x) {
   F16 clamped = minimum(splat(89.0f), maximum(splat(-87.0f), x));
   F16 n = round_even(mul(clamped, splat(1.44269504f)));

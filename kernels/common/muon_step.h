@@ -5,8 +5,9 @@
 //   five times  A = X·Xᵀ,  B = b·A + c·A·A + a·I,  X = B·X   a singular value s → a·s + b·s³ + c·s⁵
 //   p = fma(-lr·0.2·√max(rows, columns), X, p · decay)                         decay = 1 - lr·weight_decay
 // The last factor makes the root mean square of an update about as large as AdamW's. With more rows than
-// columns, A = Xᵀ·X and X = X·B, which is the same iteration for the transposed matrix. Adding a to the
-// diagonal saves a pass over X. On tensor cores, a·X is added in fp32 (cuda/update/tensor_muon.cu).
+// columns, A = Xᵀ·X and X = X·B, which is the same iteration for the transposed matrix. The addition of `a`
+// to the diagonal of B saves a pass over X. On tensor cores, a·X is added in fp32
+// (cuda/update/tensor_muon.cu).
 #pragma once
 #include "kernels/common/update_scalars.h"
 

@@ -1,6 +1,6 @@
 // The statistics of one row. The norm and its gradient share this code because the backward pass computes
-// them again and must get the same bits. fp32, 16 lanes, one fixed fold. The variance takes a second pass
-// over the row, around the mean, because E[x²] - E[x]² cancels.
+// them again and must get the same bits. Sums are in fp32, in 16 lanes with one fixed fold. The variance
+// takes a second pass over the row, around the mean, because E[x²] - E[x]² cancels.
 #pragma once
 #include "kernels/lanes/lanes.h"
 

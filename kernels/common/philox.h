@@ -1,9 +1,9 @@
 // Counter-based random numbers: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-// easy as 1, 2, 3" (SC'11), formulas and constants of its section 4.
+// easy as 1, 2, 3" (SC'11). Section 4 of the paper has the formulas and constants.
 //
 // Dropout takes word `element % 4` of the block with key = seed and counter = (element / 4, sample in the
-// global batch, stream, step). The upper half of `stream` holds the upper half of element / 4, which is not 0
-// from 23,171 tokens on in attention with 32 heads. A number depends on nothing else, so neither
+// global batch, stream, step). The upper half of `stream` holds the upper half of element / 4. In attention
+// with 32 heads, that upper half is not 0 from 23,171 tokens on. A number depends on nothing else, so neither
 // recomputation nor a cut of the batch changes a mask.
 #pragma once
 #include "kernels/lanes/lanes.h"

@@ -11,8 +11,8 @@
 //          Azar et al., arXiv:2310.12036, with means, as its authors advise
 //   orpo   g = log(p / (1 - p)) with p = e^(P/n)        loss = beta·S(g[0] - g[1])
 //          Hong et al., arXiv:2403.07691
-// To each loss, answer_share · (-P/n[0]) is added: the chosen document's mean token loss. ORPO adds it once
-// more.
+// Every loss also has the term answer_share · (-P/n[0]), where -P/n[0] is the chosen document's mean token
+// loss. ORPO adds this mean once more.
 #pragma once
 #include "kernels/common/math.h"
 

@@ -1,12 +1,12 @@
 // Which keys a row of attention sees, and the bias of its scores. All kernels share this rule, forward and
 // backward.
 //
-// A row sees keys of its own document. Causal attention: the keys up to the row's own. Bidirectional
-// attention: the keys before and after it. A window w leaves the keys with |row - key| < w. So a row sees
-// consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of one document
-// sees keys from first_key of its first row to end_key of its last row. Gradients of keys need the reverse:
-// rows [first_row, end_row) see a key. If rows have positions, each row of padding at the end of a sample is
-// a document of its own.
+// A row sees keys of its own document. In causal attention, it sees the keys up to its own; in bidirectional
+// attention, it sees the keys before and after its own, too. A window w leaves the keys with |row - key| < w.
+// So a row sees consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of
+// one document sees keys from first_key of its first row to end_key of its last row. Gradients of keys need
+// the reverse: rows [first_row, end_row) see a key. If rows have positions, each row of padding at the end of
+// a sample is a document of its own.
 //
 // The bias is ALiBi's (Press et al., arXiv:2108.12409): slope·(key - row), with a slope for each head.
 #pragma once
@@ -43,7 +43,8 @@ STW_INLINE Index first_row(const DocumentRule<Index>& d, Index key) {
 STW_INLINE int64_t document_start(const int32_t* positions, int64_t row) {
   return positions == nullptr ? 0 : row - positions[row];
 }
-// The first row in (row, end) of another document than the row's, or `end`. `following` may be null.
+// The first row between `row` and `end` that belongs to another document; `end` if there is none. `following`
+// may be null.
 template <class Index>
 STW_INLINE Index document_end(const int32_t* positions, const int32_t* following, Index row, Index end) {
   if (positions == nullptr) return end;

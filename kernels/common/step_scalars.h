@@ -86,7 +86,7 @@ STW_INLINE void end_step(double squares, StepState& state) {
   if (state.skip == skip_none) state.skip = judge(state);
 }
 
-// From the squares of all gradients.
+// Computes all of the scalars; `squares` is the sum of the squares of all gradients.
 STW_INLINE void finish_step_with(double squares, StepState& state) {
   const bool empty = state.target_count == 0;
   const double targets = empty ? 1 : (double)state.target_count;

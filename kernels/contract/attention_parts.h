@@ -35,8 +35,8 @@ inline int64_t attention_tiles(const AttentionShape& s) {
   return static_cast<int64_t>(ceil_div(static_cast<uint64_t>(s.rows_per_sample), attention_tile));
 }
 
-// The largest part of a gradient. It is small because its scratch memory is proportional to it, but it has
-// enough blocks to keep a device busy: two for each multiprocessor of a large GPU.
+// The largest part of a gradient. The part is small, because the scratch memory grows in proportion to the
+// part. But the part has enough blocks to keep a device busy: two for each multiprocessor of a large GPU.
 inline AttentionPart largest_attention_part(const AttentionShape& s) {
   constexpr int64_t blocks = 256;
   const auto at_most = [](int64_t n, int64_t most) { return n < most ? n : most; };

@@ -27,14 +27,15 @@
 //               end of each sample. An fp32 weight gradient may get any rows whose ends lie at multiples of
 //               chain_terms in a sample or at the end of a sample; LinearArgs::first_row says where the rows
 //               begin.
-//   Other sums  Two kinds of sums have chains of more than 512 terms that grow with the model or the batch.
-//               One is attention's sums over keys and queries, which continue from tile to tile as in every
-//               fused attention. The other is the sum of the additions to a gradient buffer, one for each
-//               tile or chain of each sample. The remaining sums are shorter. A row of logits: 64 lanes add
-//               loss_columns columns at a time. A table's gradient: the rows of a token within chain_terms
-//               rows of a sample. Squares of gradients: 256 terms a lane in fp32, then double. Losses:
-//               double. A norm's statistics and Adafactor's row sums: a sixteenth of the features a lane,
-//               which is 512 terms for a width of 8,192.
+//   Other sums  Two kinds of sums have chains of more than 512 terms, whose length grows with the model or
+//               the batch. One kind is attention's sums over keys and queries, which continue from tile to
+//               tile as in every fused attention. The other kind is the sum of all additions to an element of
+//               a gradient buffer, with one addition for each tile or chain of each sample. All other sums
+//               have shorter chains in fp32. In a row of logits, 64 lanes add loss_columns columns at a time.
+//               In a table's gradient, a chain adds the rows of a token within chain_terms rows of a sample.
+//               Squares of gradients are added 256 terms a lane in fp32, and then in double. Losses are added
+//               in double. For a norm's statistics and Adafactor's row sums, a lane adds a sixteenth of the
+//               features, which is 512 terms for a width of 8,192.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -138,7 +139,8 @@ struct LinearArgs {
   bool transposed;
   bool accumulate;  // Add to the gradients of the parameters.
   ProductKernels products;
-  // Weight gradients by a library: sample by sample, so that a cut between samples changes no bit.
+  // Whether a library computes weight gradients sample by sample, so that a cut between samples changes no
+  // bit.
   bool exact;
   DType weight_dtype;      // Type of weights and biases.
   DType gradient_dtype;    // Type of weight gradients: f32, or bf16 with stochastic rounding.
@@ -160,7 +162,8 @@ struct LinearArgs {
   // linear: gelu(y), computed from the stored y and of y's type. If it is given, y may be null.
   Matrix activated{};
   // linear_input_gradient: h (rows, inputs), the input of GELU, of dx's type. The output is dx as it would be
-  // stored, times GELU's derivative at h. On CUDA, h may be dx if ends_in_gelu; on the CPU, it may not.
+  // stored, times GELU's derivative at h. On CUDA, h may be dx if ends_in_gelu() is true; on the CPU, h may
+  // not be dx.
   ConstMatrix before_gelu{};
   // With before_gelu: fp32 (inputs). Gets the bias gradient that linear_bias_gradient would compute from dx;
   // or null.
@@ -191,8 +194,9 @@ struct DequantizeArgs {
   int64_t count;  // Elements of the matrix.
   WeightCodes codes;
   const void* data;  // weight_codes_bytes(codes, count) bytes, aligned to 16.
-  // The part: rows of adjacent elements, `stride` apart, from element `first`. With more than one row, all
-  // four are multiples of 16 and the part has fewer than 2^31 elements.
+  // The part: rows of adjacent elements, `stride` apart, from element `first`. `first` is a multiple of 16.
+  // If there is more than one row, `columns` and `stride` are multiples of 16 too, and the part has fewer
+  // than 2^31 elements.
   int64_t first, rows, columns, stride;
   Matrix y;  // (rows, columns), without gaps.
 };
@@ -289,7 +293,8 @@ struct GeluArgs {
   Activation activation;
   ConstMatrix x, dy;
   Matrix y;  // gelu: may be x. gelu_gradient: may be x or dy.
-  // CUDA, 16-bit x and gelu_tanh: 2^x and 1 / x by the special function unit. False: the CPU's bits.
+  // On CUDA, for a 16-bit x and gelu_tanh: the special function unit computes powers of 2 and reciprocals.
+  // False: the result has the CPU's bits.
   bool fast = false;
 };
 // swiglu:           y = act(gate)·up
@@ -405,10 +410,11 @@ double alibi_root(int heads);
 // embedding:           y = table[token] (+ positions[position])
 // embedding_gradient:  table_gradient[token] += Σ dy. Rows are sorted by (token, row), stably. The rows of a
 //                      token within each chain_terms rows of a sample are added from +0, and the results are
-//                      added to the buffer in order. The gradient of positions given by position_ids is the
-//                      same kernel, with position_ids as tokens and the position table as table.
+//                      added to the buffer in order. If positions are given by position_ids, the same kernel
+//                      computes the gradient of the position table: it gets position_ids as tokens and the
+//                      position table as table.
 // position_gradient:   position_gradient[p] += Σ_samples dy at position p, one serial sum over the samples.
-//                      Without position_ids. Positions that no row has get +0, or stay unchanged with
+//                      There are no position_ids. Positions that no row has get +0, or stay unchanged with
 //                      `accumulate`.
 struct EmbeddingArgs {
   int64_t rows, rows_per_sample, features, vocabulary;
@@ -545,17 +551,18 @@ struct SquareSumArgs {
 // outlier exceeds the running mean by more than outlier_limit standard deviations, once outlier_history steps
 // were seen. The deviation counts as at least outlier_spread of the mean: otherwise, after a run of equal
 // values, the first different value would be an outlier, and so would all later ones. The running statistics
-// are exponential with the weight outlier_weight; the first steps weigh the same. Every finite step enters
-// them, an outlier as if it lay at the limit.
+// are exponential with the weight outlier_weight, but the first steps all have equal weights. Every finite
+// step enters the statistics; an outlier enters them as if its value lay at the limit.
 //
 // A step that is not finite halves loss_scale. growth_interval successive updates double it, unless the
 // result is not finite in fp32. A step without targets or with an outlier changes neither loss_scale nor
 // good_steps.
 //
-// A fused update uses gradients before the others exist, so it calls this kernel twice, without clipping.
-// `begin`, when the loss is known, does everything except the norm, which counts as 0. `end`, after the last
-// update, computes the norm and the state that follows a step; if the norm is not finite and the step was not
-// skipped, the skip becomes skip_midway.
+// A fused update uses each gradient before the later ones exist. So it calls this kernel twice, and there is
+// no clipping. The call with `begin` comes when the loss is known; it does everything except the norm, which
+// counts as 0. The call with `end` comes after the last update; it computes the norm and the state that
+// follows a step. If the norm is not finite and the step was not skipped, this call sets the skip to
+// skip_midway.
 enum class FinishStepPart : uint8_t { whole, begin, end };
 struct FinishStepArgs {
   int64_t sums;
@@ -635,7 +642,7 @@ struct CopyArgs {
   void* to;
   const void* from;
   uint64_t bytes;
-};  // Between host memory and the arena.
+};  // A copy between host memory and the arena.
 
 // ---- the table --------------------------------------------------------------------------------------------
 #define STW_KERNELS(X)                        \

@@ -36,7 +36,8 @@ inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) {
   return inputs % tensor_chunk == 0 && features % tensor_chunk == 0;
 }
 
-// The head sizes that attention supports on tensor cores, by mma.sync and by a library; and by wgmma.
+// Whether attention supports this head size on tensor cores. is_tensor_head: by mma.sync and by a library.
+// is_warpgroup_head: by wgmma.
 inline constexpr bool is_tensor_head(int64_t head_dim) {
   return head_dim % tensor_chunk == 0 && head_dim <= 128;
 }

@@ -4,7 +4,8 @@ namespace stw::kernels {
 
 namespace {
 
-// The code of the nearest value is the number of midpoints between adjacent values that lie below.
+// The code of the value nearest to a number is the count of those midpoints between adjacent values that lie
+// below the number.
 struct Nf4Middles {
   float at[15];
   constexpr Nf4Middles() : at() {

@@ -1,8 +1,9 @@
 // Issues loads before their results are used. Memory answers after about 700 cycles. By Little's law, an SM
 // of an H100 (3.35 TB/s over 132 SMs, 15 bytes a cycle) must keep 10 KB of loads in flight, an SM of an H200
-// 15 KB. If each thread waits for a load of 8 or 16 bytes before it issues the next one, that takes all 2048
-// threads of an SM, and none of them computes. With several loads in flight a thread, fewer threads suffice.
-// A compiler issues loads ahead only if no branch and no store lies in between.
+// 15 KB. If each thread waits for a load of 8 or 16 bytes before it issues the next one, all 2048 threads of
+// an SM must wait to keep so much in flight, and none of them computes. With several loads in flight a
+// thread, fewer threads suffice. A compiler issues loads ahead only if no branch and no store lies in
+// between.
 #pragma once
 #include "kernels/lanes/gpu_lanes.h"
 
@@ -10,8 +11,8 @@ namespace stw::kernels::cuda {
 
 // Visits groups first, first + step, … of [0, count), by a quad. Calls load(at, n) for several groups, then
 // use(value, at, n) for each of them. n is FullGroup if `vectors` allows it, so load and use are generic in
-// n. A group may not load what another group stores. Index is int where that suffices: less arithmetic, fewer
-// registers.
+// n. A group may not load what another group stores. Index is int where that suffices, because it takes less
+// arithmetic and fewer registers.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vectors, const Load& load,
                                  const Use& use) {
@@ -47,9 +48,10 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
   }
 }
 
-// For all groups of [0, count), by the quads of a grid: two adjacent groups at a time, because the second
-// address is the first one plus a constant. The number of blocks is limited, so that a thread's start-up is a
-// small part of its work. The limit is still far above the number of blocks that run together.
+// Visits all groups of [0, count), by the quads of a grid. A quad takes two adjacent groups at a time,
+// because the second address is the first one plus a constant. The number of blocks is limited, so that a
+// thread's start-up is a small part of its work. The limit is still far above the number of blocks that run
+// together.
 inline constexpr int groups_ahead = 2, elements_ahead = 16 * groups_ahead, most_blocks_ahead = 8192;
 inline int blocks_for_ahead(int64_t count) {
   const int blocks = blocks_for(count, block_quads * elements_ahead);
@@ -135,7 +137,8 @@ template <int n>
 struct Ahead {
   static constexpr int value = n;
 };  // A number of loads as a type, for generic callers.
-// use(load(i)) for i in [0, count), in order: a chain of uses whose loads run up to 2 · `ahead` ahead of it.
+// Calls use(load(i)) for i in [0, count), in order. The uses are a chain, and the loads run up to 2 · `ahead`
+// ahead of it.
 template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   Index i = 0;

@@ -31,12 +31,13 @@ static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_
 struct DeveloperSwitches {
   int tile = -1;    // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
   int refused = 0;  // Counts launches that the forced tile does not support.
-  // False: products by wgmma omit the fence that makes copies visible to them, once a slice. Only a real GPU
-  // can show whether they see all copies without it; the emulated machine ends the program.
+  // False: products by wgmma omit the fence, one for each slice, that makes copies visible to them. Only a
+  // real GPU can show whether the products see all copies without the fence; the emulated machine ends the
+  // program.
   bool fence = true;
-  // Slices in shared memory at once, for fp32 weight gradients by wgmma: 3 or 6 for 128 × 128 (in bf16 only
-  // 3), 4 or 6 for 64 × 128. A value of 3 chooses the smaller number, 6 the larger. 0: 6, but 4 for 64 × 128
-  // if two tiles share a multiprocessor.
+  // Number of slices that are in shared memory at once, for fp32 weight gradients by wgmma. It is 3 (with
+  // bf16 operands only) or 6 for 128 × 128, and 4 or 6 for 64 × 128. A value of 3 chooses the smaller number,
+  // a value of 6 the larger. 0: it is 6, but 4 for 64 × 128 if two tiles share a multiprocessor.
   int stages = 0;
   // Programs recorded from now on compute weight gradients in parallel with other ops (src/cuda/branch.h).
   bool weight_gradient_branch = false;

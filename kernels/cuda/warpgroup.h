@@ -8,8 +8,9 @@ namespace stw::kernels::cuda {
 // wgmma's descriptor of a matrix of 16-bit elements in shared memory (PTX ISA, "Matrix Descriptor Format").
 // The matrix consists of atoms of eight lines of 128 bytes, at multiples of 1024 bytes; chunk c (16 bytes) of
 // line l lies at place c ^ l % 8, the 128-byte swizzle. Lines run along k, or (transposed) along the rows of
-// a or the columns of b. `stride`: bytes from eight lines to the next. `leading`: transposed, bytes from 64
-// elements to the next; otherwise there is only one atom along k, and it is not read.
+// a or the columns of b. `stride`: bytes from eight lines to the next eight. `leading`: if transposed, bytes
+// from 64 elements to the next 64. If not transposed, there is only one atom along k, and `leading` is not
+// read.
 static __host__ __device__ constexpr uint64_t matrix_at(uint32_t address, uint32_t leading, uint32_t stride) {
   constexpr uint64_t by_128_bytes = 1;
   return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 |
@@ -53,8 +54,8 @@ __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.syn
 __device__ __forceinline__ void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits for all groups except the last ones. Then their sums may be used, and their operands may be
-// overwritten.
+// Waits for all groups except the last `groups_left`. Then the sums of these groups may be used, and their
+// operands may be overwritten.
 template <int groups_left>
 __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");

@@ -22,7 +22,8 @@
 // would copy it to local memory first.
 #define STW_CONSTANT const __grid_constant__
 
-// Before a loop whose counter must become a constant, so that the arrays that it indexes live in registers.
+// Stands before a loop whose counter must become a constant, so that the arrays that it indexes live in
+// registers.
 #define STW_UNROLL _Pragma("unroll")
 #define STW_ROLLED _Pragma("unroll 1")  // The opposite, for a long body that must not be duplicated.
 
@@ -179,8 +180,8 @@ __device__ __forceinline__ float2 unpack_halves(uint32_t packed) {
   return x;
 }
 
-// The larger or the smaller of two numbers; of a number and NaN, the number. One instruction. A comparison
-// and a selection need more than one because of NaN.
+// The larger or the smaller of two numbers. If one of the two is NaN, the result is the other one. This is
+// one instruction; a comparison and a selection need more than one because of NaN.
 __device__ __forceinline__ float larger(float x, float y) { return fmaxf(x, y); }
 __device__ __forceinline__ float smaller(float x, float y) { return fminf(x, y); }
 

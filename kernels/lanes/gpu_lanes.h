@@ -2,8 +2,8 @@
 // numbers are one access of 16 bytes a thread (8 bytes if they are stored in 16 bits), a fold is two
 // shuffles, and the formulas of kernels/common give the CPU's bits (kernels/lanes/simd.h).
 //
-// All threads of a quad must take part in fold and fold_maximum. Compiled without contraction and without
-// flushing of subnormal numbers; division and square root round correctly.
+// All threads of a quad must take part in fold and fold_maximum. The code is compiled without contraction and
+// without flushing of subnormal numbers; division and square root round correctly.
 #pragma once
 #include "kernels/lanes/device.h"
 
@@ -184,9 +184,9 @@ STW_DEVICE F16 first_lanes(F16 x, int64_t n, float other = 0.0f) {
   return x;
 }
 
+STW_DEVICE unsigned quad_mask() { return 0xfu << (threadIdx.x & 28u); }
 // 16 → 8 → 4 → 2 → 1: lane i is added to lane i + 8, then i + 4, i + 2, i + 1. Every thread of the quad gets
 // the sum.
-STW_DEVICE unsigned quad_mask() { return 0xfu << (threadIdx.x & 28u); }
 STW_DEVICE float fold(F16 x) {
   for (int threads = 2; threads > 0; threads /= 2)
     for (int i = 0; i < 4; ++i) {
@@ -284,7 +284,7 @@ STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, int64_t n) {
 inline bool vectors_at(const void* p, DType t, int64_t step = 16) {
   return step % 4 == 0 && reinterpret_cast<uintptr_t>(p) % (t == DType::f32 ? 16 : 8) == 0;
 }
-// body(at, n) for the groups of [begin, end), in order, by one quad.
+// Calls body(at, n) for the groups of [begin, end), in order, by one quad.
 template <class Body>
 STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
   int64_t at = begin;
@@ -326,14 +326,14 @@ inline int blocks_for(int64_t tasks, int64_t tasks_of_block) {
   const int64_t blocks = ceil_div(tasks, tasks_of_block);
   return static_cast<int>(blocks < 1 ? 1 : blocks > largest_blocks ? largest_blocks : blocks);
 }
-// body(task) for tasks [0, tasks), which are rows or groups. A quad takes a task; adjacent quads take
+// Calls body(task) for tasks [0, tasks), which are rows or groups. A quad takes a task; adjacent quads take
 // adjacent tasks.
 template <class Body>
 STW_DEVICE void for_tasks_of_grid(int64_t tasks, const Body& body) {
   const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
   for (int64_t task = thread_of_grid() / quad; task < tasks; task += quads) body(task);
 }
-// body(at, n) for all groups of [0, count).
+// Calls body(at, n) for all groups of [0, count).
 template <class Body>
 STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
   for_tasks_of_grid(ceil_div(count, 16),

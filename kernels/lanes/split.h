@@ -9,7 +9,7 @@ inline constexpr int64_t serial_elements = 4096;  // A smaller amount is not wor
 // Elements of a task: a multiple of 256, the block of 8-bit states.
 inline constexpr int64_t task_elements = 4096;
 
-// body(begin, end) for ranges that cover [0, count). Every `begin` is a multiple of task_elements.
+// Calls body(begin, end) for ranges that cover [0, count). Every `begin` is a multiple of task_elements.
 template <class Body>
 STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& body) {
   if (count <= serial_elements) {
@@ -21,7 +21,7 @@ STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& bo
   });
 }
 
-// body(args, begin, end, task) for ranges that cover [0, count) of every entry of the list, as in
+// Calls body(args, begin, end, task) for ranges that cover [0, count) of every entry of the list, as in
 // for_elements. `task` numbers the ranges of the whole list. All ranges run in parallel.
 template <class Args, class Body>
 STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, const Body& body) {
@@ -60,7 +60,7 @@ STW_INLINE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
   if (n == 16) store16(p, t, at, x);
   else store16_some(p, t, at, x, n);
 }
-// body(at, n) for the groups of [begin, end).
+// Calls body(at, n) for the groups of [begin, end).
 template <class Body>
 STW_INLINE void for_groups(int64_t begin, int64_t end, const Body& body) {
   int64_t at = begin;

@@ -100,9 +100,10 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) STW_
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
     info.memory_free = device->device->memory_free();
-    // memory_outside() cannot tell a context from arenas and from memory that others took, so that at most
-    // three quarters of a plan's reserve count. The rest is for kernels and graphs, which are loaded later.
-    // Without this limit a large context could let an arena take all free memory.
+    // memory_outside() cannot tell a context from arenas and from memory that others took. The value is
+    // therefore limited to three quarters of a plan's reserve. The rest of the reserve is for kernels and
+    // graphs, which are loaded later. Without this limit a large context could let an arena take all free
+    // memory.
     if (const DeviceProfile* profile = find_device(info.profile))
       info.memory_reserved = std::min(device->device->memory_outside(0), profile->reserve_bytes / 4 * 3);
     return api::write_info(info, out);

@@ -74,7 +74,8 @@ class CpuDevice : public Device {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
 #ifdef MADV_HUGEPAGE
-    // Products walk down columns of matrices, one page a row. Systems without huge pages ignore this hint.
+    // Products walk down columns of matrices, and each row lies on another page. Systems without huge pages
+    // ignore this hint.
     ::madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
     return memory;

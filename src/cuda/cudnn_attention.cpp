@@ -18,8 +18,8 @@ using kernels::AttentionScratch;
 
 namespace {
 
-// All values that a plan depends on. The key of an engine has no part. Has no padding, as it is hashed as
-// bytes.
+// All values that a plan depends on. In the key of an engine the values of the part are 0. The struct has no
+// padding, as its bytes are hashed.
 struct AttentionKey {
   int64_t rows, query_heads, kv_heads, head_dim, samples, part_heads;
   uint32_t dtype, form;
@@ -284,7 +284,7 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
       note(failed, "the choice of an engine for " + name_of(gradient));
       return unknown;
     }
-    if (smallest) {  // an engine for the largest and the smallest part is taken to compute those in between
+    if (smallest) {  // assumption: the engine also computes all parts of a size in between
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);
       plans_[key_of(args, usual, gradient)] = std::move(plan);

@@ -192,8 +192,8 @@ class CudaDevice : public Device {
     return Current(options_.ordinal);
   }
 
-  // cudaMemcpy from device to device may return before the copy is done, so this waits. The copy runs on the
-  // host's stream, in whose order the host's allocator gives and releases memory.
+  // Waits until the copy is done; cudaMemcpy from device to device may return before that. The copy runs on
+  // the host's stream, as the host's allocator gives and releases memory in the order of that stream.
   bool copy(void* to, const void* from, size_t bytes) const {
     const Current current = here();
     const auto stream = static_cast<cudaStream_t>(options_.stream);

@@ -12,15 +12,15 @@ using kernels::LibraryProduct;
 
 namespace {
 
-// Where the number of rows depends on the micro-batch, algorithms are chosen for this number, which keeps a
-// large device busy.
+// The number of rows that algorithms are chosen for where the real number depends on the micro-batch. This
+// many rows keep a large device busy.
 constexpr int64_t usual_rows = 8192;
 
 cudaDataType type_of(DType t) {
   return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-// All that an algorithm may depend on. Has no padding, as it is hashed as bytes.
+// All values that an algorithm may depend on. The struct has no padding, as its bytes are hashed.
 struct Key {
   int64_t m, n, k, a_stride, b_stride, c_stride;
   uint32_t types, form;

@@ -1,6 +1,6 @@
 // Ranges of host work for profilers (Nsight Systems), in an NVTX domain "stowage": programs at their launch,
-// and ops with their blocks while they are recorded into graphs or timed. Without a profiler a range tests a
-// pointer.
+// and ops with their blocks while they are recorded into graphs or timed. Without a profiler a range only
+// tests a pointer.
 #pragma once
 #include <nvtx3/nvToolsExt.h>
 

@@ -350,8 +350,8 @@ Status CudaStream::finish_programs() {
   return launched_ > 0 ? wait_for_program(ends_[(launched_ - 1) % 2]) : ok();
 }
 
-// The driver's own wait cannot be ended. Short programs are polled without a pause, which would be longer
-// than they are.
+// The driver's own wait cannot be ended. Short programs are polled without a pause, as a pause would take
+// longer than the program.
 Status CudaStream::wait_for_program(cudaEvent_t end) {
   using std::chrono::steady_clock;
   const auto begin = steady_clock::now();

@@ -23,7 +23,7 @@ struct HostMatrix {
 // The limits that a batch is checked against.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
-  int64_t labels;       // of a task with labels, else 0
+  int64_t labels;       // number of labels of a task with labels, else 0
   int64_t token_types;  // number of token types of the model, else 0
   InputIndices inputs;  // of the plan's graph
   Preference preference;
@@ -32,10 +32,10 @@ struct BatchLimits {
 
 class Batch {
  public:
-  // Errors: bad_argument, which names the tensor, the expected and the found value: unknown or missing names,
-  // types, shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it,
-  // positions that neither count up nor restart at 0, weights that are not finite. unsupported: a tensor for
-  // which the plan has no input.
+  // Errors: bad_argument for unknown or missing names, for wrong types, shapes or lengths, for tokens outside
+  // of the vocabulary, for targets that are neither -100 nor in the vocabulary, for positions that neither
+  // count up nor restart at 0, and for weights that are not finite. The message names the tensor, the
+  // expected and the found value. unsupported for a tensor for which the plan has no input.
   static Result<Batch> read(const char* const* names, const DLManagedTensorVersioned* const* tensors,
                             uint32_t count, const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }

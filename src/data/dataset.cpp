@@ -92,8 +92,8 @@ uint64_t share_of(uint64_t count, double fraction) {
 
 // The number of documents at the end to hold out. Together they have as close to `fraction` of all tokens as
 // whole documents can. The first document is never held out, unless all are. A document longer than `length`
-// counts as `length` tokens, as many as one window shows of it. Otherwise a single long document could make
-// all short ones held out.
+// counts as `length` tokens, because one window shows no more of it. Otherwise a single long document could
+// cause all short ones to be held out.
 size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length,
                           double fraction) {
   std::vector<uint64_t> before(begins.size() + 1, 0);  // for each document, the number of tokens before it
@@ -360,8 +360,8 @@ uint64_t Dataset::evaluation_mask(uint64_t start) {
 void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
   const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
   const uint64_t hidden_end = end_of(masking_.rate), mask_end = end_of(0.8), random_end = end_of(0.9);
-  // is_hidden: the token before, or the word that it belongs to, is hidden. may_go_on: that token may be
-  // hidden, so that a continuation belongs to its word.
+  // is_hidden: the draw for the previous token, or for its word, chose to hide it. may_go_on: the previous
+  // token may be hidden, so that a token that continues a word belongs to the same word.
   bool is_hidden = false, may_go_on = false;
   for (int64_t i = 0; i < sequence; ++i) {
     const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];

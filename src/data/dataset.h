@@ -21,9 +21,9 @@ namespace stw {
 inline constexpr uint8_t token_special = 1;    // never hidden, and never put in the place of another token
 inline constexpr uint8_t token_continues = 2;  // continues the word of the token before it
 
-// How tokens are hidden from a masked language model: each token with probability `rate`, or each word. Of
-// the hidden tokens 80 % become the mask token, 10 % a random token that is not special, and 10 % stay
-// (Devlin et al., arXiv 1810.04805).
+// How tokens are hidden from a masked language model. Each token, or each word, is hidden with probability
+// `rate`. 80 % of the hidden tokens become the mask token, 10 % become a random token that is not special,
+// and 10 % stay (Devlin et al., arXiv 1810.04805).
 struct Masking {
   double rate = 0;             // in [0, 1]; 0: no token is hidden, and targets are the next tokens
   int64_t token = 0;           // the mask token, which is special
@@ -47,7 +47,7 @@ struct DatasetOptions {
   int64_t sequence = 0;  // with marks, or in_order: tokens of a window
   // For a task with labels; empty: targets are tokens. The file holds a little-endian uint32 for each
   // document, or with token_label for each token. For a task with values it holds label_count little-endian
-  // floats for each document; a NaN as the first means that the document has none.
+  // floats for each document; if the first of them is a NaN, the document has no values.
   std::string labels_path;
   int64_t label_count = 0;  // every label is below it, or no_label
   Task task = Task::label;  // with labels
@@ -59,7 +59,7 @@ struct DatasetOptions {
   // For pairs: log-probabilities of another model (reference_file.h); empty: none.
   std::string reference_path;
 };
-// The model learns to predict this token. Where tokens are hidden: it may be hidden.
+// The model learns to predict this token. With masking, the token may be hidden.
 inline constexpr uint8_t mark_target = 1;
 inline constexpr uint8_t mark_begin = 2;  // a document begins with this token
 // The token belongs to a document's second text: its type is 1, else 0.
@@ -71,7 +71,7 @@ class Dataset {
  public:
   enum class Part : uint8_t { training, evaluation };
 
-  // Checks that every token is below the vocabulary, and every mark. With marks the held-out part begins with
+  // Checks every mark, and that every token is below the vocabulary. With marks the held-out part begins with
   // a document, and every window takes 16 bytes of memory. Errors: bad_argument (options), io_error, corrupt
   // (an empty file, a size that is no multiple of a token's, a token outside the vocabulary; the message has
   // file, position and id).
@@ -91,15 +91,15 @@ class Dataset {
   // marks, corrupt where a part is empty, and bad_state where `sequence` differs from the options'.
   Status check_windows(Part part, int64_t sequence) const;
 
-  // The first token of a sample's window. Uniform over all tokens(part) - sequence starts, drawn by
-  // Philox4x32-10 over (batch, sample) with the key `seed`. With marks the windows come in a random order,
-  // each once before any comes again; each pass has its own permutation, which depends on `seed`. `before`:
-  // the number of samples before the batch. The result depends only on the arguments. The part must hold a
-  // window.
+  // The first token of a sample's window. All starts in [0, tokens(part) - sequence) are equally probable;
+  // Philox4x32-10 over (batch, sample) draws one with the key `seed`. With marks the windows come in a random
+  // order, each once before any comes again; each pass has its own permutation, which depends on `seed`.
+  // `before`: the number of samples before the batch. The result depends only on the arguments. The part must
+  // hold a window.
   uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample,
                           int64_t sequence) const;
   // The same for evaluation, with a constant key: every evaluation of every run reads the same windows. With
-  // marks or in_order, the windows in their order.
+  // marks or in_order, the windows come in their own order.
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 
   bool has_documents() const { return document_end_ >= 0 || marks_; }
@@ -128,13 +128,12 @@ class Dataset {
   //   documents      the last token of each document, as the next document is unrelated
   //   marks          rows whose target is not marked, or belongs to the next window. After the part's last
   //                  document, a sample goes on with the first one.
-  //   labels         all rows but one of each document, the last or the first (rows.label_place). Its target
-  //                  is the document's label. `start` must begin a document. With labels of tokens, the
-  //                  target of each row is the token's label.
+  //   labels         all rows of a document except its last or its first one (rows.label_place). The target
+  //                  of that row is the document's label. `start` must begin a document. With labels of
+  //                  tokens, the target of each row is the token's label.
   //   in_order       rows past the end, in the last window of the evaluation part
-  //   masking        rows of tokens that are not hidden, and of the next window. `mask_key` chooses the
-  //   hidden
-  //                  tokens; their targets are the tokens themselves.
+  //   masking        rows of tokens that are not hidden, and rows of the next window. `mask_key` chooses the
+  //                  hidden tokens. The target of a hidden token is the token itself.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of
   // range.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
@@ -161,10 +160,10 @@ class Dataset {
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);
   Status open_values(const std::string& path, uint64_t documents);
-  // Writes a document's label as the target of a row, or its values.
+  // Writes a document's label or values to a row, as its target.
   Status put_label(uint64_t document, int64_t row, const SampleRows& rows) const;
   // Packs the documents [first, end) into windows, in order. Each document is whole in one window, unless it
-  // is longer.
+  // is longer than a window.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end,
                                         uint64_t end_token, uint64_t length);
   // Reads in a circle: the first token of the part follows the last one.

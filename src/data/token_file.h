@@ -1,5 +1,5 @@
-// A file of tokens: the bytes of a text, or ids of one integer type, bare or as a NumPy array. Read in
-// pieces, never loaded as a whole.
+// A file of tokens: the bytes of a text, or ids of one integer type, bare or as a NumPy array. It is read in
+// pieces and never loaded as a whole.
 #pragma once
 #include <cstdint>
 #include <span>

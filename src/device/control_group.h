@@ -1,5 +1,5 @@
-// The part of a machine that control groups (version 1 and 2) leave to this process, by its own group and all
-// groups around it. Containers, batch systems and systemd's services set such limits.
+// The part of a machine that control groups (version 1 and 2) leave to this process. The limits of its own
+// group and of all groups around it apply. Containers, batch systems and systemd's services set such limits.
 #pragma once
 #include <string>
 

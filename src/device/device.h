@@ -17,7 +17,7 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
-// STW_LOG_WARNING. src/api/device.cpp does not compile if they differ.
+// The value of STW_LOG_WARNING. src/api/device.cpp does not compile if the two differ.
 inline constexpr int32_t log_warning = 2;
 
 struct DeviceInfo {

@@ -90,8 +90,8 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.ordinal);
 }
 
-// Calls args_of(call) for each op of the instruction from number `first` on, and returns the list; may be
-// empty.
+// Calls args_of(call) for each op of the instruction from number `first` on, and returns the list, which may
+// be empty.
 using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
 template <class ArgsOf>
 LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {

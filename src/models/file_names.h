@@ -1,5 +1,5 @@
-// Names of parameters in files. Most are the parameter's name in the graph. They differ for a language model
-// inside a model for images and text, and in files that leave out the common prefix.
+// Names of parameters in files. Most are the parameter's name in the graph. Other names occur for a language
+// model inside a model for images and text, and in files that leave out the common prefix.
 #pragma once
 #include <string>
 #include <string_view>

@@ -74,7 +74,7 @@ struct TokenHead {
   // The field with the rate to use where the config lacks that key; null: the config's "hidden_dropout", else
   // 0.1.
   float ModelConfig::*otherwise = nullptr;
-  bool is_that_of_texts = false;  // it has all parameters of the head for texts
+  bool is_that_of_texts = false;  // this head has the same parameters as the family's head for texts
 };
 
 struct Architecture {
@@ -85,8 +85,8 @@ struct Architecture {
   // A prefix of all names that some weight files leave out ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
   std::span<const DropoutRate> dropouts;
-  // The larger model that has this one as its "text_config", if there is one: its model_type, and
-  // transformers' class of the text part alone; null: none.
+  // If a larger model has this one as its "text_config": the larger model's model_type, and transformers'
+  // class of the text part alone. Null: there is no such model.
   const char *outer_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;  // attends to all tokens of a text, and therefore does not generate
   // Names of the parameters of a classifier's head. They are random if the model had no labels.

@@ -10,7 +10,7 @@ namespace stw {
 // device. Afterwards every byte is as before, unless the weights can no longer be read. Errors: bad_state
 // unless the trainer is as it was created; non_finite, cancelled.
 Result<DeviceProfile> calibrate(TrainerCore& core);
-// Writes the same times to a trace file, with the time that the plan expects of each instruction.
+// Writes the same times to a trace file, and the time that the plan predicts for each instruction.
 Status write_timeline(TrainerCore& core, const std::string& path);
 
 }  // namespace stw

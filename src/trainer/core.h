@@ -66,7 +66,7 @@ class TrainerCore {
   // While the returned object lives, the work of the calling thread can be cancelled like a step. `unit`: the
   // unit that check_in() counts.
   LongCall long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier = EarlierCancel::stops);
-  // Runs `body` as a long call. A cancel becomes its error.
+  // Runs `body` as a long call. If it is cancelled, returns the error `cancelled`.
   template <class Body>
   auto watched(Work work, WorkUnit unit, uint64_t total, const Body& body,
                EarlierCancel earlier = EarlierCancel::stops) -> decltype(body()) {
@@ -80,7 +80,7 @@ class TrainerCore {
   void begin_state(double learning_rate = 0);
   void push_state() { stream->upload(execution.state, &state, sizeof state); }
   Status pull_state() { return stream->download(&state, execution.state, sizeof state); }
-  // Loads the inputs of a program from consecutive samples, as SampleInputs::load.
+  // Loads the inputs of a program from consecutive samples, as SampleInputs::load does.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
     return inputs.load(program, execution, *stream, source, first, samples);
   }

@@ -104,7 +104,8 @@ Status write_all_reference(TrainerCore& core, const Dataset& dataset, const std:
 Result<double> evaluate(TrainerCore& core, const Dataset& dataset, uint64_t batches) {
   STW_TRY(core.check_ready());
   STW_TRY(core.check_dataset(dataset, Dataset::Part::evaluation));
-  // Each window once; 0: the dataset repeats, and `batches` decides.
+  // The number of windows, of which each is read at most once. 0: the dataset repeats, and `batches` alone
+  // decides.
   const uint64_t most = dataset.evaluation_windows();
   if (most > 0) batches = std::min(batches, ceil_div(most, core.global_batch()));
   const uint64_t requested = size_mul(batches, core.global_batch()),

@@ -60,7 +60,7 @@ class ProgressBoard {
   Progress progress_;
 };
 
-// A phase for the lifetime of the object. The phase around it then continues.
+// Enters a phase for the lifetime of the object. Afterwards the earlier phase continues.
 struct InPhase {
   InPhase(ProgressBoard& board, TrainerPhase phase) : board_(board), before_(board.phase()) {
     board.enter(phase);

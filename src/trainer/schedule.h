@@ -6,7 +6,8 @@ namespace stw {
 
 enum class ScheduleKind : uint8_t { cosine, linear, constant, warmup_stable_decay, inverse_root };
 
-// Linear warm-up from rate / warmup to rate. `step` is the number of successful updates so far. Then:
+// `step` is the number of successful updates so far. The rate first rises linearly from rate / warmup to
+// rate. After this warm-up it depends on the kind:
 //   cosine, linear        down to min_rate at step `total`
 //   constant              rate
 //   warmup_stable_decay   rate; in the last `decay` steps before `total` linearly down to min_rate

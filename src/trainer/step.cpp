@@ -136,8 +136,8 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
   }
-  // A cancel must be able to end a long micro-step. The step therefore waits for it before it launches the
-  // update, which leaves the device idle for some microseconds.
+  // A cancel must be able to end a long micro-step. The step therefore waits for the end of such a micro-step
+  // before it launches the update. The wait leaves the device idle for some microseconds.
   const double micro_step_seconds = core.step_seconds / static_cast<double>(core.plan().accumulation_steps);
   if (!fused && (core.step_seconds == 0 || micro_step_seconds > worth_a_cancel))
     STW_TRY(core.stream->finish_programs());

@@ -4,8 +4,8 @@
 
 namespace stw {
 
-// Samples from number `samples` of the global batch on count as ignored. A cancelled step has changed no
-// parameter. Errors: bad_state, cancelled, callback_failed, non_finite, numeric, those of `source`.
+// Ignores the samples of the global batch whose numbers are `samples` or more. A cancelled step has changed
+// no parameter. Errors: bad_state, cancelled, callback_failed, non_finite, numeric, those of `source`.
 Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
                               double learning_rate);
 

@@ -36,8 +36,9 @@ class TextRunner {
   // the first stop token. Errors: unsupported (the model does not generate), unsupported_shape, bad_argument,
   // non_finite, cancelled.
   Result<uint64_t> generate(const GenerateOptions& options);
-  // The logits of the token after `count` tokens (vocabulary), or of a classifier's labels. They are fp32,
-  // and valid until the next call that computes. Errors: unsupported where each token has a label.
+  // The logits of the token after `count` tokens, one for each token of the vocabulary, or the logits of a
+  // classifier's labels. They are fp32, and valid until the next call that computes. Errors: unsupported
+  // where each token has a label.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
   // Writes the logits of all labels for each text, texts · labels numbers. Where tokens have labels, it
   // writes them for each token of each text. Errors: unsupported if the model is no classifier; else as

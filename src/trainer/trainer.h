@@ -70,7 +70,7 @@ class Trainer {
 
   Status check_free() const { return core_.check_free(); }
   Status check_ready() const { return core_.check_ready(); }
-  // From any thread, also from a signal handler.
+  // May be called from any thread, and from a signal handler.
   void cancel() noexcept { core_.cancels.request(); }
   LongCall long_call(Work work, WorkUnit unit, uint64_t total, EarlierCancel earlier = EarlierCancel::stops) {
     return core_.long_call(work, unit, total, earlier);

@@ -54,8 +54,8 @@ class TrainerMemory {
   // or be lost. Allocates nothing else: no exception can keep the caller from learning that the arena moved.
   std::optional<Shortage> grow(uint64_t bytes, uint64_t kept);
   Error shortage_error(const Shortage& shortage) const;
-  // Gives back the excess of an arena of its own. If the device refuses, the arena keeps its size, or is
-  // lost.
+  // Gives back the memory past `bytes`, unless the host owns the arena. If the device refuses, the arena
+  // keeps its size, or is lost.
   void shrink(uint64_t bytes, uint64_t kept);
 
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);

@@ -19,8 +19,8 @@ const Op* update_of(const Graph& graph, int parameter);
 // Both write to the arena that the execution has at that time.
 class Filling {
  public:
-  // For put(). `most`: the most values that put() may be given at once, of parameters that are not fp32; fp32
-  // values are copied without conversion and have no limit.
+  // For put(). `most`: the largest number of values that one call of put() gets for a parameter that is not
+  // fp32. fp32 values are copied without conversion, and their number has no limit.
   Filling(const Model& model, const Execution& execution, Stream& stream, uint64_t most)
       : Filling(model, execution, stream, 0, most < elements ? most : elements) {}
   // For fill().

@@ -163,7 +163,7 @@ Status write_merged(const Model& model, const std::string& folder) {
   STW_TRY(last.write(text.data(), text.size()));
   Status written = write_weights(model, weights);
   if (written) written = last.finish();
-  if (!written) {  // also files that were moved into place but could not be made durable
+  if (!written) {  // removes also files that were moved into place but could not be made durable
     if (!had_config) std::remove(config.c_str());
     if (!had_weights) std::remove(weights.c_str());
   }

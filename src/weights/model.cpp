@@ -319,8 +319,8 @@ Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* f
   return ok();
 }
 
-// The tied tensor's own entry in the files, where they hold both; null where the parameter has no tied
-// tensor.
+// The files' entry of the tensor that is tied to this parameter; null where no tensor is tied to it, or the
+// files do not hold that tensor.
 const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
   for (const Tensor& tensor : graph_.tensors)
     if (tensor.tied_to >= 0 && graph_.at(tensor.tied_to).name == parameter.name)

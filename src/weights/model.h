@@ -94,7 +94,7 @@ class Model {
   // Entries of these files by the graph's names of the tensors, so that reading allocates nothing.
   std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
   std::map<std::string, Nf4Weight> nf4_;  // by parameter; from weights_
-  bool has_new_head_ = false;             // not the config's: drawn where the files lack it
+  bool has_new_head_ = false;             // the head is not the config's; it is drawn where files lack it
   std::string base_;
   uint64_t seed_ = 1337;
 };

@@ -1,5 +1,6 @@
 // 4-bit matrices in bitsandbytes' file format (transformers, load_in_4bit with bnb_4bit_quant_type "nf4").
-// The weight's tensor holds two codes a byte. Tensors whose names add a suffix to the weight's explain them:
+// The weight's tensor holds two codes a byte. Other tensors describe the codes. The name of such a tensor is
+// the weight's name with one of these suffixes:
 //   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize (64), dtype, shape; nested_blocksize and
 //                                    nested_offset where scales are quantized too
 //   .quant_map                       the sixteen values of nf4

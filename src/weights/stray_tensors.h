@@ -1,5 +1,5 @@
-// Finds tensors that are named like parts of the model's blocks, but that this model does not have. The model
-// that was saved used them in its computation.
+// Finds tensors in files that are named like parts of the model's blocks, but that this model does not have.
+// The model that was saved to the files used these tensors in its computation.
 #pragma once
 #include <set>
 
@@ -9,8 +9,8 @@
 namespace stw {
 
 // The first such tensor, in the order of the files; null where there is none. `used`: the tensors that the
-// model reads. Ignored are constants in older files (masks, frequencies), blocks past the model's last one
-// (the config may have cut them), and tensors outside of blocks (heads, parts for images).
+// model reads. The search ignores constants in older files (masks, frequencies), blocks past the model's last
+// one (the config may have cut them), and tensors outside of blocks (heads, parts for images).
 const SafetensorsInfo* find_stray(const SafetensorsReader& files,
                                   const std::set<const SafetensorsInfo*>& used, const Graph& graph,
                                   const ModelConfig& config);

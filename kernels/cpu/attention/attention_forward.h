@@ -49,9 +49,9 @@ struct HeadAttention {
   float* lse;  // (query_rows), or null.
 };
 
-// For `rows` rows of one document and one block of keys: the scores, their exponentials in place, and outputs
-// += scores · values. Rows of two documents never share a product: a mask would only multiply the other
-// document's values by 0, and 0 · NaN is NaN.
+// Computes, for `rows` rows of one document and one block of keys, the scores, their exponentials in place,
+// and outputs += scores · values. Rows of two documents never share a product: a mask would only multiply the
+// other document's values by 0, and 0 · NaN is NaN.
 //
 // `row` counts from the first row of the chunk. The last row of the group sees `visible` keys of this block;
 // the first row sees no key before `start`. `first`: this is the first block that the rows see. With a

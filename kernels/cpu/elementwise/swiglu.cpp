@@ -1,5 +1,5 @@
 // SwiGLU, GeGLU and their gradients (swiglu_form.h, geglu_form.h). A row holds the gate, then the up
-// projection, as the one product that computes them stores them.
+// projection: a single product computes both and stores them in this order.
 #include "kernels/common/geglu_form.h"
 #include "kernels/cpu/kernels_isa.h"
 

@@ -1,6 +1,6 @@
-// Token losses, log(Σ exp x) - x[target] with the maximum subtracted, and in place their gradient, softmax -
-// onehot. Label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row: the same
-// passes multiply by them and add them.
+// Computes token losses, log(Σ exp x) - x[target] with the maximum subtracted, and writes their gradient,
+// softmax - onehot, in place of the logits. Label smoothing, z-loss, the row's weight and the scale of fp16
+// are constants of a row: the same passes multiply by them and add them.
 //
 // Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the
 // second pass. A sum has 64 lanes, in four vectors. Each lane adds up its values of loss_columns columns at a

@@ -1,4 +1,5 @@
-// The mean loss of a row's values, and in place its gradient. One pass: the elements are independent.
+// Computes the mean loss of a row's values, and writes its gradient in place of the logits. This takes one
+// pass, because the elements are independent.
 #include "kernels/common/value_loss.h"
 #include "kernels/cpu/row_lanes.h"
 

@@ -114,7 +114,8 @@ STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int6
   }
 }
 
-// body(column, width) for all strips of `features` columns. All strips together read `elements` elements.
+// Calls body(column, width) for all strips of `features` columns. All strips together read `elements`
+// elements.
 template <class Body>
 STW_INLINE void for_strips(const Launch& launch, int64_t features, int64_t elements, const Body& body) {
   auto strip = [&](int64_t task, int) {

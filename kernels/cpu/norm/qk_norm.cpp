@@ -1,5 +1,6 @@
 // RMSNorm of every head of queries and keys, with one weight for all query heads and one for all key heads.
-// Values are copied. "Query-key normalization", Henry et al. 2020; before rotary positions, as in Qwen3.
+// Values are copied. The norm is from Henry et al. 2020, "Query-key normalization"; it comes before rotary
+// positions, as in Qwen3.
 #include "kernels/cpu/norm/qk_rows.h"
 
 namespace stw::kernels::STW_ISA {

@@ -36,16 +36,16 @@ static bool rows_share_cache_set(const View& v) {
 }
 
 // fp32 rows of a that are contiguous along k need no packing, with two exceptions: if many panels of b read
-// them, or if more rows fall into one set of L1 than it may hold. Measured on a Zen 5, whose sets hold twelve
-// lines: as fast or faster for 64 to 1,024 rows.
+// them, or if more rows fall into one set of L1 than it may hold. On a Zen 5, whose sets hold twelve lines,
+// this was measured to be as fast or faster for 64 to 1,024 rows.
 static bool is_read_in_place(const View& a, int64_t n) {
   constexpr int64_t most_columns = 512, fewest_ways = 8;
   if (a.dtype != DType::f32 || a.column_stride != 1 || n > most_columns) return false;
   return tile_rows <= fewest_ways || !rows_share_cache_set(a);
 }
 
-// fp32 rows of b that only few tiles read need no packing either. Measured on the same machine: 6 % faster
-// for 64 rows of a, 4 % for 128.
+// fp32 rows of b that only few tiles read need no packing either. On the same machine, this was measured to
+// be 6 % faster for 64 rows of a, 4 % for 128.
 static bool are_columns_read_in_place(const View& b, int64_t rows) {
   constexpr int64_t most_rows = 192;
   return b.dtype == DType::f32 && b.column_stride == 1 && rows <= most_rows && !rows_share_cache_set(b);

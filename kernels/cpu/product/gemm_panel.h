@@ -33,7 +33,7 @@ STW_INLINE __m512 high_ones(__m512 a, __m512 b) { return _mm512_unpackhi_ps(a, b
 STW_INLINE __m512 low_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0x44); }
 STW_INLINE __m512 high_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0xee); }
 #endif
-// Transposes 4×4 floats: four registers, in each 128 bits of them.
+// Transposes the 4×4 floats that every four registers hold in the same 128 bits.
 template <int count, class Register>
 STW_INLINE void transpose_fours(Register* r) {
 #pragma GCC unroll 4

@@ -4,8 +4,8 @@
 
 namespace stw::kernels::STW_ISA {
 
-// A tile has tile_rows × tile_vectors vectors of 16 columns. Its accumulators, one row of b and one element
-// of a fill the registers.
+// A tile has tile_rows × tile_vectors vectors of 16 columns. The registers are filled by its accumulators,
+// one row of b and one element of a.
 #if defined(STW_ISA_AVX512)
 static constexpr int tile_rows = 12, tile_vectors = 2;
 #elif defined(STW_ISA_AVX2) || defined(STW_ISA_NEON)
@@ -25,8 +25,8 @@ STW_INLINE const void* element(const View& view, int64_t row, int64_t column) {
 alignas(64) static const float zeros[tile_columns] = {};
 
 // Cache lines that later tiles need, fetched one by one while a tile is computed. They come from too many
-// places for the processor's own prefetcher, and all at once they would delay its loads. Addresses after the
-// end are harmless.
+// places for the processor's own prefetcher. Fetched all at once, they would delay the loads of the
+// processor. Addresses after the end are harmless.
 struct Ahead {
   // Elements of k between two fetches.
   static constexpr int64_t line_bytes = 64, interval = tile_vectors > 1 ? 4 : 16;

@@ -66,7 +66,7 @@ double rms(const float* sums, int64_t lines, int64_t count) {
   return root_mean(total, count);
 }
 
-// body(at, n, u) for the groups of a line.
+// Calls body(at, n, u) for the groups of a line.
 template <class Body>
 STW_INLINE void for_updates(const Moments& m, int64_t line, float mean, const Body& body) {
   const UpdateArgs& args = m.args;

@@ -71,7 +71,8 @@ STW_DEVICE void load_slice_transposed(const SomeRows& from, int head_dim, int d,
     for (int i = 0; i < 4; ++i) to[(element + first_lane() + i) * (rows + 4) + row] = x.f[i];
   }
 }
-// Elements [d, d + output_columns) of rows [row, row + tile_slice) go to to[r·(output_columns + 4) + e].
+// Loads elements [d, d + output_columns) of rows [row, row + tile_slice): element (row + r, d + e) goes to
+// to[r·(output_columns + 4) + e].
 STW_DEVICE void load_slice(const SomeRows& from, int row, int head_dim, int d, float* to) {
   constexpr int tasks = tile_slice * (output_columns / 16), quads = tile_threads / quad;
   for (int task = static_cast<int>(threadIdx.x) / quad; task < tasks; task += quads) {

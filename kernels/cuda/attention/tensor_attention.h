@@ -36,7 +36,7 @@ struct TensorInstance {
   static constexpr DType dtype = t;
   static constexpr int depth = n;
 };
-// body(instance) for operands of this type and head_dim.
+// Calls body(instance) for operands of this type and head_dim.
 template <class Body>
 void for_tensor_instance(DType dtype, int head_dim, const Body& body) {
   const auto with_depth = [&](auto stored) {
@@ -116,8 +116,9 @@ STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, i
 }
 
 STW_DEVICE int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
-// A tile's 16 × 16 elements from (row, column) on as the left operand, rows × depth. A lane's own part of the
-// address comes before the part that is constant in unrolled loops, so that it is computed once.
+// Loads 16 × 16 elements of a tile, from (row, column) on, as a left operand (rows × depth). In the address,
+// a lane's own part comes before the part that is constant in unrolled loops, so that the lane's own part is
+// computed once.
 template <int depth>
 STW_DEVICE void load_left(uint32_t (&a)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
@@ -203,7 +204,7 @@ STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int row
 }
 // rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. The sum of a row has sixteen lanes,
 // like an F16. This thread has lanes 2·(lane % 4), the next one, and the two that are 8 further. The operands
-// are 16 columns of both, as in load_left.
+// are 16 columns of dout and of out, as in load_left.
 struct RowDots {
   float lanes[2][4];
 };
@@ -273,8 +274,8 @@ STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const El
   }
   return bits;
 }
-// Rows are queries, 8·n + accumulator_column are keys. The eight keys of both halves take four blocks, one
-// for each thread of a quad.
+// Rows are queries, 8·n + accumulator_column are keys. In an accumulator, a quad has eight keys of each of
+// two rows. These take four blocks, one for each thread of the quad.
 STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t rows, int64_t first_row,
                                     int key) {
   const auto element_of = [&](int n, int e) {

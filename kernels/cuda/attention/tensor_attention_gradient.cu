@@ -13,17 +13,17 @@
 // and for the kernel of keys. So there are no atomics, and no order depends on timing: 7 products instead of
 // the 5 of a single kernel.
 //
-// The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (of
-// keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because every row needs
-// all other rows of the stage.
+// The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (in
+// the kernel of keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because
+// every row needs all other rows of the stage.
 #include "kernels/cuda/attention/tensor_attention.h"
 
 namespace stw::kernels::cuda {
 
 inline constexpr int tensor_others = 32;
 
-// Shared memory: two tiles of the own rows, twice two tiles of the others, twice their lse and dots (of keys
-// only).
+// Shared memory: two tiles of the own rows, and two stages of two tiles of the other rows. In the kernel of
+// keys, a stage also has the lse and dots of its rows.
 template <int depth>
 inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) +
                                               4 * tensor_others * sizeof(float);
@@ -75,8 +75,8 @@ STW_DEVICE int end_of_others(const DocumentRule<int>& rule, int own_row) {
   return of_keys ? end_row(rule, own_row) : end_key(rule, own_row);
 }
 
-// A stage is tensor_others rows from `at` of one query head. The first stage of the next head follows the
-// last one of a head.
+// A stage is tensor_others rows of one query head, from row `at` on. After the last stage of a head comes the
+// first stage of the next head.
 struct TensorStage {
   int64_t head;
   int at, parity;

@@ -83,8 +83,8 @@ STW_DEVICE void drop_probabilities(float (&s)[fragments][4], const AttentionArgs
   for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
 }
 
-// The queries of a block. Numbers of heads and rows have 32 bits, to save registers: a grid has no more
-// blocks.
+// The queries of a block. Numbers of heads and rows have 32 bits, which saves registers. This suffices,
+// because a grid has no more blocks than 32 bits count.
 struct QueryBlock {
   int sample, head, kv_head, first, count;  // `count`: the rows of the sample.
   int out_width, width;                     // Elements of a row of `out`, and of `qkv`.

@@ -14,7 +14,7 @@
 
 namespace stw::kernels::cuda {
 
-// With dropout, only heads of 64: 128 leaves no registers.
+// With dropout, only heads of 64 are supported: heads of 128 would leave no registers.
 template <int head_dim, bool is_of_keys, bool with_dropout>
 struct GradientTiles {
   static constexpr bool of_keys = is_of_keys, dropped = with_dropout;
@@ -77,8 +77,8 @@ STW_DEVICE int end_of_others(const DocumentRule<int>& rule, int own_row) {
   return T::of_keys ? end_row(rule, own_row) : end_key(rule, own_row);
 }
 
-// A stage is T::others rows from `at` of one query head. The first stage of the next head follows the last
-// one of a head.
+// A stage is T::others rows of one query head, from row `at` on. After the last stage of a head comes the
+// first stage of the next head.
 struct Stage {
   int head, at, parity;
 };
@@ -115,8 +115,8 @@ STW_DEVICE void copy_stage(const AttentionArgs& args, const QueryStatistics& all
 struct OwnStatistics {
   float lse[2], dot[2];
 };
-// Kernel of queries: the statistics of its rows, with the products of the rows of `own_d` and `outs`. The
-// kernel of keys reads them later.
+// Kernel of queries: the statistics of its rows. A row's `dot` is the product of its rows in `own_d` and
+// `outs`. The kernel of keys reads the statistics later.
 template <class T, DType dtype>
 STW_DEVICE OwnStatistics compute_own_statistics(const AttentionArgs& args,
                                                 const QueryStatistics& all_statistics, const GradientBlock& b,

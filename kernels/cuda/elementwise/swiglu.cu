@@ -69,7 +69,7 @@ template <Gate g>
 struct Gated {
   static constexpr Gate gate = g;
 };
-// body(gated) with the gate of these arguments.
+// Calls body(gated) with the gate of these arguments.
 template <class Body>
 static void for_gate(const SwigluArgs& args, const Body& body) {
   switch (args.gate) {

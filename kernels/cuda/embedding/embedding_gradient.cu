@@ -9,8 +9,8 @@
 // often each digit occurs before and after the range, so the block counts the digits of all rows. Each of its
 // warps has a part of the range and places its rows 32 at a time, each after the earlier ones with the same
 // digit. So at most 64 blocks read the tokens once a pass, mostly from the second-level cache. The usual
-// three kernels (histogram, scan, scatter) would wait for each other. The lower bound of the whole is dy read
-// once, and the table rows that occur read and written.
+// three kernels (histogram, scan, scatter) would wait for each other. The lower bound of the whole is the
+// time to read dy once, and to read and write the table rows that occur.
 //
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"

@@ -1,7 +1,7 @@
 // position_gradient[p] += Σ dy of the samples' rows at position p. A quad has 16 columns of a position: one
 // serial chain over the samples that starts from the buffer. Positions that no row has get +0, or stay
-// unchanged with `accumulate`. Four to eight samples are in flight (ahead.h). The lower bound is dy read
-// once.
+// unchanged with `accumulate`. Four to eight samples are in flight (ahead.h). The lower bound is the time to
+// read dy once.
 #pragma once
 #include "kernels/cuda/ahead.h"
 

@@ -3,13 +3,13 @@
 // maximum grows (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The second pass,
 // over a row that the second-level cache still holds, writes the gradient.
 //
-// The CPU's order allows sixteen threads a row. These wait for memory most of the time, and so many rows at
-// once exceed the cache: each of their three passes reads memory. Here, two blocks a multiprocessor have 264
-// rows in flight on an H200 (26 MB of its 50 MB with a vocabulary of 50,257), each with 32 KB of loads. The
-// lower bound is the logits read and the gradient written once. Exponentials come from the special function
-// unit: the two of an element take two thirds of the time in which its 4 bytes are moved. A logit takes about
-// 8 operations in each pass; an H200 issues 24 in that time. So code for whole vectors has no conditions, and
-// one warp handles the rest of a row.
+// In the CPU's order, only sixteen threads can work on a row. These wait for memory most of the time. So many
+// rows must be in progress at once that they exceed the cache, and each of the three passes reads memory.
+// Here, two blocks a multiprocessor have 264 rows in flight on an H200 (26 MB of its 50 MB with a vocabulary
+// of 50,257), each with 32 KB of loads. The lower bound is the time to read the logits and to write the
+// gradient once. Exponentials come from the special function unit: the two of an element take two thirds of
+// the time in which its 4 bytes are moved. A logit takes about 8 operations in each pass; an H200 issues 24
+// in that time. So code for whole vectors has no conditions, and one warp handles the rest of a row.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/loss/block_cross_entropy.h"
 #include "kernels/lanes/gpu_lanes.h"
@@ -18,7 +18,7 @@ namespace stw::kernels::cuda {
 
 static constexpr int block_row_threads = 512, vector_lanes = 8, vectors_ahead = 4;
 
-// Two numbers each.
+// The numbers of a vector as fp32. Each of its words holds two of them.
 template <DType dtype>
 STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
   const uint32_t words[4] = {v.x, v.y, v.z, v.w};
@@ -57,7 +57,7 @@ STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
           a.total + b.total};
 }
 
-// body(vector, its contents) for a thread's vectors of a row, with several loads in flight.
+// Calls body(vector, its contents) for a thread's vectors of a row, with several loads in flight.
 template <class Body>
 STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) {
   const int step = static_cast<int>(blockDim.x);

@@ -1,12 +1,12 @@
-// Token losses, log(Σ exp x) - x[target] with the maximum subtracted, and in place their gradient, softmax -
-// onehot. Label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row
-// (cross_entropy_row.h).
+// Computes token losses, log(Σ exp x) - x[target] with the maximum subtracted, and writes their gradient,
+// softmax - onehot, in place of the logits. Label smoothing, z-loss, the row's weight and the scale of fp16
+// are constants of a row (cross_entropy_row.h).
 //
-// Sixteen threads a row: their four quads are the four vectors in which a CPU sums a row, loss_columns at a
-// time, so every sum has the CPU's bits. Three passes over a row, one more with label smoothing. Exponentials
-// are computed twice, which costs less than keeping them. Bound by memory: each pass reads the logits, unless
-// the caches hold them, and the gradient is written. A thread has eight groups in flight, 1 KB of bf16 a row:
-// a chunk of 1024 rows keeps 8 KB in flight for each of 132 SMs (ahead.h).
+// Sixteen threads take a row. Their four quads are the four vectors in which a CPU sums a row, loss_columns
+// at a time, so every sum has the CPU's bits. There are three passes over a row, and one more with label
+// smoothing. Exponentials are computed twice, which costs less than keeping them. Bound by memory: each pass
+// reads the logits, unless the caches hold them, and the gradient is written. A thread has eight groups in
+// flight, 1 KB of bf16 a row: a chunk of 1024 rows keeps 8 KB in flight for each of 132 SMs (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
@@ -29,7 +29,7 @@ struct Row {
 STW_DEVICE F16 past_end_as(F16 x, FullGroup, float) { return x; }
 STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x, n, past_end); }
 
-// body(column, n, x) for this quad's groups of columns [0, count), in order. Lanes after the end are
+// Calls body(column, n, x) for this quad's groups of columns [0, count), in order. Lanes after the end are
 // `past_end`.
 template <class R, class Body>
 STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, const Body& body) {

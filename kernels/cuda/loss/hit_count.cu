@@ -1,6 +1,6 @@
 // The number of rows whose largest logit is the target's. Few rows of a classifier have a target, and labels
 // are few: a warp looks at the targets of 32 rows at once and goes over the logits of those with a target, 32
-// at a time. One block, so that it alone adds to the state. Used only in evaluations.
+// at a time. There is one block, so that it alone adds to the state. The kernel is used only in evaluations.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

@@ -1,6 +1,6 @@
 // The number of rows whose logits are all on the right side of 0. As in hit_count, a warp looks at 32 rows at
-// once and goes over the logits of those with values. One block, so that it alone adds to the state. Used
-// only in evaluations.
+// once and goes over the logits of those with values. There is one block, so that it alone adds to the state.
+// The kernel is used only in evaluations.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {

@@ -1,5 +1,6 @@
-// The mean loss of a row's values, and in place its gradient. Sixteen threads a row, whose sums have the
-// CPU's bits. Few rows have values; most of the time goes into zeros for the others.
+// Computes the mean loss of a row's values, and writes its gradient in place of the logits. Sixteen threads
+// take a row, and their sums have the CPU's bits. Few rows have values; most of the time goes into zeros for
+// the others.
 #include "kernels/common/value_loss.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/row_quads.h"

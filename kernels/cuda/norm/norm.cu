@@ -1,15 +1,15 @@
 // LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b. A team of threads has a row, which stays in shared memory
 // between the passes (norm_teams.h).
 //
-// The lower bound is x read and y written: 2·rows·features elements, 50 MB of bf16 for 16384 rows of 768, 15
-// µs at 3.35 TB/s. The blocks of an SM hold 64 such rows. Their threads issue four groups of loads each at a
-// time, 32 KB; 15 KB in flight all the time would suffice (ahead.h). A block needs about 2000 cycles for the
-// loads, about 900 for 2 chains of 48 additions and their exchanges, and about 1200 for weights and stores.
-// In that time, an H200 moves 85 KB for the SM, of the 196 KB that its blocks read and write. A warp
-// issues about 980 instructions for two rows. An SM has 124 of the 16384 rows, and its four schedulers need
-// 15,000 cycles for them, 9 µs. So memory is the limit. With a few hundred rows, each block has one row, all
-// rows are in flight at once, and the sum of these latencies remains, 2 µs. All of this is calculated, not
-// measured.
+// The lower bound is the time to read x and to write y: 2·rows·features elements, 50 MB of bf16 for 16384
+// rows of 768, 15 µs at 3.35 TB/s. The blocks of an SM hold 64 such rows. Their threads issue four groups of
+// loads each at a time, 32 KB; 15 KB in flight all the time would suffice (ahead.h). A block needs about 2000
+// cycles for the loads, about 900 for 2 chains of 48 additions and their exchanges, and about 1200 for
+// weights and stores. In that time, an H200 moves 85 KB for the SM, of the 196 KB that its blocks read and
+// write. A warp issues about 980 instructions for two rows. An SM has 124 of the 16384 rows, and its four
+// schedulers need 15,000 cycles for them, 9 µs. So memory is the limit. With a few hundred rows, each block
+// has one row, all rows are in flight at once, and the sum of these latencies remains, 2 µs. All of this is
+// calculated, not measured.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm/norm_teams.h"
 

@@ -7,16 +7,16 @@
 //
 // If there are at least as many tiles as multiprocessors, a block takes a whole tile. Some rows at a time lie
 // in shared memory. Their teams (norm_teams.h) compute the statistics and dx, and every thread adds the rows
-// to the sums of its columns in its registers. So x and dy are read once. The lower bound is x, dy and addend
-// read and dx written: 4·rows·features elements, 100 MB of bf16 for 16384 rows of 768, 30 µs at 3.35 TB/s;
-// the sums are 1/32 of that. A block of such rows has 28 KB of shared memory: five blocks share an SM, and
-// each has four rows in flight.
+// to the sums of its columns in its registers. So x and dy are read once. The lower bound is the time to read
+// x, dy and addend and to write dx: 4·rows·features elements, 100 MB of bf16 for 16384 rows of 768, 30 µs at
+// 3.35 TB/s; the sums are 1/32 of that. A block of such rows has 28 KB of shared memory: five blocks share an
+// SM, and each has four rows in flight.
 //
 // With fewer tiles, or more than most_columns columns a thread, there are two kernels. In the first, a team
 // takes a row: it keeps the statistics in the workspace and writes dx. In the second, a quad sums 16 columns
 // of a tile. They read x and dy twice: 6·rows·features elements. A thread of the first kernel has four groups
-// of x, dy and the weight in flight (ahead.h), one of the second four to eight rows of x and dy. Both ways
-// give the same bits. These figures are calculated, not measured.
+// of x, dy and the weight in flight (ahead.h). A thread of the second kernel has four to eight rows of x and
+// dy in flight. Both ways give the same bits. These figures are calculated, not measured.
 //
 // Bias gradients in the same launches have tiles of the same rows. One kernel adds up their tiles and those
 // of the weight. If the addend is the dy of such a bias (the gradient of the linear op's output that was
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2)
     norm_rows_kernel(NormArgs args, NormTeams teams, bool vectors, RowStatistics* kept) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_teams);
-  STW_SHARED(float, means, 2 * most_teams);  // Of g, of g·h.
+  STW_SHARED(float, means, 2 * most_teams);  // The means of g and of g·h.
   const NormTeam team = place_in(teams);
   const bool wanted = args.dx.data != nullptr;
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype),
@@ -259,7 +259,7 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
                             float* addend_sums, int blocks, STW_CONSTANT Biases biases) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_rows_of_block);
-  STW_SHARED(float, means, 2 * most_rows_of_block);  // Of g, of g·h.
+  STW_SHARED(float, means, 2 * most_rows_of_block);  // The means of g and of g·h.
   const NormTeam team = place_in(teams);
   const int features = static_cast<int>(args.features), thread = static_cast<int>(threadIdx.x);
   const bool wanted = args.dx.data != nullptr;
@@ -271,7 +271,8 @@ static __global__ void __launch_bounds__(whole_tile_threads, (sums_addend && col
     return sum_bias_tiles(biases, Stored::of(biases.dtype), block * quads + thread / quad, of_block * quads);
   }
   const WholeRows rows = whole_rows<Stored>(args, teams, shared, vectors);
-  // Of the team's row in rows.x and rows.dy. With two pointers instead, nvcc 13 spills 8 bytes for sm_90.
+  // Where the team's row begins in rows.x and rows.dy. With two pointers instead, nvcc 13 spills 8 bytes for
+  // sm_90.
   const int offset = team.row * teams.stride;
   for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);

@@ -57,15 +57,15 @@ STW_DEVICE NormTeam place_in(const NormTeams& t) {
   return {thread / t.threads, thread % t.threads};
 }
 
-// For this thread's groups of a piece of a row, like for_groups_ahead.
+// Visits this thread's groups of a piece of a row, like for_groups_ahead.
 template <int ahead, class Load, class Use>
 STW_DEVICE void for_team_groups(const NormTeams& teams, const NormTeam& team, int count, bool vectors,
                                 const Load& load, const Use& use) {
   for_groups_ahead<ahead>(team.thread / quad, teams.threads / quad, count, vectors, load, use);
 }
 
-// fetch(begin, count) and use(begin, count) for the pieces of a row. A row that fits is not fetched again.
-// Called by all threads of a block.
+// Calls fetch(begin, count) and use(begin, count) for the pieces of a row. A row that fits is not fetched
+// again. Called by all threads of a block.
 template <class Fetch, class Use>
 STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fetch& fetch, const Use& use) {
   for (int64_t begin = 0; begin < features; begin += piece) {

@@ -14,9 +14,9 @@ struct QkHeads {
   __host__ __device__ int all() const { return normed() + keys; }
 };
 
-// For the groups of a head in order, like for_groups_ahead. If `groups` is the number of groups,
-// all are full and allow vector access: there is no loop, and loads need no address arithmetic. 0: any
-// number.
+// Visits the groups of a head in order, like for_groups_ahead. If `groups` is not 0, it is the number of
+// groups, and all of them are full and allow vector access: there is no loop, and loads need no address
+// arithmetic. 0: there may be any number of groups.
 inline constexpr int head_groups_ahead = 4;
 template <int groups, class Load, class Use>
 STW_DEVICE void for_head_groups(int head_dim, bool vectors, const Load& load, const Use& use) {
@@ -38,8 +38,8 @@ template <int n>
 struct Groups {
   static constexpr int number = n;
 };
-// body(stored, groups): an instance for operands of one type and for heads of 64 or 128, which are usual, or
-// for any head.
+// Calls body(stored, groups). There are instances for operands of one type and heads of 64 or 128, which are
+// usual, and for any head.
 template <class Body>
 void for_heads(std::initializer_list<DType> types, int head_dim, bool vectors, const Body& body) {
   for_dtypes(types, [&](auto stored) {

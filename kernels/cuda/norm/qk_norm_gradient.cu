@@ -5,11 +5,11 @@
 // then compute dx of one row each. A second kernel adds the sums to the buffer, in order, group after group
 // (token_tiles.h).
 //
-// The lower bound is x and dy read once and dx written: 302 MB for 16384 rows of 16 and 8 heads, 90 µs at
-// 3.35 TB/s. A block reads 16 KB of x and of dy (bf16, heads of 128), which stay in the first-level cache.
-// The sums are 1/64 of that in fp32. A block is about 10,000 PTX instructions of warps: 70 µs in total. A
-// head has few columns: 8 of a block's 32 quads sum 64 rows each, while other blocks fetch. Calculated, not
-// measured.
+// The lower bound is the time to read x and dy once and to write dx: 302 MB for 16384 rows of 16 and 8 heads,
+// 90 µs at 3.35 TB/s. A block reads 16 KB of x and of dy (bf16, heads of 128), which stay in the first-level
+// cache. The sums are 1/64 of that in fp32. A block is about 10,000 PTX instructions of warps: 70 µs in
+// total. A head has few columns: 8 of a block's 32 quads sum 64 rows each, while other blocks fetch. These
+// figures are calculated, not measured.
 //
 // Workspace: sums (tiles, query_heads, head_dim), then (tiles, kv_heads, head_dim).
 #include "kernels/cuda/embedding/token_tiles.h"

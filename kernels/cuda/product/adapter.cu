@@ -1,6 +1,7 @@
 // y = base + low·Wᵀ for the adapters of matrices side by side, in one launch: chains over the rank that start
-// from the base. Bound by memory: y is read and written, 4 bytes an element in 16 bits. Up to a rank of about
-// 100, arithmetic takes less time than that. A base that is not y is copied first; our plans have none.
+// from the base. Bound by memory: y is read and written, which is 4 bytes an element if y has 16 bits. Up to
+// a rank of about 100, arithmetic takes less time than that. A base that is not y is copied first; our plans
+// have none.
 #include "kernels/cuda/product/adapter_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

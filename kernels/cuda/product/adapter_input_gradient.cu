@@ -1,4 +1,5 @@
-// dlow = dy·W for the adapters of matrices side by side, in one launch. Narrow, so bound by reading dy once.
+// dlow = dy·W for the adapters of matrices side by side, in one launch. The product is narrow, so its time is
+// the time to read dy once.
 #include "kernels/cuda/product/adapter_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

@@ -1,7 +1,7 @@
 // y = x·Wᵀ + b for up to max_parts weights side by side, in one launch. Each element is the sum of chains
 // over the inputs, then the bias, then one rounding (bf16, f16), then the residual. The residual is read
-// where y is written: 4 bytes an element in 16 bits instead of the 8 of a separate addition. No bit depends
-// on the number of rows. The vendor's library starts from the residual.
+// where y is written. For 16-bit tensors, this takes 4 bytes an element; a separate addition would take 8. No
+// bit depends on the number of rows. The vendor's library starts from the residual.
 //
 // If a GELU follows, it is applied before the store. This writes 2 bytes an element; a separate kernel would
 // also read 2.

@@ -1,6 +1,6 @@
 // db += Σ_rows dy, in tiles of token_tile rows that restart in every sample. The tiles are added in order,
-// group after group, to the buffer (token_tiles.h). The lower bound is dy read once; the sums are 1/32 of
-// that, written and read. All biases of a call, of parts and of further ops, take two launches.
+// group after group, to the buffer (token_tiles.h). The lower bound is the time to read dy once. The sums are
+// written and read too, 1/32 of that. All biases of a call, of parts and of further ops, take two launches.
 //
 // Workspace: for each bias the sums of its tiles (tiles, features), one bias after the other.
 #include "kernels/cuda/kernels_cuda.h"

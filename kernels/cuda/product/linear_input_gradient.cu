@@ -4,10 +4,10 @@
 // after each.
 //
 // If x is the output of a GELU, dx is multiplied by GELU's derivative before it is stored. This reads the
-// input of GELU and writes dx, 4 bytes an element in 16 bits. A separate kernel would move 6 bytes in
-// addition to the 2 of the product. If samples consist of whole tiles of token_tile rows, a block also
-// sums the columns of its tiles of dx, for the gradient of the bias before that GELU. The sums are 1/32 of
-// dx; another call may add them up.
+// input of GELU and writes dx, which is 4 bytes an element for 16-bit tensors. A separate kernel would move 6
+// bytes in addition to the 2 of the product. If samples consist of whole tiles of token_tile rows, a block
+// also sums the columns of its tiles of dx, for the gradient of the bias before that GELU. The sums are 1/32
+// of dx; another call may add them up.
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/product/bias_sums.h"
 #include "kernels/cuda/product/matrix_product.h"

@@ -12,7 +12,7 @@ inline int64_t sum_of_features(const LinearArgs& args) {
 inline void* element_at(const void* data, DType t, int64_t at) {
   return static_cast<char*>(const_cast<void*>(data)) + at * (t == DType::f32 ? 4 : 2);
 }
-// body(part, first column of the part).
+// Calls body(part, first column of the part) for every part.
 template <class Body>
 void for_parts(const LinearArgs& args, const Body& body) {
   int64_t column = 0;
@@ -42,7 +42,7 @@ inline Products forward_products(const LinearArgs& args) {
   });
   return all;
 }
-// If dy is the first factor and has one part: zeros follow its columns.
+// Whether zeros follow the columns of a dy that is the first factor. This needs a dy of one part.
 inline bool has_padding(const LinearArgs& args) {
   return args.parts == 1 && args.y_stride >= (sum_of_features(args) + 7) / 8 * 8;
 }

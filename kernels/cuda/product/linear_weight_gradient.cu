@@ -24,8 +24,9 @@ static Products rows_of(Products all, int64_t row, int64_t count) {
   return all;
 }
 
-// `step` rows at a time. The first step may start from +0, which is another kind of product: either the
-// library computes both kinds, or our kernels compute everything.
+// Computes the products by the library, `step` rows at a time. Returns false if the library does not take
+// them. The first step may start from +0, which is another kind of product: either the library computes both
+// kinds, or our kernels compute everything.
 static bool by_library(const Launch& l, const Products& all, int64_t step) {
   constexpr auto free = LibraryProduct::Free::none;
   Products from_nothing = rows_of(all, 0, step), further = from_nothing;

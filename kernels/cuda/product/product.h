@@ -83,8 +83,8 @@ STW_DEVICE Tile tile_of_block(const Products& p, int edge_m, int edge_n) {
 }
 
 // ---- four adjacent elements, by one thread
-// In their storage format, so that a load can be in flight while others are used: fp32 words, or two 16-bit
-// numbers in a word.
+// They are kept in their storage format, so that a load can be in flight while others are used: fp32 words,
+// or two 16-bit numbers in a word.
 struct Raw4 {
   uint32_t word[4];
 };

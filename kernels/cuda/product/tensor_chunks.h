@@ -4,8 +4,8 @@
 
 namespace stw::kernels::cuda {
 
-// body(tensor, chunk) for this block's chunks, by all of its threads. `batch` has `chunks`, `tensors` and,
-// for each tensor[k], `first_chunk`.
+// Calls body(tensor, chunk) for this block's chunks, by all of its threads. `batch` has `chunks`, `tensors`
+// and, for each tensor[k], `first_chunk`.
 template <class Batch, class Body>
 STW_DEVICE void for_chunks(const Batch& batch, const Body& body) {
   int tensor = 0;

@@ -104,7 +104,8 @@ struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
 // Three stages are 48 KiB of shared memory: two blocks run together even on cards of 100 KiB a multiprocessor
 // (sm_86, sm_89).
 using LargeWarpTiles = WarpTiles<128, 2, 3, 2, mma_128x128>;
-// With totals: a warp has registers for 64 × 32 sums and totals, and a multiprocessor for one block.
+// With totals, a warp has registers for 64 × 32 sums and their totals, and a multiprocessor has registers for
+// one block.
 using LargeWarpTotals = WarpTiles<128, 4, 4, 1, mma_128x128>;
 using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 
@@ -132,8 +133,8 @@ struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
 };
 
 // Estimated cycles of a step of all tiles. Assumes that tensor cores do 1024 multiply-adds a cycle (an A100;
-// an H100 does 1290) and that the second-level cache delivers 64 bytes a cycle to one multiprocessor and
-// about 40 bytes to each of all. No bit depends on it.
+// an H100 does 1290). Also assumes that the second-level cache delivers 64 bytes a cycle to a multiprocessor
+// that reads alone, and about 40 bytes a cycle to each if all read. No bit depends on it.
 template <class T>
 double step_cycles(const Products& all, int64_t multiprocessors) {
   constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 1024.0,

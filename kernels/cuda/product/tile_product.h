@@ -60,7 +60,8 @@ inline bool needs_totals(const Products& all) {
     terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
   return terms > narrow_chain_terms;
 }
-// body(tag, products): tag.value is the Summing of a product; `products` has the length of its chains.
+// Calls body(tag, products), where tag.value is the Summing of a product; `products` has the length of its
+// chains.
 template <Summing summing>
 struct SummingTag {
   static constexpr Summing value = summing;
@@ -76,7 +77,7 @@ void for_summing(Products all, const Body& body) {
 }
 
 // ---- slices in shared memory
-// The largest power of two in x.
+// The largest power of two that does not exceed x.
 static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }
 // How a thread copies its share of an operand's slices. T::place_of<edge, along>(line, c) is the place of
 // chunk c of a line in shared memory. A thread copies the same chunk of all of its lines, which are a
@@ -230,7 +231,7 @@ struct SliceCopies {
   }
 };
 
-// The slices that so many terms take.
+// The number of slices that this many terms take.
 template <class T>
 STW_DEVICE int slices_in(int terms) {
   return (terms + T::slice_depth - 1) / T::slice_depth;
@@ -313,7 +314,7 @@ struct TileChains {
     STW_UNROLL
     for (int first = 0; first < ahead; ++first) copies.copy_next(first);
   }
-  // Adds a chain that has ended. -0 changes no total.
+  // Adds the chain that has ended to the total. If the chain is -0, the total does not change.
   __device__ void add_chain() {
     if constexpr (has_totals)
       for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::add(total[i][j][k], sum[i][j][k]); });
@@ -341,7 +342,7 @@ struct TileChains {
     });
     if constexpr (Multiply::asynchronous) Multiply::template finish<1>();
   }
-  // All products from the tile's to the last, in one chain.
+  // Adds all products, from the tile's to the last, in one chain.
   __device__ void add_products(const Tile& tile, int last) {
     int slices_left = 0;
     for (int i = tile.product; i <= last; ++i)
@@ -350,15 +351,15 @@ struct TileChains {
     for (; slices_left > 0; --slices_left) add_slice();
     if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
   }
-  // Parts in chains, whose sums are added to the totals.
+  // Adds the parts in chains, whose sums are added to the totals.
   __device__ void add_parts(typename Copies::Parts::Part in_use, const Product& out, const Tile& tile,
                             int thread) {
     while (in_use.number < copies.parts.end) {  // One chain.
       int slices_left = slices_in<T>(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
       in_use.at += slices_left * T::slice_depth;
       if constexpr (Multiply::asynchronous) {
-        // The last chain is added while the first slice of this one is awaited, and while the other warpgroup
-        // multiplies.
+        // The chain before this one is added while the first slice of this one is awaited, and while the
+        // other warpgroup multiplies.
         next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
           Multiply::template finish<0>();
           add_chain();

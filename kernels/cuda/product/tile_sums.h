@@ -52,7 +52,7 @@ STW_DEVICE void store2(void* data, DType t, int64_t at, Float2 x, int64_t n) {
     if (i < n) store1(data, t, at + i, x.f[i]);
 }
 
-// body(i, j, k): number k of fragment (i, j).
+// Calls body(i, j, k) for number k of every fragment (i, j).
 template <class T, class Body>
 STW_DEVICE void for_sums(const Body& body) {
   STW_UNROLL
@@ -86,8 +86,8 @@ STW_DEVICE int column_of(int thread) {
   return first_column_of_warp<T>(thread) + thread % 4 * 2;
 }
 
-// body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n are inside the
-// output; n may be negative.
+// Calls body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n are inside
+// the output; n may be negative.
 template <class T, class Body>
 STW_DEVICE void for_pairs(const Product& out, const Tile& tile, int thread, const Body& body) {
   STW_UNROLL
@@ -109,8 +109,8 @@ STW_DEVICE bool is_aligned(const void* p, int64_t stride, int elements, size_t e
   return reinterpret_cast<uintptr_t>(p) % (static_cast<size_t>(elements) * element_bytes) == 0 &&
          stride % elements == 0;
 }
-// body(i, j, half, element) for a thread's pairs; `element` is the index of the pair's first element in the
-// output.
+// Calls body(i, j, half, element) for a thread's pairs; `element` is the index of the pair's first element in
+// the output.
 template <class T, class Body>
 STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int thread, const Body& body) {
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + column_of<T>(thread);
@@ -136,7 +136,8 @@ struct Rows {
                        count = T::edge_m / parts;
   static_assert(fragments * parts == T::fragments_m && parts <= 2);
 };
-// body(i, j, half, place) for this thread's pairs in a part; `place` is the pair's index in shared memory.
+// Calls body(i, j, half, place) for this thread's pairs in a part; `place` is the pair's index in shared
+// memory.
 template <class T, class Body>
 STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
   const int at = (thread / 32 / T::warps_n * Rows<T>::of_warp + thread % 32 / 4) * Rows<T>::stride +
@@ -147,7 +148,7 @@ STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
   for (int j = 0; j < T::fragments_n; ++j)
     body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * Rows<T>::stride + 8 * j);
 }
-// body(place, row, column, n) for all pairs of a part, divided among the block's threads; n numbers are
+// Calls body(place, row, column, n) for all pairs of a part, divided among the block's threads; n numbers are
 // inside the output.
 template <class T, class Body>
 STW_DEVICE void for_places_of_part(int part, int thread, const Product& out, const Tile& tile,
@@ -220,7 +221,8 @@ STW_DEVICE float2 added_as_stored(uint32_t residual, uint32_t stored) {
   return {a.x + b.x, a.y + b.y};
 }
 
-// For a pair: the product as stored times GELU's derivative; and GELU of the stored value.
+// For a pair of elements. times_slope: the product as stored, times GELU's derivative. gelu_of_stored: GELU
+// of the stored value.
 template <DType dtype>
 STW_DEVICE float2 times_slope(uint32_t before_gelu, uint32_t stored) {
   const float2 h = unpack_halves<dtype>(before_gelu), dy = unpack_halves<dtype>(stored);
@@ -233,8 +235,8 @@ STW_DEVICE float2 gelu_of_stored(uint32_t stored) {
 }
 
 // Sums of a tile's columns over each token_tile rows, from +0 in row order (Product::column_sums), by all
-// threads. For a tile inside the output whose rows lie in shared memory as they are stored, `stride` apart. A
-// thread has two columns.
+// threads. The tile lies inside the output. Its rows lie in shared memory as they are stored, `stride` apart.
+// A thread has two columns.
 template <class T, DType dtype>
 STW_DEVICE void sum_columns_inside(const uint16_t* rows, int stride, const Product& out, const Tile& tile,
                                    int thread) {

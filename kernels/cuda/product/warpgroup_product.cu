@@ -3,11 +3,11 @@
 // (Luo et al., arXiv:2402.13499).
 //
 // A warpgroup computes 64 rows of a tile. For the largest tile, 128 × 256, a slice of four steps is 48 KiB
-// from the second-level cache and takes the tensor cores 1,024 cycles: 48 bytes a cycle. For 128 × 192 it is
-// 40 KiB in 768 cycles, for 128 × 128 32 KiB in 512, for 64 × 128 24 KiB in 256, which is more than that
-// cache delivers to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle. The
-// choice of the tile estimates both effects. No bit depends on it, provided that 64 × 128, 64 × 192 and 64 ×
-// 256 add up a step alike: tools/gpu-check checks that on the device.
+// from the second-level cache and takes the tensor cores 1,024 cycles: 48 bytes a cycle. A slice is 40 KiB in
+// 768 cycles for 128 × 192, 32 KiB in 512 cycles for 128 × 128, and 24 KiB in 256 cycles for 64 × 128. The
+// last figure is more than that cache delivers to all multiprocessors at once. But a product of few tiles
+// leaves multiprocessors idle. The choice of the tile estimates both effects. No bit depends on it, provided
+// that 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check checks that on the device.
 //
 // With totals (tile_product.h), a thread holds its sums twice. 128 × 256 does not fit then. The other tiles
 // take one block of 256 threads a multiprocessor, or two of 128. With 192 columns, a thread has 96 additions
@@ -103,8 +103,9 @@ using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
 using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
 
 // Estimated cycles of a slice of all tiles on an H100 or H200. Assumes 2048 multiply-adds a cycle in the
-// tensor cores; 64 bytes a cycle from the second-level cache to one multiprocessor, and about 40 to each of
-// all; and a latency of about 800 cycles, in which a block has T::stages - 2 slices in flight.
+// tensor cores. Assumes 64 bytes a cycle from the second-level cache to a multiprocessor that reads alone,
+// and about 40 to each if all read. Assumes a latency of about 800 cycles, in which a block has T::stages - 2
+// slices in flight.
 template <class T>
 static double cycles_of(const Products& all, int64_t multiprocessors) {
   constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0,

@@ -19,7 +19,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
     AdamWScalars adamw;
     F16 coefficient;
   };
-  // Also a barrier: the maps have arrived.
+  // once_a_block is also a barrier: after it, the maps have arrived.
   const Scalars scalars = once_a_block<Scalars>([&] {
     return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)};
   });

@@ -44,8 +44,8 @@ STW_DEVICE void fetch_side(const ProductSide& side, int64_t first, int64_t begin
   for (int e = 0; e < elements; ++e) tile[(k + e * next_k) * product_row + i + e * next_i] = x[e];
 }
 
-// body(i, j, x) for the elements x = Σ_k a(i, k)·b(j, k) of the tile that begins at (row, column); called by
-// all threads of a block.
+// Calls body(i, j, x) for the elements x = Σ_k a(i, k)·b(j, k) of the tile that begins at (row, column);
+// called by all threads of a block.
 template <class Body>
 STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int64_t depth, int64_t row,
                                 int64_t column, const Body& body) {

@@ -13,7 +13,8 @@ template <Storage s>
 struct ParameterStoredAs {
   static constexpr Storage storage = s;
 };
-// body(tag) with the parameter's storage as the constant tag.storage, to choose an instance of a kernel.
+// Calls body(tag) with the parameter's storage as the constant tag.storage, to choose an instance of a
+// kernel.
 template <class Body>
 void for_storage(const UpdateArgs& args, const Body& body) {
   if (args.dtype == DType::f32) return body(ParameterStoredAs<Storage::f32>{});
@@ -23,8 +24,9 @@ void for_storage(const UpdateArgs& args, const Body& body) {
   return body(ParameterStoredAs<Storage::stochastic>{});
 }
 
-// The same for the type of its gradient, tag.dtype, and for both. A kernel begins with args.gradient_dtype =
-// gradient, so that the compiler knows the type: a test in the loop would take registers.
+// for_gradient does the same for the type of the parameter's gradient, tag.dtype; for_update does it for
+// both. A kernel begins with args.gradient_dtype = gradient, so that the compiler knows the type: a test in
+// the loop would take registers.
 template <class Body>
 void for_gradient(const UpdateArgs& args, const Body& body) {
   if (args.gradient_dtype == DType::bf16) return body(StoredAs<DType::bf16>{});

@@ -1,9 +1,9 @@
 // *sum = Σ g², the part of each tensor in the norm of all gradients, in the order that kernels.h defines. A
 // block sums a chunk of 4096 elements in fp32 by 16 lanes. Then a block sums the chunks of a tensor in order
-// in double; it may use another order if no sum is rounded (serial_sum.h). The lower bound is the gradients
-// read once. A block requests its whole chunk at once, 16 KB, and sixteen of its threads add for about 1,300
-// cycles while seven other blocks of its SM read. All tensors whose gradients are stored alike take two
-// launches, or one if each has one chunk. A NaN or an infinity in a gradient reaches its sum.
+// in double; it may use another order if no sum is rounded (serial_sum.h). The lower bound is the time to
+// read the gradients once. A block requests its whole chunk at once, 16 KB, and sixteen of its threads add
+// for about 1,300 cycles while seven other blocks of its SM read. All tensors whose gradients are stored
+// alike take two launches, or one if each has one chunk. A NaN or an infinity in a gradient reaches its sum.
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/product/tensor_chunks.h"

@@ -27,7 +27,7 @@ STW_DEVICE int64_t group_of_quad(int k) {
   return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k);
 }
 
-// body(args, block, begin, count) for the blocks of states of this block of threads, one for each warp.
+// Calls body(args, block, begin, count) for the blocks of states of this block of threads, one for each warp.
 template <Storage storage, DType gradient, class Body>
 STW_DEVICE void for_state_blocks_of(const UpdateBatch& batch, const Body& body) {
   static_assert(update_chunk % quantile_block == 0);

@@ -31,7 +31,7 @@ struct SplitX {
   uint16_t *half, *remainder;
   int64_t columns, stride;
 };
-// For element `at` of the matrix without gaps.
+// The place of an element that has index `at` in the matrix without gaps.
 STW_DEVICE int64_t place_of(const SplitX& x, int64_t at) {
   return at + at / x.columns * (x.stride - x.columns);
 }
@@ -118,8 +118,8 @@ STW_DEVICE void process_sums(const PolynomialSums& sums, const Product& out, int
                   mirrored);
 }
 
-// No other thread reads or writes these remainders. The old halves are still operands of other blocks. Both
-// matrices have the stride of the output.
+// No other thread reads or writes the remainders of these elements, but the old halves are still operands of
+// other blocks. `half` and `remainder` both have the stride of the output.
 struct StepSums : EpilogueSums, MuonSums {
   const uint16_t* half;
   uint16_t* remainder;

@@ -52,8 +52,8 @@ bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
          a.first_element == b.first_element && batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
 }
 
-// launch(tag, gradient, batch, blocks) for batches that cover a list, each with the matching instance of the
-// kernel.
+// Calls launch(tag, gradient, batch, blocks) for batches that cover a list, each with the matching instance
+// of the kernel.
 template <bool is_8bit, class Launcher>
 void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
   assert(list.count <= most_together);
@@ -112,7 +112,7 @@ STW_DEVICE UpdateArgs args_of(const UpdateBatch& batch, int tensor) {
   return args;
 }
 
-// body(args, begin, end) for this block's chunks, by all of its threads.
+// Calls body(args, begin, end) for this block's chunks, by all of its threads.
 template <Storage storage, DType gradient, bool is_8bit = false, class Body>
 STW_DEVICE void for_chunks_of(const UpdateBatch& batch, const Body& body) {
   for_chunks(batch, [&](int tensor, int chunk) {

@@ -57,7 +57,7 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   }
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json));
-  // "layer_types" counts whatever use_sliding_window says
+  // "layer_types" takes precedence over "use_sliding_window".
   const bool says_layers = find_present(json, "layer_types") != nullptr;
   const auto has_no_positions = [&](int64_t layer) {
     return own.layers[static_cast<size_t>(layer)].rotary < 0;

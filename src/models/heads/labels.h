@@ -11,7 +11,7 @@ namespace stw {
 
 inline constexpr size_t largest_label_count = 1 << 20;
 
-// The class name in the config's "architectures", as "BertForSequenceClassification"; empty without one.
+// The class name in the config's "architectures", such as "BertForSequenceClassification"; empty without one.
 std::string class_of(const Json& config);
 struct Head {
   Task task = Task::language_model;
@@ -30,7 +30,7 @@ size_t least_labels(Task task);  // the fewest labels that a head for this task 
 // "LABEL_0", …: transformers' names for labels without names.
 std::vector<std::string> unnamed_labels(size_t count);
 // `class_name`: "Llama" in "LlamaForCausalLM". If the config gives no padding token, the end-of-text token
-// becomes it.
+// becomes the padding token.
 void write_labels(Json& config, const std::string& class_name, Task task,
                   const std::vector<std::string>& names, int64_t vocabulary);
 // The padding token, which transformers skips to find a text's last token; -1: none.

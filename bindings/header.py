@@ -8,7 +8,7 @@ import re
 import sys
 import textwrap
 
-COLUMNS = 110  # of a line of the files that are made
+COLUMNS = 110  # the longest line of a generated file
 
 DECLARATION = re.compile(
     r"\s*(?:"
@@ -54,7 +54,7 @@ class Header:
 
     def take(self, found):
         if found["enum"]:
-            is_status = not self.statuses  # which come first
+            is_status = not self.statuses  # the first enum of the header
             for one in found["enum"].split(","):
                 constant = re.fullmatch(r"\s*(STW_\w+) = (-?\d+)\s*", one)
                 if not constant or re.fullmatch(r"-?0\d+", constant[2]):

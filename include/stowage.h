@@ -8,6 +8,7 @@
  * set.
  *
  * Terms
+ *  - An entry is a function of this API.
  *  - A step updates the parameters once, from one global batch of samples. A sample has `sequence` tokens.
  *  - A global batch is computed in micro-batches, one after the other, whose gradients add up.
  *  - A target is a token, or a label, that the model learns to predict. The loss measures how wrong its
@@ -20,8 +21,9 @@
  *
  * Rules that hold for every entry
  *  - Status: 0 is success. Every other value is one of the STW_* codes; its category is code / 1000 * 1000.
- *    Details go to a stw_error that the caller owns and that may be NULL. The library does not write to it if
- *    its struct_size is 0 or too small for a message. The message is one line without control characters.
+ *    Details go to a stw_error that the caller owns and that may be NULL. The library does not write to an
+ *    error whose struct_size is 0 or too small for a message. The message is one line without control
+ *    characters.
  *    After a failure outputs are NULL or untouched, nothing leaks, and every object is in the state it had
  *    before the call.
  *  - Options: the caller sets `struct_size` to sizeof the struct. STW_INIT does that, and sets all other
@@ -249,9 +251,9 @@ enum { STW_ISA_AUTO = 0, STW_ISA_SCALAR = 1, STW_ISA_AVX2 = 2, STW_ISA_AVX512 = 
 /* Receives log messages, on the thread that called the library. `message` is one line and is borrowed. */
 typedef void (*stw_log_fn)(void* user, int32_t level, const char* component, const char* message);
 /* The host's allocator for arenas. It returns at least `bytes` at a multiple of `alignment`, or NULL if there
- * is no memory. `stream` is the stream of stw_device_options. If that is NULL, `stream` is NULL, and the
- * library waits until the default stream of CUDA has finished the work that was in it when the allocator
- * returned. */
+ * is no memory. `stream` is the stream of stw_device_options. If that is NULL, `stream` is NULL. After
+ * the allocator has returned, the library then waits until CUDA's default stream has finished all earlier
+ * work. */
 typedef void* (*stw_allocate_fn)(void* user, size_t bytes, size_t alignment, void* stream);
 /* Takes back memory that the host's allocator returned. `bytes` is the size that was asked for. */
 typedef void (*stw_release_fn)(void* user, void* memory, size_t bytes, void* stream);
@@ -396,8 +398,8 @@ typedef struct stw_model_options {
    * it (adapter_config.json, adapter_model.safetensors), which names its base model. The base model must then
    * be a folder that contains its weights, and `weights` must be NULL. */
   const char* adapter;         /* a folder of adapters to continue, for the model in `source`; NULL: none */
-  const char* adapter_targets; /* new adapters: the matrices that get one, by the last parts of their modules'
-                                names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear */
+  const char* adapter_targets; /* new adapters: the matrices that get an adapter, by the last parts of their
+                                modules' names, such as "q_proj,v_proj", or "all-linear"; NULL: all-linear */
   uint32_t adapter_rank;  /* new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from
                              `seed`, B is 0 */
   uint32_t adapter_flags; /* STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank) */
@@ -415,10 +417,10 @@ typedef struct stw_model_options {
    * A config.json of a classifier contains its labels. For any other config, label_count makes the model a
    * classifier whose head is drawn from `seed`.
    *
-   * With adapters the head is trained together with them, and is stored in their folder. There labels.json
-   * holds the labels' names, and the task if it is LABELS or NUMBER. As in PEFT, these parts stay frozen if
-   * the weights' files hold them: a pooler, ModernBERT's matrix before the classifier, and a head for masked
-   * tokens.
+   * If a classifier has adapters, its head is trained too, and the folder of the adapters holds the head. In
+   * that folder, labels.json holds the labels' names, and the task if it is LABELS or NUMBER. As in PEFT,
+   * these parts stay frozen if the weights' files hold them: a pooler, ModernBERT's matrix before the
+   * classifier, and a head for masked tokens.
    *
    * The loss of a text is the cross entropy for LABEL, the mean over labels of each label's binary cross
    * entropy for LABELS, and the mean of the squared errors for NUMBER. */
@@ -682,9 +684,9 @@ typedef struct stw_plan_options {
                             parameters updated: restore a checkpoint */
   uint32_t attention;    /* STW_ATTENTION_*. A checkpoint can only be restored with the same one */
   uint32_t quantize;     /* STW_QUANTIZE_*. A checkpoint can only be restored with the same one */
-  uint32_t quantize_embeddings; /* for models with adapters. STW_QUANTIZE_INT8: the table that tokens look up
-                                and the head are int8, whatever format the model's files have; the table of
-                                positions is not. auto: none. A checkpoint can only be restored with the same
+  uint32_t quantize_embeddings; /* for models with adapters. STW_QUANTIZE_INT8: the token embedding and the
+                                head are int8, whatever format the model's files have. The table of positions
+                                keeps its format. auto: none. A checkpoint can only be restored with the same
                                 one */
   uint32_t preference;          /* STW_PREFERENCE_*. A checkpoint can only be restored with the same one */
   stw_watch* watch;             /* reports and cancels this call; NULL: none */
@@ -783,9 +785,9 @@ typedef struct stw_relaxation_info {
                             with this host memory is below the smallest peak without it */
   double costs_fraction; /* change in step time, as a fraction of the step time at the smallest peak;
                             negative: faster. The new step time is that of the plan within the budget if
-                            it fits, else that of the smallest plan */
+                            the change is enough for one, else that of the smallest plan */
   char change[64];       /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
-                            stowage.h lists them */
+                            the comment of this struct lists them */
   uint32_t fits;         /* 1: this change alone is enough */
   uint32_t reserved;
 } stw_relaxation_info;
@@ -1065,9 +1067,9 @@ typedef struct stw_dataset_info {
   uint32_t tokenizer;                            /* STW_TOKENIZER_BYTE or STW_TOKENIZER_IDS */
   uint64_t training_tokens, evaluation_tokens;   /* as held_out divides them; with marks, the held-out
                                 part begins with the nearest document */
-  uint64_t training_samples, evaluation_samples; /* with marks: how many samples hold every document of the
-                                part once. With in_order: evaluation_samples is the number of samples that
-                                hold every token once. Else 0 */
+  uint64_t training_samples, evaluation_samples; /* with marks: the number of samples in which
+                                every document of the part occurs once. With in_order: evaluation_samples is
+                                the number of samples that hold every token once. Else 0 */
   uint64_t content_hash; /* XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run
                             that continues from a checkpoint trains the bits of an uninterrupted run only
                             if this is the same, too */
@@ -1265,8 +1267,8 @@ typedef struct stw_batch {
    *  - "token_types", of tokens; for models with token types: each below stw_model_info.token_types. Without
    *    this tensor all types are 0
    *  - "weights", of tokens, float32 and finite; with STW_INPUT_WEIGHTS: factors of the losses of the targets
-   *    or labels at the same places (a language model's labels shift them along). The loss is still divided
-   *    by the number of targets
+   *    or labels at the same places. If the library shifts a language model's labels, it shifts the weights
+   *    with them. The loss is still divided by the number of targets
    * Required for STW_PREFERENCE_DPO and _IPO:
    *  - "reference", of tokens, float32 and finite: log-probabilities of the targets or labels at the same
    *    places */
@@ -1291,7 +1293,7 @@ typedef struct stw_step_result {
 } stw_step_result;
 
 /* The learning rate after the warm-up, which rises to the full rate.
- *   cosine, linear   falls to min_rate, so that the step after the last one would have min_rate
+ *   cosine, linear   falls in such a way that the step after the last one would have min_rate
  *   constant         stays at the full rate
  *   wsd              warm-up-stable-decay: stays at the full rate, and over the last decay_steps falls
  *                    linearly to min_rate in the same way

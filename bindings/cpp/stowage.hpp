@@ -80,7 +80,7 @@ class OverBudget : public Error {
   const Plan* plan() const noexcept { return plan_.get(); }
 
  private:
-  std::shared_ptr<const Plan> plan_;  // exceptions are copied
+  std::shared_ptr<const Plan> plan_;  // shared, because exceptions are copied
 };
 
 namespace detail {
@@ -326,7 +326,7 @@ class Watch {
   detail::Owner<stw_watch, stw_watch_destroy> owned_;  // destroyed first
 };
 
-/// A model to train. It may end before the objects made from it.
+/// A model to train. It may be destroyed before the objects made from it.
 class Model {
  public:
   explicit Model(const stw_model_options& options) {
@@ -543,7 +543,7 @@ struct Batch {
   Rows<int32_t> tokens;
   Rows<int32_t> targets = {};  ///< the token that follows each token
   Rows<int32_t> labels =
-      {};  ///< in the places of their tokens; the library shifts them. For a classifier of texts: one_each()
+      {};  ///< each in its token's place; a language model's are shifted. For text classifiers: one_each()
   Rows<int32_t> lengths = {};      ///< one_each(): how many tokens of each sample count
   Rows<int32_t> positions = {};    ///< the position of each token in its document
   Rows<int32_t> token_types = {};  ///< each token's type, for models with token types
@@ -633,7 +633,7 @@ class Trainer {
   Trainer(Trainer&&) = default;
   Trainer& operator=(Trainer&& other) noexcept {
     if (this == &other) return *this;
-    owned_ = std::move(other.owned_);  // first, because the old trainer ends before its device
+    owned_ = std::move(other.owned_);  // first, because the old trainer must end before its device
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
     labels_ = other.labels_;

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
           argc > 4 ? argv[4] : ".");
     return 0;
   } catch (const stowage::OverBudget& error) {
-    // says why it does not fit, and what would
+    // the report says why nothing fits, and what would
     if (error.plan()) std::fputs(error.plan()->report().c_str(), stderr);
     std::fprintf(stderr, "train: %s\n", error.what());
   } catch (const std::exception& error) { std::fprintf(stderr, "train: %s\n", error.what()); }

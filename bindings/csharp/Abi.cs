@@ -440,7 +440,7 @@ internal static unsafe class Abi
         /// <summary>a folder of adapters to continue, for the model in `source`; NULL: none</summary>
         public byte* adapter;
         /// <summary>
-        /// new adapters: the matrices that get one, by the last parts of their modules' names, such as
+        /// new adapters: the matrices that get an adapter, by the last parts of their modules' names, such as
         /// "q_proj,v_proj", or "all-linear"; NULL: all-linear
         /// </summary>
         public byte* adapter_targets;
@@ -675,8 +675,8 @@ internal static unsafe class Abi
         /// <summary>STW_QUANTIZE_*. A checkpoint can only be restored with the same one</summary>
         public uint quantize;
         /// <summary>
-        /// for models with adapters. STW_QUANTIZE_INT8: the table that tokens look up and the head are int8,
-        /// whatever format the model's files have; the table of positions is not. auto: none. A checkpoint
+        /// for models with adapters. STW_QUANTIZE_INT8: the token embedding and the head are int8, whatever
+        /// format the model's files have. The table of positions keeps its format. auto: none. A checkpoint
         /// can only be restored with the same one
         /// </summary>
         public uint quantize_embeddings;
@@ -808,11 +808,13 @@ internal static unsafe class Abi
         public ulong saves_bytes;
         /// <summary>
         /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The
-        /// new step time is that of the plan within the budget if it fits, else that of the smallest plan
+        /// new step time is that of the plan within the budget if the change is enough for one, else that of
+        /// the smallest plan
         /// </summary>
         public double costs_fraction;
         /// <summary>
-        /// the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them
+        /// the settings to change: "states 8", "host_memory 1048576" (bytes), ...; the comment of this struct
+        /// lists them
         /// </summary>
         public fixed byte change[64];
         /// <summary>1: this change alone is enough</summary>
@@ -1138,12 +1140,12 @@ internal static unsafe class Abi
         /// </summary>
         public ulong evaluation_tokens;
         /// <summary>
-        /// with marks: how many samples hold every document of the part once. With in_order:
+        /// with marks: the number of samples in which every document of the part occurs once. With in_order:
         /// evaluation_samples is the number of samples that hold every token once. Else 0
         /// </summary>
         public ulong training_samples;
         /// <summary>
-        /// with marks: how many samples hold every document of the part once. With in_order:
+        /// with marks: the number of samples in which every document of the part occurs once. With in_order:
         /// evaluation_samples is the number of samples that hold every token once. Else 0
         /// </summary>
         public ulong evaluation_samples;

@@ -52,8 +52,8 @@ namespace Stowage
         public Rows<int> Tokens { get; set; }
         /// <summary>The token that follows each token.</summary>
         public Rows<int> Targets { get; set; }
-        /// <summary>In the places of their tokens; the library shifts them. For a classifier: one label for
-        /// each sample.</summary>
+        /// <summary>Each in the place of its token; the library shifts a language model's labels. For a
+        /// classifier: one label for each sample.</summary>
         public Rows<int> Labels { get; set; }
         /// <summary>How many tokens of each sample count.</summary>
         public Rows<int> Lengths { get; set; }

@@ -23,7 +23,7 @@ namespace Stowage
             get { return (void*)GCHandle.ToIntPtr(handle); }
         }
 
-        /// <summary>Ends it after the last call.</summary>
+        /// <summary>Frees the handle after the last call.</summary>
         public void End()
         {
             if (handle.IsAllocated)

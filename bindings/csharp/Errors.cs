@@ -111,8 +111,8 @@ namespace Stowage
 
     internal static unsafe class Errors
     {
-        /// <summary>Throws if an entry failed: the status that it returned, the error that it wrote, and the
-        /// host's exception that caused it.</summary>
+        /// <summary>Throws if an entry failed. The arguments are the status that the entry returned, the
+        /// error that it wrote, and the host's exception that caused the failure.</summary>
         public static void Check(int status, stw_error* error, Exception cause = null)
         {
             if (status == STW_OVER_BUDGET)
@@ -121,7 +121,7 @@ namespace Stowage
                 throw new StowageException(status, error, cause);
         }
 
-        /// <summary>The same for an entry that has no error argument.</summary>
+        /// <summary>Throws if an entry without an error argument failed.</summary>
         public static void Check(int status)
         {
             stw_error none = stw_error.Sized();

@@ -4,15 +4,14 @@ using static Stowage.Abi;
 namespace Stowage
 {
     /// <summary>The loaded library.</summary>
-    /// <remarks>stowage.h is the contract. It says what every entry guarantees and what the fields of options
-    /// and results mean, which have the same names here. Unset options mean the default; options in which 0
-    /// is also a useful value are nullable. Failures are <see cref="StowageException"/>. If a callback
-    /// throws, the call that ran it throws the same exception. Objects may be disposed of in any order.
-    /// Disposing again does nothing, a call in progress continues to its end, and a later use throws
+    /// <remarks>stowage.h is the contract. It says what every entry guarantees, and what the fields of
+    /// options and results mean. The fields have the same names here. Unset options mean the default; options
+    /// in which 0 is also a useful value are nullable. Failures are <see cref="StowageException"/>. If a
+    /// callback throws, the call that ran it throws the same exception. Objects may be disposed of in any
+    /// order. Disposing again does nothing, a call in progress continues to its end, and a later use throws
     /// ObjectDisposedException. The garbage collector ends a forgotten object at some time. Several threads
     /// may use models and plans at once. One thread at a time may use a dataset or a trainer, or create a
-    /// trainer on a device; another one is refused
-    /// (<see cref="Status.BadState"/>).</remarks>
+    /// trainer on a device; another one is refused (<see cref="Status.BadState"/>).</remarks>
     public static unsafe class Library
     {
         /// <summary>The version of the library.</summary>

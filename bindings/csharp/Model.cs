@@ -66,9 +66,9 @@ namespace Stowage
             HeadIsNew = native.head_is_new != 0;
         }
 
-        /// <summary>Blocks.</summary>
+        /// <summary>The number of blocks.</summary>
         public int Layers { get; }
-        /// <summary>Numbers of a token between two blocks.</summary>
+        /// <summary>Features of a token between two blocks.</summary>
         public int Width { get; }
         /// <summary>The number of parameters; tied ones are counted once.</summary>
         public long Parameters { get; }

@@ -38,7 +38,7 @@ namespace Stowage
             return new Held(OpenHandle(), null);
         }
 
-        /// <summary>The same, for this thread only. The thread may call it again.</summary>
+        /// <summary>Like Hold, and keeps other threads out. This thread may call it again.</summary>
         internal Held HoldAlone()
         {
             if (!Monitor.TryEnter(gate))

@@ -5,7 +5,7 @@ namespace Stowage
     /// <summary>Converts between the numbers of C# and those of C, most of which are unsigned.</summary>
     internal static class Numbers
     {
-        /// <summary>Converts a number of C; the largest number of C# if it is larger.</summary>
+        /// <summary>Converts a number of C. A number that is too large becomes the largest of C#.</summary>
         public static long Of(ulong value)
         {
             return value > long.MaxValue ? long.MaxValue : (long)value;

@@ -62,7 +62,7 @@ namespace Stowage
         public long Parameters { get; }
         /// <summary>Bytes.</summary>
         public long Gradients { get; }
-        /// <summary>Bytes of its states.</summary>
+        /// <summary>Bytes of the optimizer's states.</summary>
         public long Optimizer { get; }
         /// <summary>Bytes.</summary>
         public long SavedActivations { get; }

@@ -95,7 +95,7 @@ namespace Stowage
         public Attention Attention { get; set; }
         /// <summary>The format in which the blocks' matrices under adapters are stored.</summary>
         public Quantize Quantize { get; set; }
-        /// <summary>Int8: so are the table of tokens and the head.</summary>
+        /// <summary>Int8: the table of tokens and the head are stored as int8, too.</summary>
         public Quantize QuantizeEmbeddings { get; set; }
         /// <summary>For pairs of documents. Batches then have positions even without Positions.</summary>
         public Preference Preference { get; set; }

@@ -83,7 +83,7 @@ namespace Stowage
         public IReadOnlyList<long> Shape { get; }
         /// <summary>The format in which it is stored.</summary>
         public DType DType { get; }
-        /// <summary>Elements.</summary>
+        /// <summary>The number of elements.</summary>
         public long Count { get; }
 
         /// <summary>The address of the first element, in the device's memory, until the view is disposed

@@ -19,7 +19,7 @@ namespace Stowage
         public float? WeightDecay { get; set; }
         /// <summary>0: no clipping.</summary>
         public float? ClipNorm { get; set; }
-        /// <summary>SGD: look ahead.</summary>
+        /// <summary>SGD: Nesterov momentum.</summary>
         public bool Nesterov { get; set; }
         /// <summary>SGD, Muon.</summary>
         public float? Momentum { get; set; }
@@ -100,14 +100,14 @@ namespace Stowage
         public double LearningRate { get; set; }
         /// <summary>null: a tenth of the full rate; inverse root: 0.</summary>
         public double? MinRate { get; set; }
-        /// <summary>After the warm-up.</summary>
+        /// <summary>The course of the learning rate after the warm-up.</summary>
         public Schedule Schedule { get; set; }
-        /// <summary>0: 1.</summary>
+        /// <summary>Steps between two calls of Progress; 0: 1.</summary>
         public int ProgressEvery { get; set; }
         /// <summary>Called between two steps, after every ProgressEvery steps. It may evaluate, generate and
         /// save. A result of false stops the run. The run throws its exception.</summary>
         public Func<Progress, bool> Progress { get; set; }
-        /// <summary>Warm-up-stable-decay: 0: a fifth of Total.</summary>
+        /// <summary>Warm-up-stable-decay: length of the decay in steps; 0: a fifth of Total.</summary>
         public long DecaySteps { get; set; }
         /// <summary>The number of samples in a step that the learning rates were chosen for; 0: rates are
         /// used as they are.</summary>

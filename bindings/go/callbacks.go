@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// calls is the target of a callback's user pointer: memory of C with a handle.
+// calls is the target of a callback's user pointer. The pointer leads to C memory that holds a handle to this
+// struct.
 type calls struct {
 	log      func(level LogLevel, component, message string)
 	memory   Memory
@@ -154,7 +155,7 @@ func stowageGoProgress(user unsafe.Pointer, argument *C.stw_progress) C.int32_t 
 // over several trainers, with LossSum, TargetCount and InOrder, makes one step of the joint batch.
 type Gradients struct {
 	Scale     float64 // scale that the gradients contain: 1 unless the precision is fp16
-	Count     uint64  // numbers
+	Count     uint64  // number of gradients, including gaps
 	gradients *C.stw_gradients
 	onHost    bool
 }

@@ -20,8 +20,8 @@ type DatasetOptions struct {
 	Sequence    uint64    // tokens of a sample
 	Seed        *uint64   // chooses the windows of tokens; nil: 1337
 	DocumentEnd *uint64
-	// a file with one byte for each token, the sum of 1: it is learned; 2: a document begins with it; 4: it
-	// belongs to the document's second text (token type 1)
+	// a file with one byte for each token, the sum of these marks: 1, the token is learned; 2, a document
+	// begins with the token; 4, the token belongs to the document's second text (token type 1)
 	Marks string
 	// for classifiers: a file with one little-endian uint32 for each document, with TaskTokenLabel for each
 	// token; with TaskLabels and TaskNumber: LabelCount float32 for each document
@@ -34,9 +34,9 @@ type DatasetOptions struct {
 	Pairs     bool
 	Reference string // with pairs: the file that Trainer.WriteReference wrote
 	// For masked language models. MaskRate is the share of tokens that are hidden; 0: none. MaskToken is the
-	// token that they become. TokenKinds has for each token of the vocabulary the sum of 1: it is special,
-	// and never hidden; and 2: it continues the word of the token before; nil: all are 0. MaskWholeWords
-	// hides whole words.
+	// token that they become. TokenKinds has one byte for each token of the vocabulary, the sum of these
+	// kinds: 1, the token is special and never hidden; 2, it continues the word of the token before it. nil:
+	// all are 0. MaskWholeWords hides whole words.
 	MaskRate       float64
 	MaskToken      uint64
 	TokenKinds     []byte

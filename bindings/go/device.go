@@ -37,8 +37,8 @@ type DeviceOptions struct {
 	Threads  int     // CPU: threads that compute; 0: one for each processor
 	ISA      ISA
 	LogLevel LogLevel // 0: LogWarning
-	// Log receives messages, on a goroutine of its own while the caller waits, which may be the runtime. Its
-	// panics are dropped.
+	// Log receives messages, on a goroutine of its own, while the caller waits. The caller may be Go's
+	// runtime. Panics of Log are dropped.
 	Log      func(level LogLevel, component, message string)
 	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": the one that the system finds
 	Cudnn    string // CUDA: the path of a libcudnn.so.9

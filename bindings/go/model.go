@@ -21,7 +21,7 @@ type ModelOptions struct {
 
 	Adapter     string // a folder of adapters (LoRA) to continue
 	AdapterRank int    // rank of new adapters; 0: no new adapters
-	// the matrices that get one, such as "q_proj,v_proj"; "": all matrices of blocks
+	// new adapters: the matrices that get one, such as "q_proj,v_proj"; "": all matrices of blocks
 	AdapterTargets        string
 	AdapterAlpha          float32
 	AdapterDropout        float32
@@ -46,7 +46,7 @@ type ModelInfo struct {
 	Task                  Task
 	// weights were read from files, but at least a part of the head was drawn from the seed
 	HeadIsNew bool
-	// how many token types it distinguishes, such as those of a first and of a second text; 0: none
+	// token types that the model distinguishes, such as those of a first and of a second text; 0: none
 	TokenTypes int
 }
 

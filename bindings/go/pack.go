@@ -55,7 +55,7 @@ func PackConstrained(lifetimes []Lifetime, constraints []Constraint,
 		return Packed{}, failure(BadArgument, "constraints: expected %d, one for each buffer, found %d",
 			len(lifetimes), len(constraints))
 	}
-	given := make([]C.stw_buffer_lifetime, len(lifetimes)+1) // an address even for no buffers
+	given := make([]C.stw_buffer_lifetime, len(lifetimes)+1) // never empty, so that it has an address
 	for i, one := range lifetimes {
 		given[i] = C.stw_buffer_lifetime{lower: C.int64_t(one.Lower), upper: C.int64_t(one.Upper),
 			size: C.uint64_t(one.Size)}

@@ -9,15 +9,15 @@
 //	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})
 //	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
 //
-// stowage.h is the contract. It says what every entry guarantees and what the fields of options and results
-// mean, which have the same names here. A zero value means the default; a field in which 0 is also a useful
-// value is a pointer. Close closes an object, in any order. Closing again does nothing. A call in progress
-// continues to its end. A later use returns BadState, or nothing if it has no error. The garbage collector
-// closes forgotten objects at some time, except objects that their own callbacks refer to. Several goroutines
-// may use models and plans at once. One at a time may use a dataset or a trainer, or create a trainer on a
-// device. Any goroutine may call Trainer.Cancel, Trainer.Progress and Close. Callbacks run on goroutines of
-// their own, while the call that they belong to waits. A panic in a callback, or runtime.Goexit, ends that
-// call and then goes on in its caller.
+// stowage.h is the contract. It says what every entry guarantees, and what the fields of options and results
+// mean. The fields have the same names here. A zero value means the default; a field in which 0 is also a
+// useful value is a pointer. Objects can be closed in any order. Closing an object again does nothing. A call
+// in progress continues to its end. A later call returns BadState, or a zero value if it returns no error.
+// The garbage collector closes forgotten objects at some time, except objects that their own callbacks refer
+// to. Several goroutines may use models and plans at once. One at a time may use a dataset or a trainer, or
+// create a trainer on a device. Any goroutine may call Trainer.Cancel, Trainer.Progress and Close. Callbacks
+// run on goroutines of their own, while the call that they belong to waits. A panic in a callback, or
+// runtime.Goexit, ends that call and then goes on in its caller.
 //
 // cgo finds the library with pkg-config; PKG_CONFIG_PATH names other folders for it. With the build tag
 // stowage_without_pkg_config, the compiler and linker search their usual folders, and those of CGO_CFLAGS=-I…

@@ -35,8 +35,9 @@ type TrainerOptions struct {
 	Margin         *float32 // SimPO; nil: half of Beta
 	// factor of the chosen document's mean token loss, which is added to a preference's loss
 	AnswerShare float32
-	// Arena is memory of the host for the arena, not of Go's heap, until the trainer is closed. It has
-	// ArenaBytes, at least PlanInfo.Arena, at a multiple of 256. nil: the trainer allocates it.
+	// Arena is the host's memory for the arena, outside of Go's heap. It must stay valid until the trainer is
+	// closed. It has ArenaBytes bytes, at least PlanInfo.Arena, at a multiple of 256. nil: the trainer
+	// allocates it.
 	Arena      unsafe.Pointer
 	ArenaBytes uint64
 	// Watch reports and cancels the creation and all calls of the trainer; nil: none.
@@ -51,7 +52,7 @@ type RunOptions struct {
 	LearningRate  float64  // the full rate; 0: the optimizer's default
 	MinRate       *float64 // nil: a tenth of the full rate
 	Schedule      Schedule
-	ProgressEvery int // 0: 1
+	ProgressEvery int // steps between two calls of Progress; 0: 1
 	// Progress is called between two steps, after every ProgressEvery steps. It may evaluate, generate and
 	// save. A result of false stops the run.
 	Progress   func(now Progress) bool
@@ -70,8 +71,8 @@ type GenerateOptions struct {
 }
 
 // Batch is stw_batch. Tokens has samples of one length, row by row. Targets (the token that follows each
-// token) or Labels (in the places of their tokens; the library shifts them) have the same shape. For a
-// classifier, Labels has one label for each sample. -100 means no loss.
+// token) or Labels (each in the place of its token; a language model's labels are shifted by the library)
+// have the same shape. For a classifier, Labels has one label for each sample. -100 means no loss.
 type Batch struct {
 	Samples    int
 	Tokens     []int32
@@ -105,10 +106,10 @@ type Progress struct {
 	SkipReason                                 SkipReason
 	EvaluationAccuracy                         float64 // for a classifier or a preference
 	Accuracy                                   float64 // with a preference, of the last step
-	// of the evaluation in progress, or of the last one: in all, and given to the device
+	// samples of the evaluation in progress, or of the last one: all, and those given to the device
 	EvaluationSamples, EvaluatedSamples uint64
 	EvaluationTargets                   uint64 // targets that EvaluationLoss is the mean over
-	// of the step in progress, or of the last one: in all, and given to the device
+	// micro-steps of the step in progress, or of the last one: all, and those given to the device
 	MicroSteps, MicroStepsDone uint64
 	// tokens without padding: of the last step's samples (0 if the host gave the batch), and of the last
 	// Evaluate
@@ -206,7 +207,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		return nil, trainer.watch.finish(err)
 	}
 	shared.lend()
-	// no reference to trainer itself, which would keep itself alive
+	// This function must not refer to `trainer`, because the trainer would then keep itself alive.
 	called, watched := trainer.calls, trainer.watch
 	trainer.end = func(p *C.stw_trainer) {
 		C.stw_trainer_destroy(p)
@@ -446,7 +447,7 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 			len(tokenTypes))
 	}
 	var tokens, types []int32
-	lengths := make([]uint64, len(texts)+1) // an address even for no texts
+	lengths := make([]uint64, len(texts)+1) // never empty, so that it has an address
 	for i, text := range texts {
 		tokens, lengths[i] = append(tokens, text...), uint64(len(text))
 		if tokenTypes == nil {

@@ -24,7 +24,7 @@ def main(text, source="nano", steps=100, folder="."):
     try:
         plan = stowage.Plan(model, device=device, global_batch=8, sequence=64, memory_bytes=1 << 30)
     except stowage.OverBudget as error:
-        sys.exit(error.plan.report)  # says why it does not fit, and what would
+        sys.exit(error.plan.report)  # says why nothing fits, and what would
     print(plan.report)
     data = stowage.Dataset(text, vocabulary=model.info.vocabulary, sequence=64)
     # allocates exactly the plan's arena; the run allocates nothing else

@@ -72,7 +72,7 @@ internal static class Train
             catch (StowageException failure)
             {
                 if (failure is OverBudgetException over && over.Plan != null)
-                    Console.Error.Write(over.Plan.Report);   // says why it does not fit, and what would
+                    Console.Error.Write(over.Plan.Report);   // says why nothing fits, and what would
                 Console.Error.WriteLine($"train: {failure.Message}");
                 return 1;
             }

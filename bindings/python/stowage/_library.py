@@ -15,8 +15,8 @@ _library = None
 # guards the counts of uses and the closing of objects; reentrant, because a signal handler or a destructor
 # may run inside it
 _lock = threading.RLock()
-_under_way = {}  # calls: the objects that each of them uses
-_ending_thread = None  # the thread that ends Python, once it does
+_under_way = {}  # the calls in progress, each with the objects that it uses
+_ending_thread = None  # the thread that ends Python; None until it does
 # The smallest and largest numbers of C types. ctypes would wrap other numbers silently.
 _LIMITS = {
     kind: (lowest, highest)
@@ -69,7 +69,7 @@ def load(path=None):
     global _library
     found = _open(os.fsdecode(path) if path else None)
     for function, (result, arguments) in _abi.FUNCTIONS.items():
-        if hasattr(found, function):  # an older library lacks some
+        if hasattr(found, function):  # an older library lacks some functions
             getattr(found, function).restype, getattr(found, function).argtypes = result, arguments
     _library = found
     return found
@@ -200,7 +200,7 @@ def _end():
         time.sleep(0.002)
 
 
-os.register_at_fork(after_in_child=_under_way.clear)  # calls of threads that the child process does not have
+os.register_at_fork(after_in_child=_under_way.clear)  # the child has none of the calling threads
 
 
 def status_name(status):
@@ -264,8 +264,8 @@ def names(function, *arguments):
 class Handle:
     """An object of the library, which is destroyed once."""
 
-    _destroy = None  # the entry that does it
-    _of_process = False  # a child of fork() leaves it to its parent
+    _destroy = None  # the name of the entry that destroys the object
+    _of_process = False  # True: after fork(), the child does not destroy it
     _uses = 0  # calls in progress
 
     def __init__(self):

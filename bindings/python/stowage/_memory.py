@@ -9,7 +9,7 @@ class Memory:
 
     def __init__(self, make):
         self.make, self.held, self.error = make, {}, None
-        self.device = None  # DLPack's type and number of it
+        self.device = None  # the device's type and number in DLPack
 
     def take(self, count, alignment):
         memory = self.make(count + alignment)  # arrays need not be aligned
@@ -43,7 +43,7 @@ def callbacks_of(memory):
     def allocate(_, count, alignment, stream):
         try:
             return memory.take(count, alignment)
-        except BaseException as error:  # nothing may pass through the library
+        except BaseException as error:  # no exception may pass through the library
             memory.error = error
             return None
 

@@ -13,7 +13,7 @@ from ._library import _lock, fitting
 
 CPU, CUDA = 1, 2  # DLDeviceType
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
-# by the format characters of buffers
+# The type code for each format character of a buffer.
 _FORMATS = {**dict.fromkeys("bhilq", INT), **dict.fromkeys("BHILQ", UNSIGNED), **dict.fromkeys("efd", FLOAT)}
 
 
@@ -48,7 +48,8 @@ class DLManagedTensorVersioned(ctypes.Structure):
     ]
 
 
-# Takes the address of a capsule: a reference to a capsule that is being destroyed would destroy it again.
+# These functions take the address of a capsule, because a reference to a capsule that is being destroyed
+# would destroy it again.
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
@@ -183,7 +184,7 @@ def shape_of(managed):
 def _of_capsule(values):
     try:
         capsule = values.__dlpack__(max_version=(1, 0))
-    except TypeError:  # a producer that is older than DLPack's versions
+    except TypeError:  # an older producer, which does not know max_version
         capsule = values.__dlpack__()
     if _is_capsule(id(capsule), _VERSIONED):  # the id of an object is its address
         managed = DLManagedTensorVersioned.from_address(_capsule_pointer(id(capsule), _VERSIONED))
@@ -278,7 +279,7 @@ class Lease:
         take_back(self._given)
         drop_unclaimed()
         if self.holds:
-            gc.collect()  # cycles, too
+            gc.collect()  # frees reference cycles, too
         if self.holds:
             raise BufferError(
                 f"{self.holds} arrays or tensors made of this trainer's views look at the memory that "
@@ -348,7 +349,7 @@ class View:
             ctypes.c_float if is_long else ctypes.c_uint16,
             math.prod(self.shape),
         )
-        # kept by the array, not by this view
+        # the array, and not this view, keeps `data` alive
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if is_long else "<f2", "data": numbers}
 
     def __array__(self, *_, **__):
@@ -359,7 +360,7 @@ _exports = {}  # tensors that others hold, by the address of their struct
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
-def _delete(address, exports=_exports):  # bound here, because the module may be empty when Python ends
+def _delete(address, exports=_exports):  # a default, because the module may be empty when Python ends
     exports.pop(address, None)
 
 

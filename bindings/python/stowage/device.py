@@ -50,7 +50,7 @@ class Device(Handle):
 
     def __del__(self):
         if getattr(self, "_pointer", None):
-            super().close()  # trainers go on
+            super().close()  # the trainers on the device stay open
 
     def close(self):
         self._check_unused()

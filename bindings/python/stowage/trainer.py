@@ -143,7 +143,7 @@ class _Raised:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# tensors of a batch that are float32; so are labels if the task of the model has values
+# Tensors of a batch that are float32. Labels are float32, too, if the task is in TASKS_WITH_VALUES.
 FLOATS = {"weights", "reference"}
 TASKS_WITH_VALUES = {"labels", "number"}
 

@@ -13,12 +13,12 @@ class _Notifier:
 
     def __init__(self, notify):
         self.notify, self.error = notify, None
-        self.interrupted = lambda: False  # set by a trainer: tells whether a Ctrl-C waits
+        self.interrupted = lambda: False  # a trainer replaces it; true: a Ctrl-C is pending
 
     def called(self, _, now):
         try:
             return int(bool(self.notify and self.notify(info(copied(now)))) or self.interrupted())
-        except BaseException as error:  # nothing may pass through the library
+        except BaseException as error:  # no exception may pass through the library
             self.error = error
             return 1
 
@@ -40,7 +40,8 @@ class Watch(Handle):
         call("stw_watch_create", ctypes.byref(self._pointer), ctypes.byref(chosen))
 
     def __del__(self):
-        if not self._uses:  # at the end of a program names go in any order: a trainer may still hold it
+        # When Python ends, objects are destroyed in any order. A trainer may still use this watch then.
+        if not self._uses:
             super().__del__()
 
     def cancel(self):

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(plan) = error.plan() {
-                eprint!("{}", plan.report()); // says why it does not fit, and what would
+                eprint!("{}", plan.report()); // says why nothing fits, and what would
             }
             eprintln!("train: {error}");
             ExitCode::FAILURE

@@ -453,7 +453,7 @@ pub struct stw_model_options {
     pub reserved: u32,
     /// a folder of adapters to continue, for the model in \`source\`; NULL: none
     pub adapter: *const c_char,
-    /// new adapters: the matrices that get one, by the last parts of their modules' names, such as
+    /// new adapters: the matrices that get an adapter, by the last parts of their modules' names, such as
     /// "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
     pub adapter_targets: *const c_char,
     /// new adapters: rows of A and columns of B; 0: no new adapters. A is drawn from \`seed\`, B is 0
@@ -653,8 +653,8 @@ pub struct stw_plan_options {
     pub attention: u32,
     /// STW\_QUANTIZE\_\*. A checkpoint can only be restored with the same one
     pub quantize: u32,
-    /// for models with adapters. STW\_QUANTIZE\_INT8: the table that tokens look up and the head are int8,
-    /// whatever format the model's files have; the table of positions is not. auto: none. A checkpoint can
+    /// for models with adapters. STW\_QUANTIZE\_INT8: the token embedding and the head are int8, whatever
+    /// format the model's files have. The table of positions keeps its format. auto: none. A checkpoint can
     /// only be restored with the same one
     pub quantize_embeddings: u32,
     /// STW\_PREFERENCE\_\*. A checkpoint can only be restored with the same one
@@ -785,9 +785,11 @@ pub struct stw_relaxation_info {
     /// memory is below the smallest peak without it
     pub saves_bytes: u64,
     /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new
-    /// step time is that of the plan within the budget if it fits, else that of the smallest plan
+    /// step time is that of the plan within the budget if the change is enough for one, else that of the
+    /// smallest plan
     pub costs_fraction: f64,
-    /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; stowage.h lists them
+    /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; the comment of this struct
+    /// lists them
     pub change: Text<64>,
     /// 1: this change alone is enough
     pub fits: u32,
@@ -1117,11 +1119,11 @@ pub struct stw_dataset_info {
     pub training_tokens: u64,
     /// as held\_out divides them; with marks, the held-out part begins with the nearest document
     pub evaluation_tokens: u64,
-    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples
-    /// is the number of samples that hold every token once. Else 0
+    /// with marks: the number of samples in which every document of the part occurs once. With in\_order:
+    /// evaluation\_samples is the number of samples that hold every token once. Else 0
     pub training_samples: u64,
-    /// with marks: how many samples hold every document of the part once. With in\_order: evaluation\_samples
-    /// is the number of samples that hold every token once. Else 0
+    /// with marks: the number of samples in which every document of the part occurs once. With in\_order:
+    /// evaluation\_samples is the number of samples that hold every token once. Else 0
     pub evaluation_samples: u64,
     /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a
     /// checkpoint trains the bits of an uninterrupted run only if this is the same, too

@@ -49,7 +49,8 @@ pub struct Batch<'a> {
     pub tokens: Rows<'a, i32>,
     /// The token that follows each token.
     pub targets: Option<Rows<'a, i32>>,
-    /// In the places of their tokens; the library shifts them. For a classifier: one label for each sample.
+    /// Each in the place of its token; the library shifts a language model's labels. For a classifier: one
+    /// label for each sample.
     pub labels: Option<Rows<'a, i32>>,
     /// How many tokens of each sample count.
     pub lengths: Option<&'a [i32]>,

@@ -23,8 +23,9 @@ pub struct DatasetOptions<'a> {
     /// The token that ends a document. It needs a plan with
     /// [`PlanOptions::positions`](crate::PlanOptions::positions).
     pub document_end: Option<u64>,
-    /// A file with one byte for each token, the sum of 1: the model learns to predict it; 2: a document
-    /// begins with it; 4: it belongs to the second text of its document, and its token type is 1.
+    /// A file with one byte for each token, the sum of these marks: 1, the model learns to predict the token;
+    /// 2, a document begins with the token; 4, the token belongs to the second text of its document, and its
+    /// token type is 1.
     pub marks: Option<&'a Path>,
     /// For classifiers: a file with one little-endian u32 for each document that `marks` begin. With
     /// [`Task::TokenLabel`]: one for each token. With [`Task::Labels`] and [`Task::Number`]: `label_count`
@@ -44,8 +45,8 @@ pub struct DatasetOptions<'a> {
     pub mask_rate: f64,
     /// The token that hidden tokens become.
     pub mask_token: u64,
-    /// For each token of the vocabulary the sum of 1: it is special, and never hidden; and 2: it continues
-    /// the word of the token before.
+    /// One byte for each token of the vocabulary, the sum of these kinds: 1, the token is special and never
+    /// hidden; 2, it continues the word of the token before it.
     pub token_kinds: Option<&'a [u8]>,
     /// With `token_kinds`: whole words are hidden.
     pub mask_whole_words: bool,

@@ -96,8 +96,8 @@ impl<T> Drop for Callback<T> {
     }
 }
 
-/// The result of a callback whose panic no caller receives. Dropping the payload of the panic may panic, too,
-/// and must not leave C's frames either.
+/// The result of a callback whose panic no caller receives. Dropping the payload of the panic could panic,
+/// too, so the payload is leaked: no panic may pass through C's frames.
 fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }

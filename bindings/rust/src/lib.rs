@@ -19,10 +19,11 @@
 //! # }
 //! ```
 //!
-//! `stowage.h` is the contract. It says what every entry guarantees and what the fields of options and
-//! results mean, which have the same names here. Methods that several threads may call at once take `&self`,
-//! all others `&mut self`. A panic of a progress callback or of a gradient hook ends the call and leaves it.
-//! The other callbacks' comments say what happens to their panics. Paths are UTF-8.
+//! `stowage.h` is the contract. It says what every entry guarantees, and what the fields of options and
+//! results mean. The fields have the same names here. Methods that several threads may call at once take
+//! `&self`, all others `&mut self`. A panic of a progress callback or of a gradient hook ends the call and
+//! then continues in its caller. The other callbacks' comments say what happens to their panics. Paths are
+//! UTF-8.
 #![allow(clippy::missing_safety_doc, unused_unsafe)]
 
 pub mod abi;

@@ -57,7 +57,7 @@ pub struct Model {
     pub(crate) pointer: NonNull<abi::stw_model>,
 }
 
-// Every entry except its destroy takes it `const`.
+// Every entry except stw_model_destroy takes the model `const`.
 unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 

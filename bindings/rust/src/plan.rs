@@ -192,7 +192,7 @@ pub struct Plan {
     pub(crate) pointer: NonNull<abi::stw_plan>,
 }
 
-// Every entry except its destroy takes it `const`.
+// Every entry except stw_plan_destroy takes the plan `const`.
 unsafe impl Send for Plan {}
 unsafe impl Sync for Plan {}
 

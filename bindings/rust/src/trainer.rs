@@ -67,7 +67,7 @@ pub struct RunOptions {
     /// None: a tenth of the full rate; inverse root: 0.
     pub min_rate: Option<f64>,
     pub schedule: Schedule,
-    /// 0: 1.
+    /// Steps between two calls of `progress`; 0: 1.
     pub progress_every: u32,
     pub decay_steps: u64,
     pub base_batch: u64,

@@ -26,8 +26,8 @@ class Json {
   enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, number, string, array, object };
 
   Json() = default;
-  // Not defaulted: in libstdc++ 12, if copying a variant of strings and vectors throws, a variant is
-  // destroyed that was never constructed.
+  // Not defaulted: if copying a variant of strings and vectors throws, libstdc++ 12 destroys a variant that
+  // was never constructed.
   Json(const Json& other);
   Json(Json&&) = default;
   Json& operator=(const Json& other) { return *this = Json(other); }

@@ -13,7 +13,8 @@
 
 namespace stw {
 
-// A profile with larger figures is refused. Larger measurements are reduced to these limits.
+// The largest figures of a profile. A profile with larger figures is refused. Larger measurements are reduced
+// to these limits.
 inline constexpr uint32_t largest_permille = 100000;
 inline constexpr uint64_t longest_launch_nanoseconds = 10000000;
 inline constexpr uint64_t longest_nanoseconds = 1000000000000000;

@@ -14,8 +14,8 @@ namespace stw {
 // Measurements of a device that ran a plan (calibration.h).
 struct Calibration {
   struct Op {
-    // The op's speed as a share of the peak that bounds it, of arithmetic or bandwidth. 0: not timed; the
-    // shares and the launch time of DeviceProfile apply.
+    // The op's speed as a share of the peak, of arithmetic or of bandwidth, that bounds the op. 0: not timed;
+    // the shares and the launch time of DeviceProfile apply.
     uint32_t permille = 0;
     uint64_t launch_nanoseconds = 0;  // fixed cost of an op
     uint64_t nanoseconds = 0;         // time of all ops of the kind in a step of that plan

@@ -26,7 +26,7 @@ struct Adapters {
 
 inline constexpr int64_t largest_rank = 4096;
 inline constexpr const char* all_targets = "all-linear";
-// After the module's name, as in PEFT.
+// Suffixes that follow the module's name, as in PEFT.
 inline constexpr const char *low_suffix = ".lora_A.weight", *high_suffix = ".lora_B.weight";
 
 // Drops the last part of a weight's name: "model.layers.0.self_attn.q_proj.weight" gives
@@ -44,9 +44,10 @@ Status add_adapters(Graph& graph, const Adapters& adapters,
                     const std::function<bool(const Tensor&)>& is_trained_whole = {});
 
 // Limits which tensors of adapters a block may keep, so that adapters only double the number of save-sets
-// (Segment::kept_with). The outputs of A outside of the feed-forward part are always kept; those inside are
-// kept all or none. The outputs of their dropout are never kept. Two kinds of save-sets are exempt
-// (SearchSpace): blocks that keep everything, and plans that keep nothing. Call it after find_feed_forward.
+// (Segment::kept_with). The outputs of A outside of the feed-forward part are always kept. Those inside of it
+// are either all kept or all dropped. The outputs of the dropout before A are never kept. Two kinds of
+// save-sets are exempt (SearchSpace): blocks that keep everything, and plans that keep nothing. Call it after
+// find_feed_forward.
 void limit_adapter_choices(Graph& graph);
 
 }  // namespace stw

@@ -27,10 +27,11 @@ void find_fused_ops(Graph& graph, Kernels kernels);
 // The number of ops that one instruction computes: `op` (an index of Graph::op) and the fused ops after it.
 int fused_run(const Graph& graph, int op);
 
-// For a fused run of gradient ops from `op` on that contains GELU's gradient. deferred_weight_gradient: the
-// weight gradient after the run that reads the same dy, or -1. is_deferred: whether that weight gradient
-// shares a launch with the next one, with the save-set `saved`. It does if all their inputs exist before the
-// run. Otherwise it runs alone, before the run.
+// Both functions are for a fused run of gradient ops that begins at `op` and contains GELU's gradient.
+// deferred_weight_gradient returns the weight gradient after the run that reads the same dy, or -1.
+// is_deferred returns whether that weight gradient shares a launch with the next one if the save-set is
+// `saved`. It does if all inputs of both weight gradients exist before the run. Otherwise it runs alone,
+// before the run.
 int deferred_weight_gradient(const Graph& graph, int op);
 bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved);
 

@@ -58,8 +58,8 @@ struct FusedUpdate {
   int64_t sum;
 };
 
-// Rotary positions. inverse_frequencies: by how much each angle grows from one position to the next. The
-// tables hold scale·cos and scale·sin of the angles, (sequence, frequencies).
+// Rotary positions. Each of `inverse_frequencies` is the amount by which an angle grows from one position to
+// the next. The tables hold scale·cos and scale·sin of the angles, (sequence, frequencies).
 struct RotaryTables {
   int cosine = -1, sine = -1;  // tensors
   std::vector<float> inverse_frequencies;
@@ -101,7 +101,7 @@ struct Graph {
   int state = -1;
   int64_t first_position = 0;                // the row of a document's first token in the table of positions
   Preference preference = Preference::none;  // the loss of preference pairs
-  // A tensor: for each token the factor of its gradient. A preference loss computes it.
+  // The tensor that holds the factor of each token's gradient. A preference loss computes this tensor.
   int token_weights = -1;
   std::vector<RotaryTables> rotary;  // several if layers differ in their rotary positions
   // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few rows
@@ -185,8 +185,8 @@ struct Graph {
 };
 
 // In exact mode, cuBLASLt computes weight gradients faster than our kernels if a sample has at least this
-// many rows. Each of its calls reads and writes the whole gradient once a sample (8 bytes an element). Our
-// kernels keep the sum in registers from sample to sample.
+// many rows. Each sample is a call of its own, and each call reads and writes the whole gradient (8 bytes an
+// element). Our kernels keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
 inline constexpr int64_t logits_unit = 16;  // rows of logits begin at multiples of this many elements
 
@@ -252,7 +252,8 @@ class GraphBuilder {
   int dropout(int x, float p, const char* name);  // x itself if p is 0
   void loss(int logits);           // of the graph's task: cross entropy, or a loss that compares with values
   void cross_entropy(int logits);  // of tokens, or of labels after a call of `labels`
-  // Declares labels as targets, and where they are. Call it before the loss. Without it, targets are tokens.
+  // Declares that targets are labels, and where the labels are. Call it before the loss. Without it, targets
+  // are tokens.
   void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
     graph_.task = task, graph_.labels = count, graph_.label_place = place;
     graph_.generates = graph_.generates && place != LabelPlace::every_token;

@@ -16,7 +16,7 @@ enum class Input : uint8_t {
   weights,      // of a token in the loss
   reference,    // log-probabilities that a preference compares with
   token_types,  // 0 for tokens of a first text, 1 for those of a second one
-  following,    // number of tokens of its document after a token
+  following,    // number of tokens that follow a token in its document
   // A token's row in the table of positions: its position + Graph::first_position. The rows before are
   // unused.
   position_rows,

@@ -46,7 +46,8 @@ enum class Attention : uint8_t { own, cudnn };
 inline constexpr int attention_count = 2;
 inline constexpr const char* attention_names[attention_count] = {"own", "cudnn"};
 
-// The format of matrices below adapters: the run's precision, or codes of 4 or 8 bits (quantize.h).
+// The format of the frozen matrices of a model with adapters: the run's precision, or codes of 4 or 8 bits
+// (quantize.h).
 enum class Quantize : uint8_t { none, nf4, int8 };
 inline constexpr int quantize_count = 3;
 inline constexpr const char* quantize_names[quantize_count] = {"none", "nf4", "int8"};
@@ -100,8 +101,8 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
-// Which peak rate of a device bounds the arithmetic of an op. fp32: the rate of fp32. mma, wgmma: the rates
-// that our mma.sync and wgmma kernels reach on tensor cores. tensor: the rate of the tensor cores, for
+// The peak rate of a device that bounds the arithmetic of an op. fp32: the rate of fp32. mma, wgmma: the
+// rates that our mma.sync and wgmma kernels reach on tensor cores. tensor: the rate of the tensor cores, for
 // libraries.
 enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
 inline const char* gradients_name(const Numerics& n) {

@@ -95,7 +95,7 @@ struct Op {
   Attributes attributes;
   std::vector<int> inputs, outputs;  // tensors
   int segment = -1;
-  // Where this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
+  // If this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
   // For a linear op: the tensor that is added to its product, or -1.
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }

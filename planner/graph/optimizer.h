@@ -1,6 +1,7 @@
-// The table of optimizers. A row says which rule updates a parameter. A rule says which op computes it, and
-// which states it keeps. To add an optimizer, add its row here, its ops to planner/graph/op.h and
-// planner/graph/ops/update.cpp, its kernels, and the calls that connect them in src/execute/execute.cpp.
+// The table of optimizers. A row says which rule updates a parameter. A rule says which op computes the
+// update, and which states the update keeps. To add an optimizer, add its row here, its ops to
+// planner/graph/op.h and planner/graph/ops/update.cpp, its kernels, and the calls that connect them in
+// src/execute/execute.cpp.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct UpdateRule {
   bool is_elementwise = true;
 };
 
-// The settings of a run for which the user gives no others.
+// The settings of a run, unless the user gives others.
 struct OptimizerDefaults {
   double learning_rate, beta1, beta2, momentum, weight_decay;
 };

@@ -29,7 +29,7 @@ struct ParameterUse {
   std::vector<int> blocks;  // their indices, ascending
   int ops = 0;
 };
-// For every tensor that owns a parameter's bytes.
+// The uses of all parameters, by tensor. Only the tensors that own a parameter's bytes have uses.
 std::vector<ParameterUse> parameter_uses(const Graph& graph);
 // Whether the parameter is a matrix that only blocks use, in matrix products.
 bool is_hidden_matrix(const Tensor& parameter, const ParameterUse& use);

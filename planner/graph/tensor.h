@@ -61,8 +61,8 @@ struct Shape {
 struct GraphInputs {
   bool positions = false;  // of tokens in their documents: attention stays inside a document
   bool weights = false;    // of tokens in the loss; not together with a preference
-  // Each two documents are a preference pair. Requires positions; requires the log-probabilities of a
-  // reference model if has_reference(preference).
+  // Every two successive documents are a preference pair. Requires positions; requires the log-probabilities
+  // of a reference model if has_reference(preference).
   Preference preference = Preference::none;
   bool operator==(const GraphInputs&) const = default;
 };

@@ -66,7 +66,7 @@ class ChoiceSearch {
   std::vector<int> moved_, next_;  // buffers whose bounds have changed
   std::vector<uint8_t> is_moved_;
   bool decided_ = false;
-  bool interlocks_ = false;  // by some choice, a buffer may lie inside the gaps of another
+  bool interlocks_ = false;  // some choice allows a buffer to lie inside the gaps of another
   bool gave_up_ = false;
   uint64_t nodes_ = 0;
 };

@@ -422,8 +422,9 @@ Packing pack_constrained(const std::vector<Interval>& intervals, const std::vect
       unit = std::gcd(unit, b.alignment);
       largest = std::max(largest, b.alignment);
     }
-    // Without windows and gaps, the bound of pack() for sizes in the common unit of all alignments is a bound
-    // here, too. Its placement may satisfy the constraints.
+    // If every body takes all of its bytes (no windows) in one piece of time (no gaps), the bound of pack()
+    // for sizes in the common unit of all alignments is a bound here, too. Its placement may satisfy the
+    // constraints.
     bool has_gaps = false;
     for (const Body& b : bodies) has_gaps |= b.pieces.size() > 1;
     Packing rounded;

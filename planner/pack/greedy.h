@@ -20,9 +20,10 @@ GreedyPacking pack_greedily(const Sections& sections, uint64_t enough);
 // Packs in rounds until the height is at most `enough`, or a limit of rounds is reached. Blocks that reached
 // above the bound in more rounds are placed earlier. Often this comes nearer to the bound than the exact
 // search does within its node limit. A packing of more than a thousand blocks is repacked only if it is
-// already near the bound. Measured: a program of offloaded blocks, 3 % above the bound, reached it after 18
-// ms; 6,000 blocks of a model with quantized weights, 0.03 % above, reached it after 9 rounds (20 ms). Large
-// programs with copies, 3 % and more above, seldom improve in 32 rounds.
+// already near the bound. Measurements: a program of offloaded blocks began 3 % above the bound and reached
+// it after 18 ms. 6,000 blocks of a model with quantized weights began 0.03 % above it and reached it after 9
+// rounds (20 ms). Large programs with copies that begin 3 % or more above the bound seldom improve in 32
+// rounds.
 void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, GreedyPacking& best);
 
 }  // namespace stw

@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t first_weight = 8;  // initial weight of a section: so many failures double it
+constexpr uint64_t first_weight = 8;  // initial weight of a section; this many failures double it
 constexpr uint64_t first_run_nodes = 500;
 constexpr uint64_t sections_of_a_node = 256;  // with more sections, a decision counts as several nodes
 

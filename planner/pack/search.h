@@ -43,8 +43,8 @@ class PackSearch {
  private:
   // The order of the candidates.
   enum class Prefer { size, life, fit_then_area, walls_then_area };
-  // The heuristics of a run. least_slack: between sections with equally many choices, it takes the one with
-  // the least slack, otherwise the one with the lowest floor.
+  // The heuristics of a run. Between sections with equally many choices, a run with `least_slack` takes the
+  // section with the least slack. Other runs take the section with the lowest floor.
   struct Style {
     Prefer candidate;
     bool least_slack;

@@ -1,6 +1,6 @@
 // Headers of the standard library that most files include. They are compiled once for a library instead of
-// once for each file, where they take a quarter of the time. Files still include what they need; `tools/test
-// --full` builds without this header.
+// once for each file, where they take a quarter of the compile time. Files still include what they need;
+// `tools/test --full` builds without this header.
 #include <algorithm>
 #include <array>
 #include <cstdint>

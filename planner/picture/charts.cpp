@@ -12,7 +12,7 @@ constexpr Box unit{0, 0, 1000, 1000};
 // The room that a block number of three digits needs, as a share of the width.
 constexpr double room_on_desktop = 0.028, room_on_phone = 0.07;
 
-// `zoomed`: the part of the height that the zoom shows, of 1000.
+// `zoomed`: the part of the height that the zoom shows, in thousandths.
 std::string svg(const std::string& content, double zoomed = 1000) {
   return "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\" data-zoom=\"" +
          number(zoomed) + "\">\n" + content + "</svg>\n";

@@ -202,7 +202,7 @@ namespace {
 
 Error not_a_plan(const std::string& what) { return {Code::corrupt, "plan: " + what}; }
 
-// The text without its fingerprint, after checks.
+// Checks the text of a plan. Returns its value without the fingerprint.
 Result<Json> checked(std::string_view text, Hash hash) {
   STW_ASSIGN(json, parse_json(text));
   const Json* format = json.find("format");

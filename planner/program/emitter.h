@@ -54,7 +54,7 @@ class Emitter {
   // From now on instructions work on these elements of a parameter and of its gradient and states. 0
   // elements: on all.
   void set_slice(int64_t first, int64_t elements) { first_element_ = first, elements_ = elements; }
-  // Sets the buffer of a tensor to the one that `buffer_of` returned before it was dropped.
+  // Sets the buffer of a tensor to the one that `buffer_of` returned before the tensor was dropped.
   void attach(int tensor, int buffer) { value_[static_cast<size_t>(tensor)] = buffer; }
 
   // Emits `ops`, in this order, for each chunk of rows.

@@ -9,7 +9,7 @@
 
 namespace stw {
 
-inline constexpr int64_t prefill_rows = 64;  // at most; not more than the sequence
+inline constexpr int64_t prefill_rows = 64;  // upper limit; a shorter sequence lowers it
 
 // Adds evaluate_ops, generate_ops and the caches to a graph that already has its gradients and update.
 void add_inference(Graph& graph);

@@ -5,10 +5,10 @@
 //   | state, tables, parameters, masters, optimizer states | gradients | transient of training programs   |
 //   |<------------------- resident ---------------------->|  transient of evaluate and generate           |
 //
-// If copies to and from host memory run while ops compute (Offload::overlap), instructions come in stages.
-// A stage has its copies first, then its ops. No op of a stage reads a tensor that this stage fetches, or
-// changes a tensor that it stores. The memory of both lives through the whole stage. The next stage begins
-// when all copies and ops of this one are done.
+// If copies to and from host memory run while ops compute (Offload::overlap), instructions come in stages. A
+// stage has its copies first, then its ops. No op of a stage reads a tensor that this stage fetches, or
+// changes a tensor that it stores. The buffers of fetched and of stored tensors stay alive through the whole
+// stage. The next stage begins when all copies and ops of this one are done.
 //
 // Gradients live from the first micro-step to the update, so programs that run between two steps reuse their
 // memory. Tensors in host memory have no place in the arena: a program fetches them into buffers of its own
@@ -60,9 +60,9 @@ struct Instruction {
   int stage = 0;
 };
 
-// op_alone: the k-th op of an instruction as an instruction of its own. cost_of: the cost of all ops of an
-// instruction. It does not count traffic of tensors between fused ops, except that the output of the first of
-// several fused forward ops counts as stored.
+// op_alone returns the k-th op of an instruction as an instruction of its own. cost_of returns the cost of
+// all ops of an instruction. This cost does not include the traffic of tensors between fused ops, except that
+// the output of the first of several fused forward ops counts as stored.
 Instruction op_alone(const Graph& graph, const Instruction& instruction, int k);
 Extent extent_of(const Graph& graph, const Instruction& instruction, int threads);
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);

@@ -267,8 +267,8 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 // Checks that every use of a parameter has a gradient, and that the parameter's norm and update read each of
 // these gradients exactly once, in op order.
 static Status verify_gradients(const Graph& graph) {
-  // gradients_of: by parameter. held_by: by gradient, the gradients whose sum its buffer holds, in op order.
-  // parameter_of: by gradient.
+  // gradients_of has an entry for each parameter; held_by and parameter_of have one for each gradient. An
+  // entry of held_by lists, in op order, the gradients whose sum the gradient's buffer holds.
   std::vector<std::vector<int>> gradients_of(graph.tensors.size()), held_by(graph.tensors.size());
   std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()),
       applied(graph.tensors.size());

@@ -1,5 +1,5 @@
-// An independent check of a plan, the judge. It uses nothing of the code that made the program: it replays
-// the program and checks every claim about bytes.
+// An independent check of a plan. It uses none of the code that made the program: it replays the program and
+// checks every claim about bytes.
 #pragma once
 #include "planner/base/result.h"
 #include "planner/program/program.h"

@@ -137,7 +137,7 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
   // the ops, later that of the linear relaxation.
   struct Node {
     uint64_t picoseconds;
-    int64_t micro_batch;  // of equal times the largest comes first
+    int64_t micro_batch;  // among equal times, the largest comes first
     bool is_relaxed;
     bool operator<(const Node& other) const {
       return picoseconds != other.picoseconds ? picoseconds < other.picoseconds

@@ -69,8 +69,9 @@ class OffloadSearch {
     return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ||
            sizes_.within(smallest()->decisions, arena_bytes);
   }
-  // Takes for each micro-batch the plan with the fewest live bytes, made of all variants, and returns the one
-  // with the smallest arena. Requires that some micro-batch fits into the host memory.
+  // For each micro-batch, finds the plan with the fewest live bytes among the plans made of all variants.
+  // Returns the one of these plans that has the smallest arena. Requires that some micro-batch fits into the
+  // host memory.
   const Candidate& with_fewest_live_bytes();
   // The fewest live bytes of any plan. UINT64_MAX if there is no plan.
   uint64_t fewest_live_bytes();

@@ -70,7 +70,7 @@ class StackChoices {
   std::vector<LastAnswer> last_answers_;
 };
 
-// The same for one limit.
+// Answers for a single limit, without a tolerance.
 StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t to_beat = UINT64_MAX,
                    size_t most_labels = 1000000);
 

@@ -474,7 +474,7 @@ class Solver {
           if (slow > fast) std::swap(p[0], p[1]);
           std::erase_if(p, [](const StackChoice::Part& part) { return part.count == 0; });
         };
-        // Takes as few as fit. More segments on the slow variant keep fewer bytes.
+        // Puts as few segments on the slow variant as the limit allows. More segments on it keep fewer bytes.
         int64_t low = 0, high = run.count;
         while (low < high) {
           const int64_t middle = (low + high) / 2;

@@ -231,7 +231,7 @@ TEST(Options, ZeroesAreDefaults) {
   stw_plan* out = nullptr;
   const stw_status status = stw_plan_create(&out, model.get(), &plan_of, &error);
   const Handle<stw_plan> plan(out);
-  // Without a budget it is this machine's memory.
+  // If no budget is given, it is this machine's memory.
   ASSERT_EQ(status, STW_OK) << error.message;
   auto machine = sized<stw_device_info>();
   ASSERT_EQ(stw_device_query(device.get(), &machine), STW_OK);

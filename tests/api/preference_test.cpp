@@ -242,7 +242,7 @@ TEST(Preference, ARunOverPairsUsesTheReferenceFile) {
   double loss = 0;
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 100, &loss, &error), error);
   EXPECT_NEAR(loss, std::log(2), 1e-6);
-  // Each once, however many batches were asked for.
+  // Each sample is evaluated once, however many batches were asked for.
   EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, info.evaluation_samples);
   EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, info.evaluation_samples);
   run(world.trainer.get(), dataset.get(), 20);

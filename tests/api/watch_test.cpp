@@ -79,7 +79,7 @@ TEST_F(Watching, AStepReportsItsMicroStepsAndIsUndoneAtEveryPlace) {
   step(other.trainer.get(), batch.batch());
   const State after = state_of(other);
 
-  // micro-steps reported by the trainer, by those reported by the watch
+  // key: the micro-steps that the watch reported; value: those that the trainer reported
   std::map<uint64_t, uint64_t> counted;
   watcher.forget();
   watcher.then = [&] {

@@ -381,7 +381,7 @@ TEST(Cpp, Hooks) {
   const std::vector<float> before = one.weights();
   EXPECT_THROW(one.steps(1), std::runtime_error);
   EXPECT_EQ(one.weights(), before);
-  // An exception of the hook stays one even if its status is STW_CANCELLED.
+  // An exception that a hook throws is not taken for a cancel, even if its status is STW_CANCELLED.
   const Folder folder;
   stowage::Dataset data = data_in(folder);
   auto options = made<stw_run_options>();

@@ -1,4 +1,4 @@
-// ! Tests bindings/rust with the library. rust_test.py runs it.
+//! Tests bindings/rust with the library. rust_test.py runs it.
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::os::raw::c_void;
@@ -110,7 +110,7 @@ fn data(folder: &Path) -> Dataset {
         .unwrap()
 }
 
-// / Checks the layout that abi_test.c asserts for C.
+/// Checks the layout that abi_test.c asserts for C.
 #[test]
 fn layout_agrees_with_c() {
     let asserted =
@@ -429,7 +429,7 @@ fn tensors_are_views_and_can_be_set() {
     assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
 }
 
-// / Samples of two documents of 8 tokens. The last six tokens of a document have targets.
+/// Samples of two documents of 8 tokens. The last six tokens of a document have targets.
 struct Pairs {
     tokens: Vec<i32>,
     targets: Vec<i32>,

@@ -268,8 +268,8 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
-// gelu_gradient may compute the bias gradient too, as sums of tiles that a later op adds up. That changes no
-// bit against a separate op, also where the feed-forward part runs in tiles. It needs samples of whole tiles.
+// gelu_gradient may compute the bias gradient too, as sums of tiles that a later op adds up. The bits are
+// those of a separate op, also where the feed-forward part runs in tiles. It needs samples of whole tiles.
 TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   constexpr int64_t batch_size = 8, sequence = 64;
   model_ =

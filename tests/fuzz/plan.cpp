@@ -23,7 +23,8 @@ Json plan_of(const Model& model) {
   return *parse_json((*Planned::make(model, request))->json);
 }
 
-// The number in the error that refuses the plan's sizes.
+// Loads a plan. If it is refused for the sizes of its programs, takes the sizes from the error and loads it
+// again.
 Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
   for (int tries = 0;; ++tries) {
     auto loaded = Planned::load(model, testing_tools::with_fingerprint(plan));

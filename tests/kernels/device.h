@@ -25,7 +25,7 @@ bool emulated();
 // Scratch memory in bytes of a CUDA kernel called with `args`; for other tables `otherwise`.
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
-// Whether ProductKernels::warpgroup runs here by warpgroup kernels, not by its fallback.
+// Whether ProductKernels::warpgroup uses warpgroup kernels here, not its fallback.
 bool has_warpgroups();
 // Our own kernels for tensor cores.
 inline std::vector<ProductKernels> tensor_kernels() {

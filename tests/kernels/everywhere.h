@@ -12,7 +12,7 @@ std::vector<Buffer> everywhere(const Call& call) {
   for (const NamedTable& entry : tables())
     for (int threads : {1, 3}) {
 #ifdef STW_SANITIZED
-      if (threads == 1 && !first.empty()) continue;  // one table shows a thread alone
+      if (threads == 1 && !first.empty()) continue;  // one table suffices to test a single thread
 #endif
       std::vector<Buffer> result = call(*entry.table, threads);
       if (first.empty()) first = result;

@@ -185,8 +185,8 @@ inline float float_of_bf16(uint16_t half) {
   return value;
 }
 
-// f16: counts units of the number's binade (2^-24 below 2^-14), ties to even. A count of 65520 or more is
-// infinite.
+// f16: rounds to a multiple of the distance between numbers of the same binade (2^-24 below 2^-14), ties to
+// even. From 65520 on the result is infinite.
 inline uint16_t f16_of(float value) {
   uint32_t u;
   std::memcpy(&u, &value, 4);
@@ -265,8 +265,8 @@ class Buffer {
   std::vector<unsigned char> bytes_;
 };
 
-// Spreads rows further apart, with past(column) after each; and collects the rows and the elements after
-// them.
+// spread() moves rows further apart and puts past(column) into the gap after each row. columns_of() collects
+// columns [first, end) of such rows.
 template <class Past>
 Buffer spread(const Buffer& rows, int64_t columns, int64_t stride, const Past& past) {
   Buffer apart(rows.dtype(), rows.count() / columns * stride);

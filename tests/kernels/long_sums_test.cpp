@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t inputs = 24, features = 16, rows_per_sample = 1024;
 constexpr double factor = 4;
 
-// The emulated machine is slow: only the shorter sums.
+// The emulated machine is slow and computes only the shorter sums.
 template <class Check>
 void for_terms(std::span<const PyTorchError> errors, const Check& check) {
   for (const PyTorchError& e : errors) {
@@ -68,7 +68,7 @@ TEST(LongSums, OfWeightGradients) {
   });
 }
 
-// As narrow as adapters are.
+// The matrices are as narrow as those of adapters.
 TEST(LongSums, OfAdaptersWeightGradients) {
   for_terms(of_weight_gradient, [](int64_t tokens, double bound) {
     Tokens t(tokens, 2);

@@ -98,7 +98,7 @@ TEST_F(Workspace, Adapters) {
   }
 }
 
-// One piece a thread, and to the byte.
+// Each thread has one piece of scratch memory, and the formulas give the exact number of bytes.
 TEST_F(Workspace, Attention) {
   for (int i = 0; i < 20000; ++i) {
     AttentionArgs a{};
@@ -228,7 +228,7 @@ TEST_F(Workspace, SumsOfTiles) {
     ASSERT_EQ(cuda::qk_norm_gradient_workspace(heads),
               4 * tiles * static_cast<uint64_t>((heads.query_heads + heads.kv_heads) * heads.head_dim));
   }
-  // Rows of a part of a sample, and of samples and a part.
+  // Rows of a part of a sample, of whole samples, and of whole samples and a part of one.
   LinearArgs part{};
   part.rows_per_sample = 100, part.parts = 1;
   part.part[0] = {nullptr, nullptr, nullptr, &buffer_, 3};

@@ -30,7 +30,7 @@ inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision 
   return build_model(config_of(model), sequence, n);
 }
 
-// With a GPU's kernels, some of which do two ops.
+// A graph for a GPU's kernels, some of which do two ops.
 inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_update = false,
                        const std::vector<const char*>& frozen = {}) {
   Numerics n;
@@ -87,7 +87,7 @@ inline std::vector<Graph> classifier_graphs() {
   return graphs;
 }
 
-// With all optional inputs. Also pairs, whose logits are computed twice.
+// Graphs with all optional inputs, and graphs of pairs, whose logits are computed twice.
 inline std::vector<Graph> packed_graphs() {
   std::vector<Graph> graphs;
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
@@ -106,7 +106,7 @@ inline std::vector<Graph> packed_graphs() {
   return graphs;
 }
 
-// With frozen parameters: the lowest ones; parts of all blocks; all except one part.
+// Graphs with frozen parameters: the lowest ones; parts of all blocks; all except one part.
 inline std::vector<Graph> frozen_graphs() {
   std::vector<Graph> graphs;
   auto add = [&](const std::string& config, const std::vector<const char*>& patterns) {
@@ -128,7 +128,7 @@ inline std::vector<Graph> frozen_graphs() {
   return graphs;
 }
 
-// With updates inside the backward pass: by every rule, with frozen parts.
+// Graphs with updates inside the backward pass, by every rule, some of them with frozen parts.
 inline std::vector<Graph> fused_graphs() {
   std::vector<Graph> graphs;
   auto add = [&](const SmallModel& config, Precision precision, Optimizer optimizer, int bits,

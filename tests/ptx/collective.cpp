@@ -12,8 +12,8 @@ namespace {
 
 using Word = uint32_t;
 
-// From lane, operand b, clamp and segment: the lane to read from, or an invalid number if there is no such
-// lane.
+// Source gives, for a lane, operand b, clamp and segment, the lane to read from, or an invalid number if
+// there is no such lane.
 template <class Source>
 void shuffle(Warp& w, const Instruction& i) {
   const bool has_predicate = i.operand.size() == 6;

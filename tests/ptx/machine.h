@@ -25,8 +25,8 @@ namespace ptx {
 
 inline constexpr int lanes = 32;
 inline constexpr uint32_t all_lanes = 0xffffffffu;
-// Shared memory of a block on every card of compute capability 8.0 and later; and on 9.0, which code with
-// wgmma needs.
+// The most shared memory of a block that every card of compute capability 8.0 and later has, and the most on
+// cards of 9.0, which code with wgmma needs.
 inline constexpr uint32_t largest_shared_bytes = 99 * 1024, largest_for_warpgroups = 227 * 1024;
 inline constexpr uint32_t default_shared_limit =
     48 * 1024;  // Largest shared memory of a block without a request.
@@ -35,13 +35,12 @@ struct Warp;
 struct Instruction;
 using Run = void (*)(Warp&, const Instruction&);
 
-// branch, leave and barrier are handled by the scheduler. together: run() needs the lanes of its mask at the
-// same place.
+// The scheduler handles branch, leave and barrier. An instruction of kind together is run when all lanes of
+// its mask are at the same place.
 enum class Kind : uint8_t { plain, branch, leave, barrier, together };
 
-// Place of the numbers of 32 lanes, one after the other, in the warp's registers or in the function's
-// constants.
-// bytes: of a number; 0: no place.
+// The place of the numbers of 32 lanes, one after the other, in the warp's registers or in the function's
+// constants. `bytes`: the size of a number; 0: there is no place.
 struct Place {
   uint32_t at = 0;
   bool constant = false;
@@ -52,7 +51,7 @@ struct Instruction {
   Run run = nullptr;
   Kind kind = Kind::plain;
   Place guard;          // A predicate; without one, all lanes execute the instruction.
-  bool unless = false;  // For lanes whose predicate is not set.
+  bool unless = false;  // Lanes whose predicate is not set execute it.
   std::vector<Place> operand;
   int64_t offset = 0;  // Added to an address.
   // In shared and local memory, addresses count from the first byte.
@@ -85,7 +84,7 @@ struct Function {
   std::vector<char> parameter_memory;  // Values of the current launch.
   uint32_t register_bytes = 0;         // For a warp.
   std::vector<char> constants;
-  uint32_t shared_bytes = 0;  // Without that of the launch.
+  uint32_t shared_bytes = 0;  // Static; the launch may add more.
   uint32_t local_bytes = 0;   // For a thread.
   uint32_t most_threads = 0;
   bool for_warpgroups = false;  // Its module is for compute capability 9.0 only.
@@ -126,7 +125,7 @@ struct Written {
   const Warp* writer = nullptr;
   uint32_t time = 0, barriers = 0;
 };
-// Empty: not kept.
+// A block of threads. `written` is empty if writes are not kept.
 struct Block {
   char* shared = nullptr;
   uint32_t shared_bytes = 0, time = 0, barriers = 0;
@@ -207,7 +206,8 @@ Operation of_parts(size_t bytes);
 struct Module {
   std::string text;
   bool for_warpgroups = false;
-  // A variable in global memory, or in shared memory: of a kernel that uses it, or of the launch (no bytes).
+  // A variable in global or shared memory. Shared memory belongs to a kernel that uses it, or to the launch;
+  // in the latter case `bytes` is 0.
   struct Variable {
     std::string name;
     std::vector<char> memory;
@@ -215,7 +215,7 @@ struct Module {
     uint32_t bytes, align;
   };
   std::vector<std::unique_ptr<Variable>> variables;
-  // Range of the text. Decoded when it is launched.
+  // A kernel as a range of the text. It is decoded when it is launched.
   struct Entry {
     std::string name;
     size_t begin, end;

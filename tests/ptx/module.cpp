@@ -249,7 +249,7 @@ class Reader {
       if (name != variable->name) continue;
       if (!variable->shared) return constant(reinterpret_cast<uint64_t>(variable->memory.data()), 8);
       if (variable->bytes > 0) return constant(put_shared(name, variable->bytes, variable->align), bytes);
-      // After everything else. Set at the end.
+      // The launch's shared memory lies after everything else, so its address is set at the end.
       dynamic_.push_back(constant(uint64_t{0x5000000000000000u} + dynamic_.size(), bytes));
       return dynamic_.back();
     }

@@ -71,7 +71,7 @@ bool have_met(const Warp& w, const Instruction& i, uint32_t mask) {
   return true;
 }
 
-// Until every lane has left or waits at a barrier.
+// Runs a warp until every lane has left or waits at a barrier.
 void advance(Warp& w, const Function& f) {
   for (uint32_t pc = 0, limit = 0;;) {
     const uint32_t mask = lanes_with_lowest_pc(w, pc, limit);
@@ -132,7 +132,7 @@ void advance(Warp& w, const Function& f) {
   }
 }
 
-// All remaining threads are at a barrier and continue.
+// Called when all remaining threads are at a barrier. Lets them continue.
 void pass_barrier(std::vector<Warp>& warps, const Function& f) {
   warps.front().block->barriers += 1;
   for (Warp& w : warps) w.shown_before_barrier = w.shown_at;

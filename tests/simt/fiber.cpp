@@ -54,7 +54,7 @@ extern "C" void simt_change_stack(void** from, void* to);
 
 SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
   static size_t count = 0;
-  // So that the tops of stacks do not all fall on the same cache lines.
+  // Shifts the top of the stack, so that the tops of all stacks do not fall on the same cache lines.
   const size_t shift = count++ % 16 * 256;
   void* memory = mmap(nullptr, stack_bytes + 2 * page, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

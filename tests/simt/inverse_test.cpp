@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/simt/simt.h"
-// After the keywords of CUDA C++.
+// Included after simt.h, which defines the keywords of CUDA C++.
 #include "kernels/lanes/gpu_lanes.h"
 
 namespace stw::kernels::cuda {

@@ -72,7 +72,8 @@ struct Block {
   size_t dynamic_bytes = 0;
   Copy copy[most_threads][most_copies];
   int copies[most_threads] = {}, groups[most_threads] = {};
-  // Copies that have arrived; the same at the last barrier.
+  // Whether a thread has copies that have arrived but were not shown; whether any had some at the last
+  // barrier.
   bool unshown[most_threads] = {}, any_unshown = false;
   bool uses_warpgroups = false;
 };

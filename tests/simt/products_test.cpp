@@ -12,8 +12,9 @@ namespace {
 
 using Addend = Problem::Addend;
 
-// Steps of 16 on tensor cores, the last one of a part or a sample padded with zeros, in chains of `terms`
-// from zero, whose results are added up; 0: all in one chain from the start value.
+// A sum in steps of 16 on tensor cores. The last step of a part or a sample is padded with zeros. Chains of
+// `terms` terms begin at zero, and their results are added up. If `terms` is 0, one chain with all terms
+// begins at the start value.
 template <int64_t terms>
 struct Steps {
   float value, chain = 0;
@@ -54,7 +55,7 @@ bool uses_tensor_cores(const Call& call) {
   return simt::counters.collectives > before;
 }
 
-// Only a zero may have the other sign.
+// Expects the same numbers. Only a zero may have the other sign.
 void expect_numbers(const Buffer& found, const Buffer& expected, const char* what) {
   EXPECT_EQ(found.floats(), expected.floats()) << what;
 }
@@ -64,15 +65,15 @@ void expect_numbers(const Problem::Gradients& found, const Problem::Gradients& e
     expect_numbers(found.bias[part], expected.bias[part], "db");
   }
 }
-// As tensor cores add k terms of an output of type `output`: compute(tag) with a sum of that kind.
+// Calls compute(tag) with the kind of sum by which tensor cores add k terms of an output of type `output`.
 template <class Compute>
 Buffer in_steps_of(DType output, int64_t k, const Compute& compute) {
   if (output == f32) return compute(Chains{0});
   if (k > 8192) return compute(LongChains{0});
   return compute(OneChain{0});
 }
-// The bits of steps, or those of chains of multiply-adds if tensor cores do not support the shape. Returns
-// the number of products in steps.
+// Expects the bits of steps, or those of chains of multiply-adds if tensor cores do not support the shape.
+// Returns the number of products in steps.
 int expect_naive_numbers(Problem& problem) {
   SCOPED_TRACE(problem.describe());
   const Table& table = *cuda_table();
@@ -331,7 +332,8 @@ TEST(EmulatedProducts, UseOurKernelsIfTheLibraryHasNoAlgorithm) {
   EXPECT_EQ(simt::library_products, before);
 }
 
-// In any order of threads: with a missing barrier, slices would be used too early or too late.
+// All orders of threads give the same bits. With a missing barrier, slices would be used too early or too
+// late.
 TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);

@@ -176,8 +176,7 @@ void real_kernels() {
   std::vector<int32_t> positions(static_cast<size_t>(rows));
   for (size_t i = 0; i < positions.size(); ++i)
     positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
-  // One document that begins late and has more rows than a chain, and before it one document of every other
-  // row.
+  // One document begins late and has more rows than a chain. Each row before it is a document of its own.
   std::vector<int32_t> places(400), following(places.size());
   for (size_t i = 100; i < places.size(); ++i)
     places[i] = static_cast<int32_t>(i) - 100, following[i] = 399 - static_cast<int32_t>(i);

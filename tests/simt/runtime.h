@@ -35,16 +35,16 @@ struct Faults {
   int fail_copy = 0;
   bool has_cublaslt = true;
   bool declines_products = false;  // cuBLASLt has no algorithm for any product.
-  int fail_choice = 0;             // The choice of such an algorithm.
-  int fail_product = 0;            // A product by cuBLASLt.
+  int fail_choice = 0;             // The n-th choice of an algorithm by cuBLASLt fails.
+  int fail_product = 0;            // The n-th product by cuBLASLt fails.
   bool has_cudnn = true;
   uint64_t cudnn_version = 92000;
   bool declines_attention = false;  // cuDNN has no engine for any attention.
-  int fail_attention = 0;           // Attention by cuDNN.
-  int fail_engine = 0;              // The n-th of its plans finds no memory.
+  int fail_attention = 0;           // The n-th attention by cuDNN fails.
+  int fail_engine = 0;              // The n-th of cuDNN's plans finds no memory.
 };
 extern Faults faults;
-// Programs do not end while the host asks whether they have.
+// If set, launched programs do not end while the host only asks whether they have ended.
 extern std::atomic<bool> is_stuck;
 
 extern uint64_t library_products;    // Products computed by cuBLASLt.

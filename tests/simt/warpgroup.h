@@ -47,8 +47,8 @@ SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, Wa
 // the next.
 SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, float* const* sums);
 
-// ---- for the emulated machine Called by all lanes of four warps. The numbers of d are NaN until they have
-// been waited for.
+// ---- for the emulated machine
+// Called by all lanes of four warps. The numbers of d are NaN until they have been waited for.
 void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows = nullptr);
 void begin_products();
 void commit_products();

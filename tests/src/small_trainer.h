@@ -131,7 +131,8 @@ struct GlobalBatch {
   }
 };
 
-// The gradients of every parameter by name, as sums over the targets. A tied tensor's uses are added.
+// The gradients of every parameter by name, as sums over the targets. The gradients of all uses of a tied
+// tensor are added.
 using GradientSums = std::map<std::string, std::vector<double>>;
 inline GradientSums gradients_in(const Planned& planned, const GradientView& view) {
   GradientSums all;

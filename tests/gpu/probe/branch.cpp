@@ -11,7 +11,7 @@ namespace stw::probe {
 
 namespace {
 
-// of the last step; seconds: the fastest step after the first
+// Loss and norm of the last step. `seconds`: the time of the fastest step after the first.
 struct Steps {
   double loss = 0, norm = 0, seconds = 0;
 };

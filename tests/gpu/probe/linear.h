@@ -7,9 +7,10 @@
 
 namespace stw::probe {
 
-// `transposed`: the weight is (inputs, features), as in GPT-2. Layouts of the two factors: the forward
-// product is depth × depth, or depth × output if transposed. For the input gradient it is the other way
-// round. Weight gradients are output × output.
+// `transposed`: the weight is (inputs, features), as in GPT-2. A factor of a product is contiguous along the
+// depth or along the output. In the forward product both are contiguous along the depth, but a transposed
+// weight along the output. For the input gradient it is the other way round. In weight gradients both are
+// contiguous along the output.
 enum class Pass { forward, input, weight };
 inline const char* name_of(Pass pass) {
   return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW";

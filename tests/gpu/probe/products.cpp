@@ -82,8 +82,8 @@ static ProductKernels kernels_of_tile(int tile) {
                                                                                 : ProductKernels::tensor;
 }
 
-// All tiles of one product: the same bits among mma.sync tiles and among wgmma tiles, close to double
-// precision, and the speed of each.
+// Runs all tiles of one product. The mma.sync tiles must give the same bits, and so must the wgmma tiles, and
+// all must be close to double precision. Reports the speed of each.
 static void check_tiles_of(Report& report, const Options& options, const Peaks& peaks, const Noise& noise,
                            Calls& calls, const Linear& linear) {
   Memory output(linear.output_bytes());

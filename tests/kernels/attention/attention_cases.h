@@ -28,7 +28,8 @@ struct AttentionShape {
            (window == 0 || std::abs(row - key) < window);
   }
   // As in Press et al. and transformers: powers of 2^(-8/m), where m is the largest power of two that does
-  // not exceed the number of heads, and for the remaining heads every other power of the root of that.
+  // not exceed the number of heads, and for the remaining heads every other power of the square root of
+  // 2^(-8/m).
   double slope(int64_t head) const {
     int64_t m = 1;
     while (2 * m <= query_heads) m *= 2;

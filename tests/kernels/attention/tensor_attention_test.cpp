@@ -106,12 +106,13 @@ TEST(TensorAttention, AgreesWithDoublePrecision) {
           {1, 200, 2, 2, 64, causal, 0, dtype}, {2, 64, 2, 1, 128, causal, 0, dtype},
           {2, 65, 4, 2, 80, causal, 0, dtype},  {1, 129, 3, 1, 32, causal, 0.2f, dtype},
           {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
-      for (int kind = 0; kind < 6; ++kind, ++seed)  // Each once with either type.
+      for (int kind = 0; kind < 6; ++kind, ++seed)  // Each shape once with each type.
         if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check_in_all_ways(shapes[kind], seed);
     }
 }
 
-// Blocks of queries and of keys that begin and end at all places of the others', with and without dropout.
+// Blocks of queries begin and end at all places within blocks of keys, and the reverse, with and without
+// dropout.
 TEST(TensorAttention, AgreesAcrossBlocks) {
   check_in_all_ways({1, 300, 2, 1, 64, false, 0, DType::f16}, 720);
   check_in_all_ways({1, 257, 1, 1, 128, true, 0, DType::bf16}, 721);

@@ -105,8 +105,8 @@ Buffer numbers_alone(Buffer x) {
   return x;
 }
 
-// The device's own forms exist only for 16-bit x, and their bits differ somewhere. In GELU rounded to bf16,
-// not even one bit differs.
+// The device's own forms exist only for 16-bit x. At least one bit of their results differs from the portable
+// formulas, except in GELU rounded to bf16, where no bit differs.
 void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::vector<Buffer>& portable,
            bool has_own) {
   const bool own = has_own && std::string(entry.name) == "CUDA";
@@ -156,10 +156,10 @@ TEST(FastActivation, SwigluHasTheRequestedForm) {
       }
 }
 
-// A 16-bit number is within 2^-9 (bf16) or 2^-12 (f16) of the exact value. On the emulated machine, GELU and
-// its gradient are off by at most 2^-16.9 of a result (portable: 2^-17.1), for results above 2^-25 by 2^-18.8
-// and 2^-17.2 (portable: 2^-19.2 and 2^-18.5), near the gradient's zero by 2^-24.9 (2^-24.7). SwiGLU and its
-// gradient are off by 2^-18.0 (2^-19.0).
+// A 16-bit number is within 2^-9 (bf16) or 2^-12 (f16) of the exact value. The largest errors on the emulated
+// machine, with those of the portable formulas in brackets, are: for GELU and its gradient 2^-16.9 [2^-17.1]
+// of a result; for results above 2^-25, 2^-18.8 [2^-19.2] for GELU and 2^-17.2 [2^-18.5] for its gradient;
+// near the gradient's zero 2^-24.9 [2^-24.7]; for SwiGLU and its gradient 2^-18.0 [2^-19.0].
 TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
   constexpr double bound = 0x1p-16;
   const Table& table = *tables().back().table;

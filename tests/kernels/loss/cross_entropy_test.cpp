@@ -14,7 +14,7 @@ struct Case {
   std::vector<float> weights = {};  // Empty: null.
 };
 
-// The state of a step with the settings of the case; the scale is a product.
+// The state of a step with the settings of the case. The gradient's scale is the product of two fields.
 StepState state_of(const Case& c) {
   StepState state = unscaled_state();
   state.label_smoothing = c.smoothing, state.z_loss = c.z_loss;
@@ -168,7 +168,7 @@ TEST(CrossEntropy, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-// Rows further apart than they are long: the same bits, and zeros after a gradient.
+// If rows lie further apart than they are long, the bits are the same, and zeros follow a gradient.
 TEST(CrossEntropy, RowsMayLieFurtherApart) {
   Random random(14);
   for (DType dtype : all_dtypes)

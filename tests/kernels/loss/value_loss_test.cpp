@@ -192,7 +192,7 @@ TEST(ValueLoss, HidesNoNumberThatIsNotFinite) {
         }
 }
 
-// Rows further apart than they are long: the same bits, and zeros after a gradient.
+// If rows lie further apart than they are long, the bits are the same, and zeros follow a gradient.
 TEST(ValueLoss, RowsMayLieFurtherApart) {
   for (const DType dtype : all_dtypes)
     for (const auto& [count, stride] :

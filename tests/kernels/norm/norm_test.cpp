@@ -152,7 +152,7 @@ TEST(NormGradient, AgreesWithFiniteDifferences) {
   }
 }
 
-// One call for all samples, or one call before a cut and one after it: the same bits.
+// One call for all samples gives the same bits as one call before a cut and one after it.
 TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   Random random(3);
   for (int64_t rows_per_sample : {1, 7, 64, 65, 150}) {
@@ -187,8 +187,8 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   }
 }
 
-// A GPU gives a block a whole tile if there are many tiles, else some rows, and takes a long row in pieces:
-// the same bits.
+// A GPU gives a block a whole tile if there are many tiles, else some rows, and takes a long row in pieces.
+// All of these give the same bits.
 TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   Random random(5);
   const struct {

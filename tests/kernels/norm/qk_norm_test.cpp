@@ -165,7 +165,7 @@ TEST(QkNormGradient, AgreesWithFiniteDifferences) {
   }
 }
 
-// One call for all samples, or one call before a cut and one after it: the same bits.
+// One call for all samples gives the same bits as one call before a cut and one after it.
 TEST(QkNormGradient, CutBetweenSamplesChangesNothing) {
   Random random(3);
   for (int64_t rows_per_sample : {1, 64, 65, 150}) {

@@ -283,7 +283,7 @@ TEST(Adapter, RowsMayBeCutAnywhere) {
   expect(72, {f16, f16, f32}, ProductKernels::tensor);
 }
 
-// Contract E3: between samples, and within samples at multiples of chain_terms.
+// Contract E3 holds for cuts between samples, and for cuts within samples at multiples of chain_terms.
 TEST(AdapterWeightGradient, CutsChangeNoBit) {
   Random random(6);
   constexpr int64_t samples = 4;

@@ -76,8 +76,8 @@ TEST(GradientRounding, PartsWithoutGradientsStayUnchanged) {
   }
 }
 
-// Contract E3, also if samples are no multiples of a tensor core's steps, and slices of two steps no
-// multiples of a sample.
+// Contract E3 also holds if samples are not multiples of a tensor core's steps, and if slices of two steps do
+// not divide samples evenly.
 TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
   Random random(4);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})

@@ -41,7 +41,7 @@ struct Problem {
   bool transposed = false, bias = false, accumulate = false;
   ProductKernels products = ProductKernels::chain;
   bool exact = true;
-  int64_t y_stride = 0;  // Stride of y and of dy, which is then `dy` spread out; 0: outputs.
+  int64_t y_stride = 0;  // Distance between rows of y, and of dy as kernels get it; 0: outputs.
   int64_t rows = 0, outputs = 0;
   DType gradient_dtype = DType::f32;  // Type of weight gradients.
   StepState state = {};               // For the rounding, if gradients are bf16.
@@ -267,7 +267,7 @@ inline Problem tensor_problem(Random& random, Shape shape, Types types, bool tra
   return problem;
 }
 
-// Extents are multiples of eight; one in eight is not, so tensor cores do not support it.
+// A random extent. Seven of eight are multiples of eight; tensor cores may not support the others.
 inline int64_t extent(Random& random, int64_t largest) {
   const int64_t any = random.between(1, largest);
   return random.between(0, 7) == 0 ? any : (any + 7) / 8 * 8;

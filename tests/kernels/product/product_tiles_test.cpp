@@ -33,7 +33,7 @@ struct Linear {
   bool transposed;
   DType of_rows = half;  // Type of x and dy.
   StepState state = {};
-  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};  // start: of dW.
+  Buffer x = {}, weight = {}, dy = {}, bias = {}, start = {};  // start: the start value of dW.
 
   void fill(Random& random) {
     x = uniform(half, random, rows * inputs), weight = uniform(half, random, features * inputs),

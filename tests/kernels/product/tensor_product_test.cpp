@@ -116,7 +116,7 @@ TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   }
 }
 
-// Contract E3, also if samples are no multiples of the steps.
+// Contract E3 also holds if samples are not multiples of the steps.
 TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
   Random random(2);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})

@@ -59,7 +59,7 @@ TEST(SquareSum, KeepsNonFiniteValues) {
       }
 }
 
-// In bf16 it is the sum over the same numbers in fp32, wherever they begin.
+// The sum over bf16 gradients is the sum over the same numbers in fp32, wherever the gradients begin.
 TEST(SquareSum, TakesGradientsInBf16) {
   Random random(2);
   for (int64_t count : {1, 15, 4095, 4097, 16385})
@@ -153,7 +153,7 @@ struct Update {
     state.target_count = 7, state.max_norm = 1;
     state = finished(*tables()[0].table, state, {100});
   }
-  // From the fp32 parameter p and its first gradient alone.
+  // The arguments for the fp32 parameter p with its first gradient alone.
   UpdateArgs args(std::vector<float>& parameter, std::vector<float>& first,
                   std::vector<float>& second) const {
     UpdateArgs a = update_args(parameter, g0, state, 0.1);

@@ -206,7 +206,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
         EXPECT_EQ(s.good_steps, before.good_steps);
         EXPECT_EQ(s.loss_scale, before.loss_scale);
         EXPECT_EQ(s.observed, before.observed + 1);
-        // It enters as mean + 4 standard deviations.
+        // The outlier enters the statistics as mean + 4 standard deviations.
         EXPECT_NEAR(mean, old_mean + outlier_weight * 4 * deviation, 1e-9);
         EXPECT_NEAR(variance, (1 - outlier_weight) * (1 + outlier_weight * 16) * deviation * deviation, 1e-6);
       }
@@ -233,7 +233,7 @@ TEST(Outliers, OnlyCountUpward) {
     EXPECT_EQ(above.loss_mean, 1 + outlier_weight * (limit - 1));
     EXPECT_GT(above.loss_variance, 0);
     EXPECT_EQ(observed(*entry.table, s, 1, 1 + 1.001 * 5 * outlier_spread).skip, skip_outlier);
-    // A value that stays there does not remain an outlier.
+    // If the loss stays at a new value, that value does not remain an outlier.
     StepState moved = s;
     int skipped = 0;
     for (int i = 0; i < 200; ++i)

@@ -1,5 +1,5 @@
-// gradient_sum compared with sums in fp32, term after term, bit by bit, on every instruction set and on
-// devices: for any number of terms, into any of them.
+// gradient_sum compared bit by bit with sums in fp32, term after term, on every instruction set and on
+// devices. Sums have any number of terms, and may be written over any of them.
 #include "tests/kernels/everywhere.h"
 
 namespace stw::kernels::test::gradient_sum_test {
@@ -12,7 +12,7 @@ TEST(GradientSum, AddsInOrder) {
       for (const int terms : {1, 2, 3, 4, 5, 8, 9, 12, 31, 32}) {
         if (count > 4096 && terms % 4 != 0) continue;
         std::vector<Buffer> all;
-        // So that the order shows.
+        // Terms differ in size, so that the bits show the order of the additions.
         for (int k = 0; k < terms; ++k)
           all.push_back(Buffer::normal(dtype, random, count, k % 3 == 0 ? 100 : 1));
         Buffer expected(dtype, count);
@@ -21,7 +21,7 @@ TEST(GradientSum, AddsInOrder) {
           for (int k = 1; k < terms; ++k) sum += all[static_cast<size_t>(k)].get(i);
           expected.set(i, sum);
         }
-        const int into = terms / 3;  // A term.
+        const int into = terms / 3;  // The term that the sum overwrites.
         const std::vector<Buffer> sums = everywhere([&](const Table& table, int threads) {
           std::vector<Buffer> copies = all;
           Buffer apart(dtype, count);

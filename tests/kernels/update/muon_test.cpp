@@ -129,9 +129,9 @@ Parameter first_step(Random& random, const Extents& shape) {
 }
 
 // bf16 operands are off by at most 2^-9, there are 15 products in a row, and the polynomial of a step
-// multiplies an error by at most 3.4445, by a half of that near singular values of 1. Measured: root mean
-// squares of 1.0 to 2.3 % of the update's, 1.0 to 1.5 % for matrices of 64 × 4096 to 1000 × 1000;
-// torch.optim.Muon, which also rounds X, has 1.0 to 1.4 % there.
+// multiplies an error by at most 3.4445, near singular values of 1 by half of that. The root mean squares of
+// the measured errors are 1.0 to 2.3 % of the update's, and 1.0 to 1.5 % for matrices of 64 × 4096 to 1000 ×
+// 1000. torch.optim.Muon, which also rounds X, has 1.0 to 1.4 % for these.
 TEST(Muon, OnTensorCoresAgreesWithDouble) {
   Random random(6);
   std::vector<Extents> shapes = shapes_of(muon_rule);
@@ -144,8 +144,9 @@ TEST(Muon, OnTensorCoresAgreesWithDouble) {
   }
 }
 
-// Typical gradients: a few directions and little noise, whose small singular values the iterations amplify.
-// Off by 0.6 to 0.8 %. With X rounded to bf16, the errors of the large values would exceed them: 37 to 60 %.
+// Typical gradients have a few directions and little noise, whose small singular values the iterations
+// amplify. The update is off by 0.6 to 0.8 %. If X were rounded to bf16, the errors of the large values would
+// exceed the small values, and the update would be off by 37 to 60 %.
 TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
   Random random(7);
   for (const Extents& shape : {Extents{40, 72}, {72, 40}, {37, 101}}) {

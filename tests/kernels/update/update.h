@@ -4,7 +4,7 @@
 
 namespace stw::kernels::test {
 
-// As the runtime leaves it if gradients carry no scale.
+// The state as the runtime leaves it if gradients carry no scale.
 inline StepState unscaled_state() {
   StepState state{};
   state.loss_scale = state.batch_factor = 1;

@@ -94,7 +94,7 @@ struct Parameter {
     for (size_t i = 0; i < p.size(); ++i) split_master(p[i], half[i], remainder[i]);
   }
   int64_t rows() const { return columns > 0 ? count / columns : count; }
-  // Squares if the first state holds squares.
+  // If the rule's first state holds squares, squares its values.
   Parameter& for_rule(const Rule& rule) {
     if (rule.single == &Table::adafactor)
       for (float& value : first) value *= value;

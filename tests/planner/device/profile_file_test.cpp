@@ -114,7 +114,7 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
     }
     const std::string without = with(good, text, "\"other\": 1");
     if (key != "\"reserve_bytes\": ") refusal(without);
-    // It was not measured there.
+    // Without reserve_bytes in the file, the reserve was not measured, and the device's own figure is used.
     else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);
   }
   EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""),

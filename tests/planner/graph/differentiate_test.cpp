@@ -141,7 +141,7 @@ TEST(Differentiate, OnlyTheHeadIsChunked) {
 }
 
 // Tensor cores take products of 16-bit values that begin at multiples of 16 bytes. All products of a 16-bit
-// model are such, the head's too.
+// model satisfy this, including the head's.
 TEST(Differentiate, ProductsAreOfTheComputeFormat) {
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     Numerics n;

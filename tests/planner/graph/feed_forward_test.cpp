@@ -63,7 +63,7 @@ TEST(FeedForward, IsFoundInEveryModel) {
       const auto first = g.ops.begin() + part.first_op;
       const auto adapters = std::count_if(first, first + part.op_count,
                                           [](const Op& op) { return op.kind == OpKind::adapter; });
-      // Each has a product of its own.
+      // Each adapter has a product of its own.
       EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_of_adapter));
       EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
       EXPECT_EQ(part.inner.size() + 1, static_cast<size_t>(part.op_count));

@@ -151,7 +151,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
 }
 
 // For a matrix with sides a <= b, each of the five steps multiplies (a, b) with (b, a), (a, a) with itself,
-// and (a, a) with (a, b). The difference between a step of Muon and one of another optimizer is this.
+// and (a, a) with (a, b). These products are what Muon computes in addition to other optimizers.
 TEST(OpTable, FlopsOfMuonCountItsProducts) {
   Numerics n;
   n.optimizer = Optimizer::muon;
@@ -169,8 +169,8 @@ TEST(OpTable, FlopsOfMuonCountItsProducts) {
   EXPECT_EQ(matrices, 3 * 7);
 }
 
-// In 16 bits a GPU's tensor cores compute it, whichever kernels compute the other products. Chains are bound
-// by the other cores, and take more scratch memory.
+// In 16 bits a GPU's tensor cores compute Muon's products, whichever kernels compute the other products.
+// Chains are bound by the other cores, and take more scratch memory.
 TEST(OpTable, MuonIsPricedByItsKernels) {
   const auto* const device = find_device("h100");
   ASSERT_NE(device, nullptr);

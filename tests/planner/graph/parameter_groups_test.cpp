@@ -179,8 +179,7 @@ TEST(Groups, InvalidGroupsAreRefused) {
   }
 }
 
-// ---- optimizers
-// --------------------------------------------------------------------------------------------------
+// ---- optimizers -----------------------------------------------------------------------------------------
 
 TEST(OptimizerRow, StatesTakeTheExpectedBytes) {
   struct Expected {

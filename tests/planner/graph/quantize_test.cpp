@@ -25,7 +25,8 @@ Graph quantized_graph(const SmallModel& model, Quantize quantize, Precision prec
   return build_model(config, 33, n);
 }
 
-// Codes up to a multiple of 16 bytes, then four bytes for each block of 64 elements.
+// A matrix has its codes, padded to a multiple of 16 bytes, and then four bytes for each block of 64
+// elements.
 TEST(Quantize, BytesCountCodesAndScales) {
   struct Case {
     int64_t elements;
@@ -70,7 +71,7 @@ TEST(Quantize, IsForTheFrozenMatricesOfBlocks) {
     }
 }
 
-// The table of tokens and the head, under all of their names. Neither positions nor parameters of blocks.
+// The table of tokens and the head, under all of their names, but neither positions nor parameters of blocks.
 TEST(Quantize, IsForEmbeddingsOnRequest) {
   for (const SmallModel& model :
        {SmallModel{small_gpt2(), adapters_of_all()}, SmallModel{small_llama(), adapters_of_some()},
@@ -228,7 +229,8 @@ TEST(Quantize, ValuesAreScratchMemoryOfTheOpsThatReadThem) {
               << op_row(a.kind).name;
       }
     }
-    // The first product of the first block has no trained parameter below it; four of the head.
+    // One op less, as the first product of the first block has no trained parameter below it. The head has
+    // four.
     EXPECT_EQ(more, 3 * (4 + 4 + 4 + 4) - 1 + 4);
   }
 }

@@ -7,7 +7,7 @@
 
 namespace stw {
 
-// Empty if it agrees. `height`: computed from the offsets.
+// Returns the disagreement, or an empty text. `height`: computed from the offsets.
 inline std::string wrong_status(const Packing& p, uint64_t height, uint64_t capacity) {
   const bool within = capacity == 0 || height <= capacity;
   switch (p.status) {

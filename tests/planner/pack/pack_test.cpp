@@ -90,7 +90,8 @@ Intervals guillotine(uint64_t seed, size_t pieces, int64_t time, uint64_t capaci
   return out;
 }
 
-// The least height of all packings. One of the lowest places buffers in some order, each on those below.
+// The least height of all packings. One of the lowest packings is made by placing the buffers in some order,
+// each on top of those below it.
 uint64_t exhaustive_height(const Intervals& intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -395,7 +396,7 @@ TEST(Pack, FortyThousandBuffers) {
             [&](size_t a, size_t b) { return intervals[a].lower < intervals[b].lower; });
   size_t overlaps = 0;
   for (size_t i : order) {
-    // Kept ones are compared below: all pairs of them nest.
+    // Buffers that are kept until backward are compared below, as the lifetimes of any two of them nest.
     if (intervals[i].upper - intervals[i].lower > 3) continue;
     std::erase_if(alive, [&](size_t k) { return intervals[k].upper <= intervals[i].lower; });
     for (size_t k : alive)

@@ -122,7 +122,8 @@ TEST(Search, ForcedChoicesAreKept) {
   }
 }
 
-// A policy's recompute stays, however much memory there is, and the plan promises nothing else.
+// What a policy recomputes stays the same, however much memory there is, and the plan's figure for unlimited
+// memory is that of the policy too.
 TEST(Search, MoreMemoryKeepsThePolicysRecompute) {
   const auto model = open(small_llama());
   for (Recompute recompute : {Recompute::choose, Recompute::none, Recompute::full}) {
@@ -140,7 +141,7 @@ TEST(Search, MoreMemoryKeepsThePolicysRecompute) {
   }
 }
 
-// Twice the shares: faster, but not twice as fast, because the launches stay.
+// With twice the shares a step is faster, but not twice as fast, because the launches stay.
 TEST(Search, FollowsTheCalibratedFigures) {
   const auto model = open(small_gpt2());
   for (uint32_t seed = 1; seed <= 6; ++seed) {
@@ -198,8 +199,7 @@ TEST(Search, RefusesInvalidRequests) {
   EXPECT_EQ(code(r), Code::bad_argument);  // the processor's memory is unknown here
 }
 
-// ---- presets on devices
-// -----------------------------------------------------------------------------------------
+// ---- presets on devices ---------------------------------------------------------------------------------
 
 TEST(Search, EveryPresetHasACorrectPlan) {
   const char* devices[] = {"rtx4060", "rtx4090", "a100-80gb", "h200"};

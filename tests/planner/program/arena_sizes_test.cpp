@@ -59,8 +59,8 @@ TEST(ArenaSizes, LayOutOnlyNeededPrograms) {
   EXPECT_FALSE(sizes.within(d, live_bound(whole.micro_first, 64) - 1));
   EXPECT_EQ(sizes.layouts(), 0);
   EXPECT_TRUE(sizes.within(d, size_limit));
-  // The first micro-step, that of the last sample, and evaluation. Once for all plans: the update, prefill
-  // and decode.
+  // The first micro-step, the micro-step of the last sample, and evaluation have layouts of their own. The
+  // update, prefill and decode are laid out once for all plans.
   EXPECT_EQ(sizes.layouts(), 6);
   EXPECT_TRUE(sizes.within(d, size_limit));
   EXPECT_EQ(sizes.layouts(), 6);

@@ -111,10 +111,11 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   }
 }
 
-// Instructions of several ops: GELU in the product before it. GELU's gradient, with the bias's gradient, in
-// the product after it. Weight gradients of two matrices in one. Biases' gradients in those of norms: that of
-// the bias before the norm, and for a block's first norm, that of attention's products too. The tensor
-// between a product and GELU has memory only if it is kept.
+// Some instructions do several ops. The product before GELU computes GELU too. The product after GELU's
+// gradient computes that gradient and the bias's. One instruction computes the weight gradients of two
+// matrices. The gradient of a norm includes the gradient of the bias before the norm and, for a block's first
+// norm, also that of attention's products. The tensor between a product and GELU has memory only if it is
+// kept.
 TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {
@@ -137,8 +138,8 @@ TEST(Program, FusedOpsAreOneInstruction) {
   }
 }
 
-// They take no more memory than the same ops one by one, whatever is kept. The sums of the bias before GELU
-// are an exception.
+// Fused ops take no more memory than the same ops one by one, whatever is kept. The sums of the bias before
+// GELU are an exception.
 TEST(Program, FusedOpsTakeNoMoreMemory) {
   std::mt19937 random(12);
   for (const char* dropout : {"0", "0.1"}) {

@@ -24,7 +24,7 @@ Request hopper_request(int64_t batch, int64_t sequence) {
 // traffic of their sums.
 TEST(Price, OfTheLibrarysProducts) {
   const auto model = open("gpt2");
-  // The shortest, with the fewest multiply-adds for each sum.
+  // Samples of the least length that the library takes, with the fewest multiply-adds for each sum.
   Request r = hopper_request(512, least_library_sample);
   const auto tensor = make(*model, r);
   r.kernels = Kernels::cublaslt;
@@ -34,7 +34,7 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_TRUE(exact->plan.numerics.exact);
   EXPECT_FALSE(fast->plan.numerics.exact);
   EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
-  // Tensor also computes GELU and biases in its products.
+  // Kernels::tensor also computes GELU and biases in its products.
   EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds),
             0.81 * static_cast<double>(tensor->plan.step_picoseconds));
   EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());

@@ -120,8 +120,7 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
   EXPECT_NE(segment_classes(g)[second - 1], segment_classes(g)[second]);
 }
 
-// ---- against all choices
-// -----------------------------------------------------------------------------------------
+// ---- against all choices --------------------------------------------------------------------------------
 
 // The next tiles that a segment may have with its save-set. After the last ones, no tiles again.
 bool next_tiles(const Graph& g, size_t s, Decisions& d) {

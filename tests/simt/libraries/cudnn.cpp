@@ -299,7 +299,7 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
       config.values[Attribute::engine_graph] = {graph};
       config.values[Attribute::engine_index] = {engine};
       config.values[Attribute::knob_value] = {8 * (1 + extents % 5)};
-      // Like the attributes that a caller would set.
+      // The engine has its attributes as if a caller had set them.
       static std::vector<std::unique_ptr<Object>> engines;
       engines.push_back(std::make_unique<Object>(
           Object{DescriptorType::engine,
@@ -330,7 +330,7 @@ Status get(Descriptor d, Attribute attribute, AttributeType type, int64_t room, 
 }
 
 int64_t slice_of(const Object& config) {
-  // As the heuristics say.
+  // The setting of a config that comes from the heuristics.
   if (config.values.contains(Attribute::knob_value)) return config.one(Attribute::knob_value);
   for (const int64_t entry : config.all(Attribute::config_knob_choices)) {
     const auto& choice = *reinterpret_cast<const Object*>(entry);

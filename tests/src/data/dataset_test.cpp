@@ -319,8 +319,8 @@ TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
     EXPECT_TRUE(dataset->has_documents());
     const uint64_t end = dataset->tokens(Part::training);
     EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-    // Of all documents, the first one held out begins nearest to the start of the last tenth of tokens. Only
-    // tokens that windows hold count.
+    // The first held-out document is the one that begins nearest to the start of the last tenth of tokens.
+    // Only tokens that windows hold count.
     std::vector<int64_t> before = {0};
     for (size_t d = 0; d < e.begins.size(); ++d)
       before.push_back(before.back() +

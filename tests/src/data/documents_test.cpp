@@ -92,7 +92,7 @@ TEST(Documents, TrainAsIfEachWereASample) {
       }
       EXPECT_LE(error, 1e-5 * most + 1e-7) << name;
     }
-    // Without positions the loss is another one.
+    // Without positions the loss is different.
     GlobalBatch mixed = packed;
     mixed.positions.clear();
     EXPECT_GT(std::abs(outcome_of(*model, model, packed_request(4), mixed).loss - b.loss), 1e-4);

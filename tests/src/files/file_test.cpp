@@ -176,7 +176,7 @@ TEST(FileWriter, WritesToPipesAsTheyAre) {
   EXPECT_EQ(write_text(folder.path(), text).error().native, EISDIR);
 }
 
-// Such a folder cannot be opened to be synced. That is no error: the rename is done by then.
+// A folder that may not be read cannot be opened to be synced. That is no error: the rename is done by then.
 TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
   TemporaryDirectory folder;
   const std::string closed = folder / "closed", file = closed + "/a";

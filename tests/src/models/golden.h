@@ -36,7 +36,7 @@ double relative(const A* actual, const B* reference, size_t count) {
   return most / scale;
 }
 
-// A parameter's values, given in the graph's order of rows, in the files' order.
+// Puts a parameter's values from the graph's order of rows into the files' order.
 template <class T>
 std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, const std::vector<T>& values) {
   const auto is_named = [&](const Tensor& t) { return t.kind == Kind::parameter && t.name == parameter; };

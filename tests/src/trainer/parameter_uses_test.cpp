@@ -256,7 +256,7 @@ struct Way {
   Quantize quantize = Quantize::none;
 };
 
-// For every micro-batch, recompute choice and offload.
+// The bits are the same for every micro-batch, recompute choice and offload.
 TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
   SharedStack adapted{.blocks = 3, .products = 2};
   adapted.adapters.rank = 4, adapted.adapters.alpha = 8, adapted.adapters.targets = {all_targets},

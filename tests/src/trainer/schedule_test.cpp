@@ -18,7 +18,7 @@ TEST(Schedule, WarmsUpFromItsFirstShare) {
   }
 }
 
-// Exactly the rate that was asked for, to the last bit: logs show it.
+// The highest rate is exactly the one that was asked for, to the last bit, because logs show it.
 TEST(Schedule, FallsFromTheFullRate) {
   for (ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::warmup_stable_decay})
     for (double rate : {3e-4, 1e-3, 6e-4, 1e-2}) {

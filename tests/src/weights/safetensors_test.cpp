@@ -133,7 +133,7 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
   EXPECT_TRUE(SafetensorsReader::open(path));
 }
 
-// The size of such tensors is unknown; their offsets are checked as for all others.
+// The size of a tensor of an unknown type is unknown; its offsets are checked as for all others.
 TEST(Safetensors, UnknownTypesAreReadAsBytes) {
   TemporaryDirectory folder;
   const std::string path = folder / "a.safetensors", known = entry("k", "U8", "[2]", 0, 2) + ",";

@@ -310,7 +310,7 @@ TEST_F(WeightFile, UnneededTensorsAreIgnored) {
   expect_values(open_with(path_));
 }
 
-// The model that was saved used such a tensor; without it the results would differ.
+// The model that was saved used the unknown tensor; without it the results would differ.
 TEST_F(WeightFile, UnknownTensorsOfABlockAreRefused) {
   for (const char* name :
        {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax",

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 from support import GOLDEN, USAGE, CommandTest
-from tokenizer import tokenizer_test  # its class by name would run here again
+from tokenizer import tokenizer_test  # if its class were imported, its tests would run here too
 
 GOLDENS = json.loads((GOLDEN / "chat_templates.json").read_text(encoding="utf-8"))
 VALUES = GOLDEN / "jinja_values.jsonl.gz"
@@ -82,7 +82,7 @@ class ChatTemplateTest(CommandTest):
         done = subprocess.run([RENDER], input=lines, capture_output=True, check=True, encoding="utf-8")
         refused = 0
         for (template, text), answer in zip(rows, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
-            if "error" in answer and text is not None:  # by name
+            if "error" in answer and text is not None:  # refused by name
                 self.assertEqual(answer["error"], "line 1: filter 'groupby' is not supported", template)
                 refused += 1
             else:

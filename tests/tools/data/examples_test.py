@@ -6,7 +6,7 @@ import random
 import unittest
 
 from support import FAILED, USAGE, CommandTest
-from tokenizer import tokenizer_test  # its class by name would run here again
+from tokenizer import tokenizer_test  # if its class were imported, its tests would run here too
 from tokenizer.tokenizer_test import GOLDENS
 
 END = 1  # a byte that is in no text

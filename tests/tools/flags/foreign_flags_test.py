@@ -150,7 +150,8 @@ class ForeignFlagsTest(CommandTest):
                 expect=USAGE,
                 says=[f"{word}: there is no such flag; it is not needed: {why}"],
             )
-        # Also instead of a required flag. Other commands name only their own flags.
+        # The same message appears if the flag stands in place of a required one. Other commands name only
+        # their own flags.
         self.refused(
             "train",
             "--model_name_or_path",

@@ -426,7 +426,7 @@ class ResumeTest(CommandTest):
         )
         self.assertEqual(json.loads(self.read("named", "settings.json"))["options"]["device"], ["cpu"])
         self.run_command("train", "--resume", self.path("named"), "--steps", 3, cwd=self.folder)
-        # --no-NAME for flags that the run was not given, and under a flag's other name.
+        # --no-NAME may name a flag that the run was not given, and may use a flag's other name.
         self.run_command(
             "train",
             "--resume",

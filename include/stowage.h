@@ -168,7 +168,8 @@ STW_API const char* stw_build_info(void) STW_NOEXCEPT;
 STW_API const char* stw_status_name(stw_status status) STW_NOEXCEPT;
 
 /* ---- watch: cancels long calls and reports their progress ---------------------------------------------- */
-/* The kind of work in progress. Each comment gives the unit of `done` and `total`, and the calls. */
+/* The kind of work in progress. Each comment gives the unit of `done` and `total` (STW_UNIT_*), and then the
+ * calls that do this work. */
 enum {
   STW_WORK_NONE = 0,           /* no call is in progress */
   STW_WORK_PLAN = 1,           /* NONE: stw_plan_create, _longest_sequence, _frontier_watched,
@@ -193,8 +194,8 @@ typedef struct stw_watch_info {
   uint32_t work; /* STW_WORK_* */
   uint32_t unit; /* STW_UNIT_* */
   uint32_t reserved;
-  uint64_t done;  /* finished work, counted in `unit`. When no call is in progress: that of the
-                     last call */
+  uint64_t done;  /* finished work, counted in `unit`. When no call is in progress: the finished
+                     work of the last call */
   uint64_t total; /* all work of the call, counted in `unit`; 0: unknown */
   double share; /* share of the work that is done, 0 to 1. On the CPU it also grows within a micro-step. 0 if
                    the total is unknown */
@@ -211,8 +212,8 @@ typedef struct stw_watch_options {
   uint32_t set_mask;              /* STW_SET_INTERVAL */
   stw_watch_fn notify;            /* NULL: the host polls with stw_watch_query, or only cancels */
   void* user;                     /* passed to `notify` */
-  uint32_t interval_milliseconds; /* shortest time between two calls of `notify`. A long call that takes less
-                                time is not reported. Unset: 100. 0: `notify` is called after every piece of
+  uint32_t interval_milliseconds; /* shortest time between two calls of `notify`. A call that takes less time
+                                is not reported. Unset: 100. 0: `notify` is called after every piece of
                                 work */
   uint32_t reserved;
 } stw_watch_options;
@@ -313,9 +314,9 @@ typedef struct stw_device_info {
 STW_API stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) STW_NOEXCEPT;
 /* Opens a device.
  * CUDA: the library works in the device's primary context. When a call returns, the calling thread has its
- * own current context again, or none. One exception: if the thread had no context, and the device that it had
- * selected has no context yet, the thread may find this device selected. It then selects its own again with
- * cudaSetDevice.
+ * own current context again, or none. There is one exception: a thread without a context that had selected a
+ * device without a context may find this device selected instead. The thread must then select its own device
+ * again with cudaSetDevice.
  * Errors: STW_UNSUPPORTED if this build or machine has no such backend or instruction set; STW_BAD_ARGUMENT.
  * Owner: the caller, who closes the device after every trainer on it is destroyed. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device** out, const stw_device_options* options,
@@ -538,10 +539,10 @@ enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
 /* The kernels that compute matrix products. They differ in the order in which they add.
  *   auto      tensor if the device and the precision have it (in fast mode cublaslt), else portable
  *   portable  one order that all devices share, so that CPU and CUDA train the same bits
- *   tensor    the tensor cores of a CUDA device, for 16-bit values, in an order of their own; many times
- *             faster
+ *   tensor    the tensor cores of a CUDA device, for 16-bit values, in another order than portable;
+ *             many times faster
  *   cublaslt  NVIDIA's library on a CUDA device, found at run time (stw_device_options.cublaslt). The bits
- *             are those of the library's version and of the card
+ *             depend on the library's version and on the card
  *   wgmma     like tensor, but products, and attention with heads of 64 or 128 and no sliding window, use the
  *             asynchronous tensor-core instructions of compute capability 9.0 (H100, H200). Unsupported
  *             elsewhere
@@ -561,7 +562,7 @@ enum {
  *          The model must have no dropout in attention and no sliding window shorter than a sample, and a
  *          sample must be one document. The backward pass needs scratch memory: two bytes for every attention
  *          score of the samples and heads that it computes at once. The plan counts it as workspace. The bits
- *          are those of cuDNN's version and of the card. */
+ *          depend on cuDNN's version and on the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
 /* How the matrices of blocks are stored in models with adapters. All other matrices are stored in the
  * precision, except as quantize_embeddings says.
@@ -677,11 +678,11 @@ typedef struct stw_plan_options {
   uint32_t kernels;      /* STW_KERNELS_*. A checkpoint can only be restored with the same ones */
   uint32_t gradients;    /* STW_GRADIENTS_* */
   uint32_t fused_update; /* 1: the backward pass updates the parameters of blocks, so that their gradients
-                            need not be kept. The trained bits are those of a run without clipping.
-                            Conditions: the micro-batch is the global batch, clip_norm is 0, outliers are
-                            not skipped; no fp16, no gradients in bf16, no host memory and no gradient
-                            hook. A gradient that is not finite ends the run (STW_NON_FINITE) with some
-                            parameters updated: restore a checkpoint */
+                            need not be kept. The trained bits are those of a run without clipping. It
+                            requires that the micro-batch is the global batch, that clip_norm is 0 and
+                            that outliers are not skipped. It excludes fp16, gradients in bf16, host
+                            memory and a gradient hook. A gradient that is not finite ends the run
+                            (STW_NON_FINITE) with some parameters updated: restore a checkpoint */
   uint32_t attention;    /* STW_ATTENTION_*. A checkpoint can only be restored with the same one */
   uint32_t quantize;     /* STW_QUANTIZE_*. A checkpoint can only be restored with the same one */
   uint32_t quantize_embeddings; /* for models with adapters. STW_QUANTIZE_INT8: the token embedding and the
@@ -781,14 +782,14 @@ STW_API stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) STW_N
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be different */
-  uint64_t saves_bytes;  /* bytes by which the smallest peak falls. For host_memory: bytes by which the peak
-                            with this host memory is below the smallest peak without it */
-  double costs_fraction; /* change in step time, as a fraction of the step time at the smallest peak;
-                            negative: faster. The new step time is that of the plan within the budget if
-                            the change is enough for one, else that of the smallest plan */
-  char change[64];       /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
-                            the comment of this struct lists them */
-  uint32_t fits;         /* 1: this change alone is enough */
+  uint64_t saves_bytes;      /* bytes by which the change lowers the smallest peak. For host_memory: bytes by
+                                which the peak with this host memory is below the smallest peak without it */
+  double costs_fraction;     /* change in step time, as a fraction of the step time at the smallest peak;
+                                negative: faster. The new step time is that of the plan within the budget if
+                                the change is enough for one, else that of the smallest plan */
+  char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
+                                the comment of this struct lists them */
+  uint32_t fits;             /* 1: this change alone is enough */
   uint32_t reserved;
 } stw_relaxation_info;
 
@@ -1051,9 +1052,9 @@ typedef struct stw_dataset_options {
                                  continues a word is hidden together with the word */
   uint32_t task;              /* with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL;
                                  AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count
-                                 little-endian float32 for each document instead. LABELS: to which degree, 0
-                                 to 1, the document has each label. NUMBER: finite numbers. A NaN as the
-                                 first float32: the document has no labels */
+                                 little-endian float32 for each document instead. LABELS: the degree to
+                                 which the document has each label, 0 to 1. NUMBER: finite numbers. If the
+                                 first float32 is a NaN, the document has no labels */
   uint32_t in_order;          /* 1: evaluations cover the whole held-out part, in consecutive windows from its
                                  first token on; the last window may be shorter. Each token except the first
                                  is a target once. Excludes marks and mask_rate */

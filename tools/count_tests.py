@@ -12,7 +12,7 @@ GOOGLE = {"OK": 0, "FAILED": 1, "SKIPPED": 2}
 
 
 def count_google(text):
-    """Every case ends with one line that has its time; the summary at the end repeats some without."""
+    """Every case ends with one line that has its time. The summary repeats some lines without the time."""
     counts = [0, 0, 0]
     for word in re.findall(r"^\[ +(OK|FAILED|SKIPPED) +\] \S.*\(\d+ ms\)$", text, re.M):
         counts[GOOGLE[word]] += 1
@@ -31,13 +31,13 @@ def count_unittest(text):
 
 
 def count_cargo(text):
-    """A line for each program of tests."""
+    """Cargo prints a line for each program of tests."""
     totals = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", text, re.M)
     return [sum(map(int, numbers)) for numbers in zip(*totals)] or [0, 0, 0]
 
 
 def count_go(text):
-    """A line for each case, those inside of others indented."""
+    """Go prints a line for each case. The lines of cases inside of others are indented."""
     found = re.findall(r"^--- (PASS|FAIL|SKIP): \S+ \(", text, re.M)
     return [found.count(word) for word in ("PASS", "FAIL", "SKIP")]
 

@@ -1,4 +1,4 @@
-// The C API as C# sees it: made by generate_abi.py of include/stowage.h, not by hand.
+// The C API for C#. Written by generate_abi.py from include/stowage.h: do not edit it.
 using System;
 using System.Runtime.InteropServices;
 
@@ -245,7 +245,7 @@ internal static unsafe class Abi
         public uint unit;
         public uint reserved;
         /// <summary>
-        /// finished work, counted in `unit`. When no call is in progress: that of the last call
+        /// finished work, counted in `unit`. When no call is in progress: the finished work of the last call
         /// </summary>
         public ulong done;
         /// <summary>all work of the call, counted in `unit`; 0: unknown</summary>
@@ -274,7 +274,7 @@ internal static unsafe class Abi
         /// <summary>passed to `notify`</summary>
         public void* user;
         /// <summary>
-        /// shortest time between two calls of `notify`. A long call that takes less time is not reported.
+        /// shortest time between two calls of `notify`. A call that takes less time is not reported.
         /// Unset: 100. 0: `notify` is called after every piece of work
         /// </summary>
         public uint interval_milliseconds;
@@ -664,10 +664,10 @@ internal static unsafe class Abi
         public uint gradients;
         /// <summary>
         /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept.
-        /// The trained bits are those of a run without clipping. Conditions: the micro-batch is the global
-        /// batch, clip_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and
-        /// no gradient hook. A gradient that is not finite ends the run (STW_NON_FINITE) with some parameters
-        /// updated: restore a checkpoint
+        /// The trained bits are those of a run without clipping. It requires that the micro-batch is the
+        /// global batch, that clip_norm is 0 and that outliers are not skipped. It excludes fp16, gradients
+        /// in bf16, host memory and a gradient hook. A gradient that is not finite ends the run
+        /// (STW_NON_FINITE) with some parameters updated: restore a checkpoint
         /// </summary>
         public uint fused_update;
         /// <summary>STW_ATTENTION_*. A checkpoint can only be restored with the same one</summary>
@@ -802,8 +802,8 @@ internal static unsafe class Abi
         /// <summary>1: the trained bits would be different</summary>
         public uint changes_numerics;
         /// <summary>
-        /// bytes by which the smallest peak falls. For host_memory: bytes by which the peak with this host
-        /// memory is below the smallest peak without it
+        /// bytes by which the change lowers the smallest peak. For host_memory: bytes by which the peak with
+        /// this host memory is below the smallest peak without it
         /// </summary>
         public ulong saves_bytes;
         /// <summary>
@@ -1101,8 +1101,8 @@ internal static unsafe class Abi
         /// <summary>
         /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS
         /// and NUMBER the file of labels has label_count little-endian float32 for each document instead.
-        /// LABELS: to which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the
-        /// first float32: the document has no labels
+        /// LABELS: the degree to which the document has each label, 0 to 1. NUMBER: finite numbers. If the
+        /// first float32 is a NaN, the document has no labels
         /// </summary>
         public uint task;
         /// <summary>

@@ -1,4 +1,4 @@
-"""Makes Abi.cs of include/stowage.h: python generate_abi.py HEADER > Abi.cs"""
+"""Writes Abi.cs from include/stowage.h: python generate_abi.py HEADER > Abi.cs"""
 
 import pathlib
 import re
@@ -34,18 +34,18 @@ class Writer:
         self.header = header
 
     def type(self, kind):
-        """Functions are addresses: a delegate's is asked for where it is kept. `const` has no place in C#."""
+        """The C# type of a C type. A callback is the address of a delegate (IntPtr). C# has no `const` here."""
         base, *stars = [
             word for word in re.findall(r"\w+|\*", kind.replace("struct ", " ")) if word != "const"
         ]
         if base in self.header.callbacks:
             return "IntPtr"
         if base not in SCALARS and base not in self.header.opaque and base not in self.header.structs:
-            sys.exit(f"no type is known of {kind}")
+            sys.exit(f"no type is known for {kind}")
         return SCALARS.get(base, base) + "".join(stars)
 
     def arguments(self, text):
-        """`type name` of each; one that is a function is an address."""
+        """`type name` of each argument. An argument that is a function is an address."""
         functions = {name for name, _ in FUNCTION.findall(text)}
         for part in FUNCTION.sub(r"void *\1", text).split(","):
             if part.strip() != "void":
@@ -85,7 +85,7 @@ class Writer:
     def write(self):
         header = self.header
         lines = [
-            "// The C API as C# sees it: made by generate_abi.py of include/stowage.h, not by hand.",
+            "// The C API for C#. Written by generate_abi.py from include/stowage.h: do not edit it.",
             "using System;",
             "using System.Runtime.InteropServices;",
             "",

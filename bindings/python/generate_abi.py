@@ -1,4 +1,4 @@
-"""Makes stowage/_abi.py of include/stowage.h: python generate_abi.py HEADER > stowage/_abi.py"""
+"""Writes stowage/_abi.py from include/stowage.h: python generate_abi.py HEADER > stowage/_abi.py"""
 
 import pathlib
 import re
@@ -38,17 +38,17 @@ class Writer:
         elif name in SCALARS or name in self.header.structs or name in self.header.callbacks:
             base = SCALARS.get(name, name)
         else:
-            sys.exit(f"no type is known of {kind}")
+            sys.exit(f"no type is known for {kind}")
         return "POINTER(" * depth + base + ")" * depth
 
     def arguments(self, text):
-        """A function inside of a list of arguments is a pointer like any other."""
+        """The types of the arguments. An argument that is a function becomes a pointer."""
         text = re.sub(r"void \(\*(\w+)\)\([^()]*\)", r"void *\1", text)
         return [] if text.strip() == "void" else [self.type(split(part)[0]) for part in text.split(",")]
 
     def write(self):
         lines = [
-            '"""The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""',
+            '"""The C API for ctypes. Written by generate_abi.py from include/stowage.h: do not edit it."""',
             "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float,",
             "                    c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)",
             "",
@@ -87,7 +87,7 @@ class Writer:
         lines.append("")
         for name in needed:
             emit(name)
-        lines.extend(["", "", "FUNCTIONS = {   # name: what it returns, what it takes"])
+        lines.extend(["", "", "FUNCTIONS = {   # name: (type of the result, types of the arguments)"])
         lines.extend(
             f'    "{name}": ({self.type(result)}, [{", ".join(self.arguments(arguments))}]),'
             for name, (result, arguments) in self.header.functions.items()

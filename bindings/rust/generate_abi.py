@@ -1,4 +1,4 @@
-"""Makes src/abi.rs of include/stowage.h: python generate_abi.py HEADER > src/abi.rs"""
+"""Writes src/abi.rs from include/stowage.h: python generate_abi.py HEADER > src/abi.rs"""
 
 import pathlib
 import re
@@ -44,7 +44,7 @@ def name_of(field):
 
 
 def documented(text):
-    """What rustdoc would take for links or marks is text."""
+    """Escapes the characters that rustdoc would take for links or marks."""
     return re.sub(r"([\[\]<>*_`|])", r"\\\1", text)
 
 
@@ -53,7 +53,8 @@ class Writer:
         self.header = header
 
     def type(self, kind):
-        """A pointer is `const` where what it points to is; the outermost `const` of all says nothing."""
+        """The Rust type of a C type. A pointer is `*const` if it points to a constant. An outermost `const` is
+        ignored."""
         words = re.findall(r"\w+|\*", kind.replace("struct ", " "))
         base = next(word for word in words if word not in ("const", "*"))
         if base in self.header.callbacks or base in self.header.opaque or base in self.header.structs:
@@ -61,7 +62,7 @@ class Writer:
         elif base in SCALARS:
             rust = SCALARS[base]
         else:
-            sys.exit(f"no type is known of {kind}")
+            sys.exit(f"no type is known for {kind}")
         constant = words[0] == "const"
         for word in words[words.index(base) + 1 :]:
             if word == "const":
@@ -72,7 +73,7 @@ class Writer:
         return rust
 
     def arguments(self, text):
-        """`name: type` of each, one that is a function too."""
+        """`name: type` of each argument, including arguments that are functions."""
         functions = {name: taken for name, taken in FUNCTION.findall(text)}
         taken = []
         for part in FUNCTION.sub(r"void *\1", text).split(","):
@@ -97,7 +98,7 @@ class Writer:
     def write(self):
         header = self.header
         lines = [
-            "//! The C API as Rust sees it: made by generate_abi.py of include/stowage.h, not by hand.",
+            "//! The C API for Rust. Written by generate_abi.py from include/stowage.h: do not edit it.",
             "#![allow(non_camel_case_types)]",
             "use crate::text::Text;",
             "use std::os::raw::{c_char, c_void};",

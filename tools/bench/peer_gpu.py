@@ -233,8 +233,8 @@ def attention_by(backend):
 
 
 def steps_of(options, config, micro_batch, mode):
-    """Median seconds of a timed step, in which the loss is read, as a training loop logs it; and its
-    tokens."""
+    """Returns the median seconds of the timed steps, and the tokens of a step. A step includes reading the
+    loss, because a training loop logs it."""
     torch.manual_seed(1)
     device = options.device
     torch.set_float32_matmul_precision("high")

@@ -5,7 +5,7 @@ usage: products.py STOWAGE PYTHON [THREADS [ROUNDS]]     PYTHON: an interpreter 
 
 stowage trains one Llama block in fp32 and reports the time of each product (`train --profile`). The peers
 multiply matrices of the same sizes with torch (MKL) and with numpy (OpenBLAS), which may sum in any order.
-ROUNDS (5) rounds, alternately; the best of each counts."""
+They take turns for ROUNDS (5) rounds. The best time of each counts."""
 
 import json
 import pathlib

@@ -194,8 +194,8 @@ def torch_result(options, extra):
 
 
 def fastest_torch(options):
-    """The peer's fastest arguments on this machine, found once and not counted, over both implementations
-    and all modes."""
+    """Finds the arguments with which the peer is fastest on this machine, among both implementations and all
+    modes. Runs once, and does not count as a measurement."""
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []

@@ -3,9 +3,9 @@
 usage: update.py STOWAGE [MODEL]     STOWAGE: the command, built in release; MODEL: gpt2
 
 `stowage calibrate` times every op of a step; this reads the ops that update parameters from its output.
-The bytes are the least that an update can move: parameters, states and masters read and written, gradients
-read. The ratio compares with memcpy on as many threads, before and after each row, where reads and writes
-both count."""
+The bytes are the least that an update can move: parameters, states and masters are read and written,
+gradients are read. The ratio compares with memcpy on as many threads, before and after each row. Of a copy,
+reads and writes both count."""
 
 import ctypes
 import json

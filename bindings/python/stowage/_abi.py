@@ -1,4 +1,4 @@
-"""The C API as ctypes sees it: made by generate_abi.py of include/stowage.h, not by hand."""
+"""The C API for ctypes. Written by generate_abi.py from include/stowage.h: do not edit it."""
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float,
                     c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 
@@ -717,7 +717,7 @@ class stw_generate_options(Structure):
     ]
 
 
-FUNCTIONS = {   # name: what it returns, what it takes
+FUNCTIONS = {   # name: (type of the result, types of the arguments)
     "stw_version": (c_uint32, []),
     "stw_build_info": (c_char_p, []),
     "stw_status_name": (c_char_p, [stw_status]),

@@ -90,17 +90,17 @@ class Gradients:
     loss_sum = property(
         lambda self: self._of_host().loss_sum[0],
         lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
-        doc="Of the batch; on a CPU.",
+        doc="On a CPU: the sum of the batch's losses.",
     )
     in_order = property(
         lambda self: self._of_host().in_order[0],
         lambda self, value: self._of_host().in_order.__setitem__(0, value),
-        doc="Of a preference: pairs whose chosen document was ahead; on a CPU.",
+        doc="On a CPU: for a preference, the number of pairs whose chosen document was ahead.",
     )
     target_count = property(
         lambda self: self._of_host().target_count[0],
         lambda self, value: self._of_host().target_count.__setitem__(0, value),
-        doc="Of the batch; on a CPU.",
+        doc="On a CPU: the number of the batch's targets.",
     )
 
 

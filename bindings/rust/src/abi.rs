@@ -1,4 +1,4 @@
-//! The C API as Rust sees it: made by generate_abi.py of include/stowage.h, not by hand.
+//! The C API for Rust. Written by generate_abi.py from include/stowage.h: do not edit it.
 #![allow(non_camel_case_types)]
 use crate::text::Text;
 use std::os::raw::{c_char, c_void};
@@ -262,7 +262,7 @@ pub struct stw_watch_info {
     /// STW\_UNIT\_\*
     pub unit: u32,
     pub reserved: u32,
-    /// finished work, counted in \`unit\`. When no call is in progress: that of the last call
+    /// finished work, counted in \`unit\`. When no call is in progress: the finished work of the last call
     pub done: u64,
     /// all work of the call, counted in \`unit\`; 0: unknown
     pub total: u64,
@@ -290,7 +290,7 @@ pub struct stw_watch_options {
     pub notify: stw_watch_fn,
     /// passed to \`notify\`
     pub user: *mut c_void,
-    /// shortest time between two calls of \`notify\`. A long call that takes less time is not reported.
+    /// shortest time between two calls of \`notify\`. A call that takes less time is not reported.
     /// Unset: 100. 0: \`notify\` is called after every piece of work
     pub interval_milliseconds: u32,
     pub reserved: u32,
@@ -644,10 +644,10 @@ pub struct stw_plan_options {
     /// STW\_GRADIENTS\_\*
     pub gradients: u32,
     /// 1: the backward pass updates the parameters of blocks, so that their gradients need not be kept. The
-    /// trained bits are those of a run without clipping. Conditions: the micro-batch is the global batch,
-    /// clip\_norm is 0, outliers are not skipped; no fp16, no gradients in bf16, no host memory and no
-    /// gradient hook. A gradient that is not finite ends the run (STW\_NON\_FINITE) with some parameters
-    /// updated: restore a checkpoint
+    /// trained bits are those of a run without clipping. It requires that the micro-batch is the global
+    /// batch, that clip\_norm is 0 and that outliers are not skipped. It excludes fp16, gradients in bf16,
+    /// host memory and a gradient hook. A gradient that is not finite ends the run (STW\_NON\_FINITE) with
+    /// some parameters updated: restore a checkpoint
     pub fused_update: u32,
     /// STW\_ATTENTION\_\*. A checkpoint can only be restored with the same one
     pub attention: u32,
@@ -781,8 +781,8 @@ pub struct stw_relaxation_info {
     pub struct_size: u32,
     /// 1: the trained bits would be different
     pub changes_numerics: u32,
-    /// bytes by which the smallest peak falls. For host\_memory: bytes by which the peak with this host
-    /// memory is below the smallest peak without it
+    /// bytes by which the change lowers the smallest peak. For host\_memory: bytes by which the peak with
+    /// this host memory is below the smallest peak without it
     pub saves_bytes: u64,
     /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new
     /// step time is that of the plan within the budget if the change is enough for one, else that of the
@@ -1087,9 +1087,9 @@ pub struct stw_dataset_options {
     /// together with the word
     pub mask_whole_words: u32,
     /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and
-    /// NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS: to
-    /// which degree, 0 to 1, the document has each label. NUMBER: finite numbers. A NaN as the first float32:
-    /// the document has no labels
+    /// NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS:
+    /// the degree to which the document has each label, 0 to 1. NUMBER: finite numbers. If the first float32
+    /// is a NaN, the document has no labels
     pub task: u32,
     /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last
     /// window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate

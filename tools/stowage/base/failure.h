@@ -26,7 +26,8 @@ class Failure : public std::runtime_error {
   uint64_t bytes_needed = 0;   // the smallest budget that works, if a plan does not fit; 0: unknown
 };
 
-// Calls `entry` with a stw_error. Throws a Failure with its message unless it returns STW_OK or `tolerated`.
+// Calls `entry` with a stw_error. If `entry` returns neither STW_OK nor `tolerated`, throws a Failure with
+// the message of the stw_error.
 template <class Entry>
 stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   stw_error error{};

@@ -63,7 +63,7 @@ void sync_folder_of(const std::string& path) {
   fail(folder, "cannot sync the folder");
 }
 
-// The text that follows "key": after the first mention of "scope":.
+// The text that begins with the value of "key". Searches for the key after the first mention of "scope".
 std::optional<std::string_view> json_value(std::string_view text, std::string_view scope,
                                            std::string_view key) {
   for (const std::string_view name : {scope, key}) {
@@ -249,7 +249,7 @@ std::optional<double> json_number(std::string_view text, std::string_view scope,
   return number && std::isfinite(*number) ? number : std::nullopt;  // "inf" and "nan" are not JSON
 }
 
-// Not in terms of json_number, because a double does not hold every seed.
+// Does not use json_number, because a double does not hold every seed.
 std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key) {
   return json_number_as<uint64_t>(text, scope, key);
 }

@@ -20,8 +20,8 @@ std::string checksum_of(std::string_view text);
 // False if a regular file begins with something other than white space or a brace. Reads only the beginning
 // of the file.
 bool may_be_json(const std::string& path);
-// A kill at any moment leaves either the old file or the new one. The new file is on the disk when this
-// returns.
+// Replaces a file. If the process is killed at any moment, either the old file or the new one is there. The
+// new file is on the disk when this returns.
 void write_text(const std::string& path, std::string_view text);
 
 // Creates and opens a file as mkstemp() does: replaces the last XXXXXX of `name` so that the name is unused.
@@ -38,9 +38,10 @@ bool is_same(const std::string& one, const std::string& other);
 bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
-// Fields of JSON that the library or this command wrote. They find the first value that follows "key": after
-// the first mention of "scope": (an empty scope: from the beginning). These are not parsers: on unknown text
-// the result is empty or wrong. Use it only to show values and to suggest defaults.
+// These functions read fields of JSON that the library or this command wrote. They find the first value that
+// follows "key": after the first mention of "scope": (an empty scope: from the beginning). They are not
+// parsers: on unknown text the result is empty or wrong. Use them only to show values and to suggest
+// defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);

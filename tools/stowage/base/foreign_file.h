@@ -13,8 +13,8 @@ void refuse_foreign_file(std::string_view content, const std::string& path);
 // Throws a Failure that names the line if `content`, a whole file, is not UTF-8.
 void require_utf8_file(std::string_view content, const std::string& path);
 
-// `word` as a word of a shell command, in quotes if needed. `text` as a Python string inside a shell command
-// in double quotes.
+// shell_word() writes a word of a shell command, in quotes if needed. python_string() writes a Python string
+// inside a shell command in double quotes.
 std::string shell_word(const std::string& word);
 std::string python_string(const std::string& text);
 

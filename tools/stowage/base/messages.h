@@ -34,9 +34,9 @@ void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
   } catch (...) {}
 }
 
-// Opens those of descriptors 0 to 2 that the caller closed, in such a way that using them fails as if they
-// were closed. Otherwise a file that is opened later would get one of these numbers, and with it the output
-// of the command.
+// Opens those of descriptors 0 to 2 that were closed when the command was called. Using them still fails, as
+// if they were closed. Otherwise a file that is opened later would get one of these numbers, and with it the
+// output of the command.
 void occupy_standard_descriptors() noexcept;
 
 }  // namespace command

@@ -29,11 +29,11 @@ class ChatTemplate {
   };
   // Renders a conversation: `messages` is an array of objects with a role and a content. The template also
   // gets the tools and the chat_template_kwargs of `line`, the line of data with the conversation. `learned`
-  // gets the assistant messages from `first` on, unless the template marks the learned text itself. `place`
-  // begins every Failure: the template refuses the conversation, or an assistant message is not found in the
-  // text. Locating stops at the first message for which is_beyond(text, its first byte) is true. `masked`
-  // says for each message whether it is left out of `learned`; if it is empty, all messages count. Also
-  // fails if finding the messages takes too long. That happens if the template writes many messages in
+  // gets the assistant messages from `first` on, unless the template marks the learned text itself. Locating
+  // stops at the first message for which is_beyond(text, its first byte) is true. `masked` says for each
+  // message whether it is left out of `learned`; if it is empty, all messages count. Throws a Failure that
+  // begins with `place` if the template refuses the conversation, if an assistant message is not found in the
+  // text, or if finding the messages takes too long. That happens if the template writes many messages in
   // different ways (turns.h).
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
   Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place,

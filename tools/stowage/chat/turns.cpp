@@ -131,7 +131,7 @@ std::vector<Range> match(const List& messages, const std::vector<size_t>& indice
 
 // Finds the contents of messages in the text. `mark` does not occur in it. The result has one range for each
 // message, which is empty where the content is not known. A template that looks into contents may write
-// marks in another way, so fewer messages get them then.
+// marks in another way. In that case, the search is repeated with marks in fewer messages.
 std::vector<Range> places_of_contents(const List& messages, std::string_view text, const std::string& mark,
                                       const TurnFinder::Render& render) {
   const auto mark_of = [&](size_t i) { return fmt::format("{}{}.", mark, i); };
@@ -285,7 +285,8 @@ TurnFinder::Content TurnFinder::content_of(size_t i) const {
   return content;
 }
 
-// The kind of a message, and counts it. Null for the first and last message, and if there are too many kinds.
+// Returns the kind of a message, and counts the message. Returns null for the first and last message, and if
+// there are too many kinds.
 TurnFinder::Kind* TurnFinder::kind_of(size_t i) {
   if (i == 0 || i + 1 == messages_.size()) return nullptr;
   const std::string key = fmt::format("{}\n{}\n{}", messages_[i - 1].member("role")->str(),
@@ -300,7 +301,7 @@ bool TurnFinder::is_rendered(const Kind* kind) {
   return !kind || kind->seen <= always_rendered || (kind->seen & (kind->seen - 1)) == 0;
 }
 
-// Searches after the last match first.
+// Searches the text after the last match, then the text before it.
 bool TurnFinder::is_written(std::string_view what) {
   size_t found = text_.find(what, seen_);
   if (found == std::string_view::npos)
@@ -315,7 +316,7 @@ void TurnFinder::check_calls(size_t i) {
     bool is_same = false;
     try {
       is_same = with(i, without_member(messages_[i], key)) == text_;
-    } catch (const Failure&) {  // the template requires it
+    } catch (const Failure&) {  // the template requires the member
     }
     if (is_same)
       fail(i, std::string_view(key) == "tool_calls" ? "does not write tool calls"
@@ -383,7 +384,7 @@ Range TurnFinder::by_rendering(size_t i, const Content& content) {
   } else {
     const Value marked = marked_message(messages_[i], content.text, marks_);
     range = in_place_of(marks_, text_, with(i, marked), answered_by(i, marked));
-    // includes the text between the two
+    // the range includes the text between it and the prompt
     if (range && has_prompt && prompt.size() < range->first) range->first = prompt.size();
   }
   if (!range || range->first < end_ || range->first >= range->second)

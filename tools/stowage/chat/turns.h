@@ -2,8 +2,8 @@
 //
 // If the conversation up to a message renders as a prefix of the whole text, the message is what follows the
 // prompt. A template may write a message in the middle of a conversation differently than at its end (without
-// thoughts or without the last token), and may also change the text before it. Then the part that changes
-// with the content counts.
+// thoughts or without the last token), and may also change the text before it. In that case, the message is
+// the part of the text that changes with its content.
 //
 // Locating a message by rendering takes time proportional to all text before it. Therefore only the first
 // messages of a kind and a decreasing share of the later ones are located by rendering. The others are
@@ -38,8 +38,8 @@ struct Marks {
 
 class TurnFinder {
  public:
-  // Renders other messages with the same template and variables. `asks`: up to the point where the assistant
-  // answers.
+  // Renders other messages with the same template and variables. With `asks`, the text ends where the
+  // assistant answers.
   using Render = std::function<std::string(List messages, bool asks)>;
   // `text` is the rendering of `messages`. Both are borrowed. `place` and `path`, the template's file, begin
   // every Failure.

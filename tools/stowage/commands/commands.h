@@ -9,7 +9,8 @@ class App;
 namespace command {
 
 void add_plan(CLI::App& application);
-// `program`: the name by which this command was called; a message shows it to continue an interrupted run.
+// `program`: the name by which this command was called. The message that says how to continue an interrupted
+// run contains it.
 void add_train(CLI::App& application, const std::string& program);
 void add_eval(CLI::App& application);
 void add_generate(CLI::App& application);

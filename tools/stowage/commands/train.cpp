@@ -206,7 +206,7 @@ ChatTemplateFile read_chat_template(const TrainRun& run) {
 
 void write_chat_template(const ChatTemplateFile& chat_template, const RunFolder& out) {
   if (!chat_template.text.empty()) write_text(out.chat_template(), chat_template.text);
-  else if (chat_template.is_taken_back) std::remove(out.chat_template().c_str());  // the model's own counts
+  else if (chat_template.is_taken_back) std::remove(out.chat_template().c_str());  // the model's own is used
 }
 
 // A run that is resumed in another folder copies the checkpoint of its best evaluation to it.

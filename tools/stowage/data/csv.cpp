@@ -97,7 +97,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
   for (const std::string& field : fields) {
     if (&field != fields.data()) line += ',';
     const bool has_mark =
-        without_mark(field).size() < field.size();  // at the start of a file it would be read as its mark
+        without_mark(field).size() < field.size();  // would be taken for the mark of the whole file
     const bool is_alone = fields.size() == 1 && field.empty();  // without quotes it would be a blank line
     if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos &&
         trimmed(field).size() == field.size()) {

@@ -681,7 +681,7 @@ void set_dataset_options(DatasetFiles& files, const DataFlags& flags, const Data
   options.tokenizer =
       !files.tokens && kind == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   const bool is_written_here =
-      files.tokens && (files.marks || kind != Tokenization::Kind::ids);  // by token_file()
+      files.tokens && (files.marks || kind != Tokenization::Kind::ids);  // token_file() wrote the ids
   options.token_type =
       type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
   options.vocabulary = about.vocabulary;

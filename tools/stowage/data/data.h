@@ -61,7 +61,7 @@ struct OpenData {
     uint64_t first_token;
   };
   std::shared_ptr<const HeldOutPairs> held_out_pairs;
-  // Of pairs: opens the same data with the reference log-probabilities in the given file.
+  // Opens the same pairs with the reference log-probabilities in the given file.
   std::function<Dataset(const std::string& reference)> against;
 };
 
@@ -77,7 +77,7 @@ struct DataRequest {
   // The end of that message: advice to the user.
   const char* advice =
       "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";
-  bool in_order = false;  // of text and token ids: an evaluation covers each held-out token exactly once
+  bool in_order = false;  // an evaluation of text or token ids covers each held-out token once
 };
 
 // Fills in what `data` holds: examples, labels, tags, pairs, or texts whose tokens are hidden. Sets the
@@ -103,13 +103,13 @@ size_t bytes_of_type(const std::string& token_type, uint64_t vocabulary);
 
 // `files`: the files of `flags`, or others of the same kind.
 OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request);
-// How to read files, by the flags; those of --eval-data are read like those of --data.
+// The settings for reading files, from the flags. Files of --eval-data are read like those of --data.
 DataReading reading_of(const DataFlags& flags);
 
 // Mean number of examples in a sample.
 double examples_of_sample(const OpenData& data);
 
-// Samples in one epoch: those that hold every example once, or as many tokens as the training part has.
+// The number of samples in one epoch. They hold every example once, or as many tokens as the training part.
 uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence);
 
 }  // namespace command

@@ -25,7 +25,7 @@
 namespace command {
 namespace {
 
-constexpr size_t begin_bytes = size_t{64} << 10;  // read of a file to recognise its format
+constexpr size_t begin_bytes = size_t{64} << 10;  // bytes that are read to recognise a format
 constexpr size_t most_sampled = 20;               // lines or records that are examined
 
 struct Ending {
@@ -101,7 +101,7 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   });
 }
 
-// Columns of a table whose records are examples, as objects with these members are.
+// A table with one of these columns has examples as its records, as objects with these members are examples.
 constexpr std::string_view example_columns[] = {"prompt",        "completion", "messages",
                                                 "conversations", "chosen",     "rejected"};
 
@@ -261,7 +261,7 @@ std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, c
   return std::nullopt;
 }
 
-// Throws if a file that should be JSON lines is a table. If it is neither, reading it names the line.
+// Throws if a file that should be JSON lines is a table. If it is neither, the reader reports the wrong line.
 void refuse_table(std::string_view text, const std::string& path, bool is_whole) {
   const std::string_view first = without_space(text);
   if (first.empty() || first.find_first_of("{[") < first.find('\n')) return;

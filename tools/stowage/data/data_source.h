@@ -21,8 +21,8 @@ struct DataFile {
   char separator = ',';        // between columns
   bool is_by_content = false;  // the content gave the format, and the name suggests another
   bool is_regular = true;      // can be read again; false for a pipe or a device
-  // Of a table: its columns are the members of examples (prompt and completion, chosen and rejected, or only
-  // a text). Otherwise it holds texts with labels.
+  // Whether the columns of a table are the members of examples (prompt and completion, chosen and rejected,
+  // or only a text). A table with other columns holds texts with labels.
   bool has_examples = false;
 };
 
@@ -72,7 +72,7 @@ class DataSource {
  private:
   bool is(DataFormat format) const { return !files_.empty() && files_[0].format == format; }
   std::vector<DataFile> files_;
-  // Of each file; null: not read yet, or forgotten.
+  // the content of each file; null: not read yet, or forgotten
   mutable std::vector<std::shared_ptr<const std::string>> contents_;
   std::string name_, text_member_;
 };

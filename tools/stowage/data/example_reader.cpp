@@ -100,9 +100,8 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   return messages;
 }
 
-// The number of a text's tokens before a place in it. `before` is the tokens of the text up to that place.
-// A token that spans the place is after it, as it will be when the model is prompt_messages to continue the
-// text.
+// The number of a text's tokens before a place in it. `before` are the tokens of the text up to that place. A
+// token that spans the place counts as after it, as it will when the model is prompted to continue the text.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
   return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
                              whole.begin());
@@ -158,7 +157,7 @@ Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) con
   return example;
 }
 
-// Encodes a text only at places that double in distance, because encoding takes time proportional to the
+// Encodes the text again only after the place has doubled, because encoding takes time proportional to the
 // place.
 chat::ChatTemplate::IsBeyond ExampleReader::beyond_reach(const std::string& place) const {
   return [this, place, next = reach_](std::string_view text, size_t byte) mutable {
@@ -269,7 +268,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     JsonValue prompt_messages = array_of({});
     if (prompt.is_array()) {
       prompt_messages = array_of(prompt.raw_elements());
-    } else {  // the prompt is the messages that both begin with, without the last one of either
+    } else {  // the prompt: all messages that both answers begin with, but the last message of neither
       const auto begin_of = [](const std::vector<JsonValue>& messages) {
         return messages.end() - (messages.empty() ? 0 : 1);
       };

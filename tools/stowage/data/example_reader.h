@@ -20,7 +20,7 @@ using FindTemplate = std::function<const chat::ChatTemplate&(const std::string& 
 enum class LeftOut : uint8_t {
   empty,    // a completion, an answer or a text that is empty or blank, or no message of the assistant
   marked,   // its author took it out of the loss
-  no_room,  // its prompt fills a sample; of a pair, an answer is cut away
+  no_room,  // its prompt fills a sample, or an answer of the pair is cut away
   alike,    // the two answers of a pair are equal
 };
 inline constexpr size_t left_out_count = 4;
@@ -42,10 +42,10 @@ struct Example {
 class ExampleReader {
  public:
   // Borrows its arguments. `text_member` is the member that holds a plain text. The token `end` follows every
-  // example and is learned too; conversations end as their template writes them. Strings are tokenized,
-  // prompt and completion as one text; with token ids they are arrays of numbers. Prompt and completion may
-  // also be messages. `chat_template` is called with the place of each conversation. `reach` is the longest
-  // sample in tokens: only the first of the messages that begin past it is located.
+  // example and is learned too; conversations end as their template writes them. A prompt and its completion
+  // are strings, which are tokenized as one text, or messages. With token ids, they are arrays of numbers.
+  // `chat_template` is called with the place of each conversation. `reach` is the number of tokens of the
+  // longest sample. Of the messages that begin after so many tokens, only the first one is located.
   ExampleReader(const std::string& text_member, const Tokenization& tokenization,
                 const FindTemplate& chat_template, int32_t end, uint64_t reach = UINT64_MAX)
       : text_member_(text_member),

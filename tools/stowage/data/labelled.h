@@ -33,8 +33,8 @@ struct LabelledText {
   bool has_names = false;                // at least one label is not a number
 };
 
-// Whether the data is texts with labels: a table, or JSON objects of which one has a text and a label before
-// any has a completion or messages.
+// Whether the data is texts with labels: a table, or JSON objects in which a text with a label comes before
+// any completion or messages.
 bool holds_labels(const DataSource& data, const LabelFields& fields);
 
 // The purpose of reading texts: to learn their labels, to learn from the texts alone, or to answer each one.
@@ -55,7 +55,7 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 // differ only in case or in blanks around them.
 void check_names(std::span<const std::string> names, const std::string& path);
 
-// The task (STW_TASK_*) for which these labels are. Refuses words such as "nan" among numbers. Numbers are
+// The task (STW_TASK_*) that has such labels. Refuses words such as "nan" among numbers. Numbers are
 // classes if each text has one whole number and no number between the smallest and the largest is missing.
 // Other numbers could be classes or values: the Failure says which flag asks for each.
 uint32_t task_of(std::span<const LabelledText> texts, const std::string& path);

@@ -29,8 +29,8 @@ bool is_learned(const Example& answer) {
   });
 }
 
-// The shortest sample in which learned tokens of both answers are left. A sample of n tokens has room for n
-// + 1.
+// The length of the shortest sample in which learned tokens of both answers are left. A sample of n tokens
+// has room for n + 1 tokens of a pair, because the last one is only a target.
 size_t least_sequence(const Answers& pair) {
   size_t too_few = 0, enough = pair[0].tokens.size() + pair[1].tokens.size();
   while (too_few + 1 < enough) {

@@ -10,8 +10,8 @@ bool holds_pairs(const DataSource& data);
 
 // Makes documents of the answers, chosen and rejected in turn; `order` is the order of the pairs. A pair of
 // more than `sequence` + 1 tokens is cut at the ends of its answers; an answer keeps at least half of these
-// tokens. Leaves out pairs with equal answers, and pairs of which an answer is empty, marked out of the loss
-// or cut away. Throws a Failure that names the file and the line.
+// tokens. Leaves out pairs with equal answers, and pairs in which an answer is empty, is cut away, or has a
+// mark that takes it out of the loss. Throws a Failure that names the file and the line.
 Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
 
 // The end of a line about pairs: the numbers of pairs that lack a prompt, are cut or are left out. Empty if

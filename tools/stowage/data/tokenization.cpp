@@ -282,7 +282,8 @@ std::vector<int32_t> end_tokens(const std::string& model) {
 
 namespace {
 
-// A model cannot learn to end an answer by a token that its tokenizer cuts into letters.
+// Throws if the tokenizer cuts a special token of the template into several tokens. A model cannot learn to
+// end an answer with such a token.
 void require_whole_tokens(const chat::ChatTemplate& how, const Tokenization& tokenization) {
   for (const std::string& token : how.special_tokens())
     if (const size_t count = tokenization.encode(token, how.path(), true).size(); count != 1)
@@ -371,10 +372,10 @@ std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, 
     const std::string to = run + "/" + name;
     const bool is_read_first =
         name == file_name || (name == vocabulary_file_name && main_name == byte_pairs_vocabulary_name);
-    if (is_there(to) || (is_read_first && name != main_name)) continue;  // it would be read in its place
+    if (is_there(to) || (is_read_first && name != main_name)) continue;  // would be read instead of main_name
     std::vector<std::string> sources;                                    // the first that exists is copied
     if (name == main_name && !tokenizer_folder.empty())
-      sources.push_back(tokenization.file());  // under any name
+      sources.push_back(tokenization.file());  // whatever its name is
     if (!tokenizer_folder.empty()) sources.push_back(tokenizer_folder + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)

@@ -12,8 +12,8 @@ namespace command {
 
 class EvaluationLine {
  public:
-  // `label` is the first word of the line. `answers`: standard output is reserved for the answer. Then the
-  // line goes to stderr, and only if that is a terminal.
+  // `label` is the first word of the line. If `answers` is true, standard output is reserved for the answer.
+  // The line then goes to stderr, or nowhere if stderr is not a terminal.
   EvaluationLine(const stw_trainer* trainer, std::string label, bool answers);
   ~EvaluationLine();  // removes the live line
   EvaluationLine(const EvaluationLine&) = delete;

@@ -22,8 +22,8 @@ struct EvaluationReport {
   uint64_t batches = 0, samples = 0;
   uint64_t sequence = 0;  // tokens of a sample
   double loss = 0;
-  double accuracy = 0;   // of tokens and numbers: unused
-  double mask_rate = 0;  // of hidden tokens
+  double accuracy = 0;   // unused for tokens and numbers
+  double mask_rate = 0;  // only for hidden tokens
   uint64_t targets = 0;  // predictions that the loss counts: tokens, texts, words or pairs
   uint64_t tokens = 0;   // tokens that were evaluated, without padding
   bool has_examples = false;

@@ -18,7 +18,8 @@
 namespace command {
 namespace {
 
-// Calls `begin` first, when signals are already handled. `answers`: as in EvaluationLine.
+// Writes the reference of the data to `path`. Calls `begin` before that, but after it has begun to handle
+// signals. `answers`: as in EvaluationLine.
 template <class Begin>
 void write(const Trainer& trainer, stw_dataset* data, const std::string& path, bool answers,
            const Begin& begin) {

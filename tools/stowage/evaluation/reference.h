@@ -19,8 +19,9 @@ class References {
   References() = default;
   References(const References&) = delete;
   ~References();
-  // Reopens `data` with a reference, which becomes `file`. The reference is `of_run`, the file of the resumed
-  // run, if it exists and has the same pairs. Otherwise it is computed with the trainer's current model.
+  // Reopens `data` with a reference, which keep() stores as `file`. The reference is `of_run`, the file of
+  // the resumed run, if it exists and has the same pairs. Otherwise it is computed with the trainer's current
+  // model.
   void open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer);
   void keep();
 

@@ -130,7 +130,7 @@ void require_free(const DeviceChoice& choice, const std::string& what, uint64_t 
 // The same for the memory of a training plan. On a CPU, offloaded data counts too, because it lies in the
 // same memory.
 void require_free(const DeviceChoice& choice, const stw_plan_info& plan);
-// Sets the free memory of a CUDA device. This needs an open device.
+// Fills in the free memory of a CUDA device. Opens the device, because only an open device reports it.
 void ask_memory_free(int32_t ordinal, stw_device_info& info);
 
 // Throws a Failure if --seq exceeds the number of the model's positions.

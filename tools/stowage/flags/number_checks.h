@@ -16,8 +16,8 @@ CLI::Validator positive();  // a whole number of at least 1
 
 // From `low` to `high`, both inclusive.
 CLI::Validator number_in(double low, double high);
-// At least zero, and above zero. Both accept at most `most`. The number must be finite in fp32, in which the
-// kernels compute, and above_zero must not round to zero there.
+// not_negative accepts numbers from zero to `most`, above_zero those above zero. The number must be finite in
+// fp32, in which the kernels compute. For above_zero, it must also not round to zero there.
 inline constexpr double any_fp32 = 0x1.fffffep127;
 CLI::Validator not_negative(double most = any_fp32);
 CLI::Validator above_zero(double most = any_fp32);

@@ -70,7 +70,7 @@ bool take_sign(std::string_view& text, char sign) {
   return true;
 }
 
-// The exclusive end of a life. A column named "end" is inclusive, so that the result is one more.
+// The exclusive end of a life. A column named "end" has inclusive ends. The result is then one more.
 int64_t end_of_life(int64_t last, bool is_included, const char* name, const std::string& where) {
   if (!is_included) return last;
   if (last == INT64_MAX) fail(where, fmt::format("{}: expected less than {}", name, last));

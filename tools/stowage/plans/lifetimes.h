@@ -1,7 +1,7 @@
 // The CSV format of MiniMalloc for offset allocation. The header names the columns id, lower, upper and size
 // in any order, and may name others. Each buffer has a row. The columns alignment, gaps and offset constrain
 // its place. Older column names are read, too: buffer and buffer_id for id, begin and start for lower, and
-// end for upper. "end" is inclusive, so that upper is one more. The same holds for the ends of gaps.
+// end for upper. An "end" is inclusive: upper is one more. The same holds for the ends of gaps.
 #pragma once
 #include <optional>
 #include <string>

@@ -42,7 +42,8 @@ uint32_t kernels_of(const std::string& name) {
                                     : STW_KERNELS_AUTO;
 }
 
-// The format of weights under a run's adapters: they are used with the format in which they were trained.
+// The format of the weights under a run's adapters. Adapters are used over the format over which they were
+// trained.
 std::string quantize_of_run(const ModelFlags& model, const char* field) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (!plan || json_string(*plan, "", "format") != "stowage-plan") return "auto";

@@ -14,7 +14,7 @@ struct MetricRow {
   bool is_more_better;
   bool needs_answers;  // known only if the whole held-out part was evaluated
 };
-const MetricRow& metric_row(const std::string& name);  // `name` must be one of them
+const MetricRow& metric_row(const std::string& name);  // `name` must be one of metric_names()
 std::vector<std::string> metric_names();
 
 // The metrics that evaluations of a model have. `task` is its task (STW_TASK_*), `labels` are its labels.

@@ -53,7 +53,7 @@ std::optional<uint64_t> number_of_run(const std::string& folder, const char* fie
   return plan ? json_integer(*plan, "request", field) : std::nullopt;
 }
 
-// At this point, flags that were not given already have the run's values.
+// When this is called, the flags that the user did not give have the values of the run.
 void check_weights(const Resumption& run) {
   const std::string& given = run.flags.model.weights;
   const std::string of_run = setting_of_run(run.folder(), "weights").value_or("");
@@ -145,7 +145,7 @@ void check_sequence_of_run(const Resumption& run) {
   check_number(run, "--seq", "sequence", run.found.plan.sequence);
 }
 
-// `data` is its name.
+// `data` is the name of the data, for messages.
 void check_documents(const std::string& folder, const std::string& data, const PlanFlags& given) {
   if (is_there(RunFolder(folder).labels()) && !given.examples)
     throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or "

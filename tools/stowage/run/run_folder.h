@@ -89,7 +89,7 @@ class RunFolder {
   std::string path_;
 };
 
-// Removes the folder that is made later, if it is still empty when this object ends.
+// Stands for a folder that is made later. If that folder is still empty when this object ends, it is removed.
 class MadeFolder {
  public:
   explicit MadeFolder(const std::string& path);  // construct it before the folder is made

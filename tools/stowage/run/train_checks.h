@@ -21,9 +21,9 @@ void check_metric(const TrainRun& run);
 // the number of labels. `data` is the name of the data.
 void check_labels_of_run(const std::string& resume, const std::string& data, const Model& model);
 
-// Checks after the run. The run must have applied at least one step,
+// Check after the run: it must have applied at least one step.
 void require_a_step(const stw_progress& before, const stw_progress& now, bool is_fp16);
-// and its model must not have diverged.
+// Check after the run: its model must not have diverged.
 void require_finite(const TrainingRun& run, bool is_fp16);
 
 }  // namespace command

@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& ru
 // Compares the bytes that the process took between `before` and `after` with those of the plan. Reports
 // nothing if they are unknown (0).
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
-// `steps` is the number of the whole run.
+// `steps` is the number of steps of the whole run.
 void tell_interrupted(const TrainRun& run, uint64_t steps, const stw_progress& now);
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned);
 

@@ -314,7 +314,7 @@ void TrainingRun::keep_best() {
 }
 
 // A run may have ended after its metrics named a best evaluation and before the checkpoint was kept. If that
-// state is lost, the search for the best one starts here.
+// state is lost, only evaluations from the resumed step on can be the best one.
 void TrainingRun::find_best() {
   const BestEvaluation of_run = best();
   if (!settings_.keeps_best || !of_run.best) return;

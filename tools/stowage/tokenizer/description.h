@@ -52,10 +52,10 @@ struct NormalStep {
 };
 
 struct CutStep {
-  // bytes: the last step, which turns the text into bytes, from which tokens are made. words: a character of
-  // its own replaces each space and begins a word ("Metaspace"). spaces, punctuation: each such character is
-  // a match. words_or_signs: the pieces are runs of word characters, and runs of characters that are neither
-  // word characters nor white space ("Whitespace").
+  // bytes: the last step, which turns the text into bytes, from which tokens are made. words: the character
+  // in `searched` replaces each space and begins a word ("Metaspace"). spaces, punctuation: each such
+  // character is a match. words_or_signs: the pieces are runs of word characters, and runs of characters that
+  // are neither word characters nor white space ("Whitespace").
   enum class Kind { matches, digits, spaces, punctuation, words_or_signs, bytes, words } kind;
   enum class Behavior {
     removed,

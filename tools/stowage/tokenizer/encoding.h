@@ -19,8 +19,8 @@ struct Encoding {
 // A position in a text and the number of tokens before it.
 struct TokenPlace {
   size_t byte, token;
-  // Whether the tokens after it are known not to depend on the text before it. Otherwise they did not where
-  // they were compared.
+  // Whether it is known that the tokens after the position do not depend on the text before it. If false, a
+  // comparison of some tokens showed no difference.
   bool is_certain = true;
 };
 

@@ -19,8 +19,8 @@ Character first_character(std::string_view text);
 // The last character.
 Character last_character(std::string_view text);
 
-// Limit on the text that a tokenizer's steps make of `text`. No ordinary file makes more than a few times the
-// length. Steps throw beyond the limit.
+// Limit on the length of the text that a tokenizer's steps make of `text`. Beyond it, the steps throw. The
+// steps of an ordinary tokenizer.json make at most a few times the length.
 inline size_t longest_of(std::string_view text) { return 64 * text.size() + 65536; }
 struct TooMuchText {};
 
@@ -30,7 +30,7 @@ bool is_numeric(uint32_t code);    // Nd, Nl, No
 bool is_space(uint32_t code);      // White_Space
 bool is_of_word(uint32_t code);    // letters, marks, digits, connector punctuation
 bool is_ideograph(uint32_t code);  // in the blocks that BERT treats as Chinese
-// By the tables of Hugging Face's library, which are those of Unicode 8 and 9.
+// These classes follow the tables of Hugging Face's library, which are those of Unicode 8 and 9.
 bool is_punctuation(
     uint32_t code);  // P, and ASCII characters that are neither letters, digits, controls nor space
 bool is_control(uint32_t code);     // Cc, Cf, Co

@@ -1,5 +1,5 @@
 // WordPiece with BERT's greedy search: the longest token that a word begins with comes first, then the
-// longest continuation that the rest begins with. A word is unknown if some rest begins with no token.
+// longest continuation that the rest begins with. A word is unknown if at some point no token matches.
 // Source: Wu et al., arXiv:1609.08144.
 #pragma once
 #include <cstdint>

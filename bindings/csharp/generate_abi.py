@@ -34,7 +34,7 @@ class Writer:
         self.header = header
 
     def type(self, kind):
-        """The C# type of a C type. A callback is the address of a delegate (IntPtr). C# has no `const` here."""
+        """The C# type of a C type. A callback is the address of a delegate (IntPtr). `const` is dropped."""
         base, *stars = [
             word for word in re.findall(r"\w+|\*", kind.replace("struct ", " ")) if word != "const"
         ]

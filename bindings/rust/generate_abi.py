@@ -53,8 +53,8 @@ class Writer:
         self.header = header
 
     def type(self, kind):
-        """The Rust type of a C type. A pointer is `*const` if it points to a constant. An outermost `const` is
-        ignored."""
+        """The Rust type of a C type. A pointer is `*const` if it points to a constant. An outermost `const`
+        is ignored."""
         words = re.findall(r"\w+|\*", kind.replace("struct ", " "))
         base = next(word for word in words if word not in ("const", "*"))
         if base in self.header.callbacks or base in self.header.opaque or base in self.header.structs:

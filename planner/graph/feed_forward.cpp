@@ -2,64 +2,13 @@
 
 #include <algorithm>
 
+#include "planner/graph/op_table.h"
+
 namespace stw {
 
 namespace {
 
 bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
-
-// Whether ops of a kind work row by row: a row of outputs depends on that row of inputs alone, and sums over
-// rows may be cut at multiples of tile_unit(graph, part).
-bool is_row_by_row(OpKind kind) {
-  switch (kind) {
-    case OpKind::linear:
-    case OpKind::linear_input_gradient:
-    case OpKind::linear_weight_gradient:
-    case OpKind::linear_bias_gradient:
-    case OpKind::adapter:
-    case OpKind::adapter_input_gradient:
-    case OpKind::adapter_weight_gradient:
-    case OpKind::scale:
-    case OpKind::gelu:
-    case OpKind::gelu_gradient:
-    case OpKind::swiglu:
-    case OpKind::swiglu_gradient: return true;
-    case OpKind::embedding:
-    case OpKind::norm:
-    case OpKind::qk_norm:
-    case OpKind::rope:
-    case OpKind::attention:
-    case OpKind::attention_cached:
-    case OpKind::add:
-    case OpKind::dropout:
-    case OpKind::cross_entropy:
-    case OpKind::loss_sum:
-    case OpKind::hit_count:
-    case OpKind::embedding_gradient:
-    case OpKind::position_gradient:
-    case OpKind::norm_gradient:
-    case OpKind::qk_norm_gradient:
-    case OpKind::attention_gradient:
-    case OpKind::square_sum:
-    case OpKind::finish_step:
-    case OpKind::adamw:
-    case OpKind::adamw8:
-    case OpKind::sgd:
-    case OpKind::lion:
-    case OpKind::lion8:
-    case OpKind::muon:
-    case OpKind::adafactor:
-    case OpKind::fetch:
-    case OpKind::store:
-    case OpKind::preference:
-    case OpKind::gradient_sum:
-    case OpKind::document_mean:
-    case OpKind::document_mean_gradient:
-    case OpKind::value_loss:
-    case OpKind::value_hits: return false;
-  }
-  return false;
-}
 
 bool contains(const std::vector<int>& list, int t) {
   return std::find(list.begin(), list.end(), t) != list.end();
@@ -143,7 +92,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
       if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);
   }
   for (int i = first; i <= last; ++i) {
-    if (!is_row_by_row(op(i).kind)) return false;
+    if (!op_row(op(i).kind).is_row_by_row) return false;
     if (op(i).kind == OpKind::linear_weight_gradient)
       for (int t : op(i).outputs)
         if (t >= 0 && graph_.at(t).format != Format::f32) return false;
@@ -162,7 +111,7 @@ FeedForward Finder::part_from(int first, int end) const {
   part.first_op = first;
   std::vector<int> outputs;
   bool has_activation = false;
-  for (int i = first; i < end && is_row_by_row(op(i).kind); ++i) {
+  for (int i = first; i < end && op_row(op(i).kind).is_row_by_row; ++i) {
     const bool is_part = std::all_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) {
       return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == op(i).residual() ||
              contains(outputs, t);

@@ -13,19 +13,10 @@ using Table = std::array<const OpRow*, op_kind_count>;
 // Rows may have any order. A missing row stays a null pointer; a test looks for null pointers.
 Table make_table() {
   Table table{};
-  auto enter = [&](std::span<const OpRow> rows) {
+  for (const std::span<const OpRow> rows :
+       {embedding_rows, norm_rows, linear_rows, adapter_rows, attention_rows, elementwise_rows, loss_rows,
+        pooling_rows, update_rows, transfer_rows})
     for (const OpRow& row : rows) table[static_cast<size_t>(row.kind)] = &row;
-  };
-  enter(embedding_rows);
-  enter(norm_rows);
-  enter(linear_rows);
-  enter(adapter_rows);
-  enter(attention_rows);
-  enter(elementwise_rows);
-  enter(loss_rows);
-  enter(pooling_rows);
-  enter(update_rows);
-  enter(transfer_rows);
   return table;
 }
 

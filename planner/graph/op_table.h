@@ -3,6 +3,7 @@
 // model, follows from the row.
 #pragma once
 #include <array>
+#include <span>
 
 #include "planner/graph/graph.h"
 
@@ -35,19 +36,25 @@ struct InPlace {
   int8_t output = -1, input = -1;
 };
 
+inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0; }
+
 struct OpRow {
   OpKind kind;
   const char* name;
-  Cost (*cost)(const Graph&, const Op&, const Extent&);
+  Cost (*cost)(const Graph&, const Op&, const Extent&) = nullptr;  // every row sets it
   // Bytes of scratch memory of the CPU kernel and of the CUDA kernel.
-  uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&);
-  uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&);
-  void (*backward)(Differentiation&, const Op&);  // emits the gradient ops; null: not differentiable
-  std::array<InPlace, 2> in_place{};              // tried in this order
+  uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
+  uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
+  void (*backward)(Differentiation&,
+                   const Op&) = nullptr;  // emits the gradient ops; null: not differentiable
+  std::array<InPlace, 2> in_place{};      // tried in this order
   int shapes_from = 127;  // inputs from this position on are not read; only their shapes are used
   // Several ops of the kind that follow each other may be one instruction (program.h), as in PyTorch's
   // multi_tensor_apply.
   bool is_multi_tensor = false;
+  // A row of outputs depends on that row of inputs alone, and sums over rows may be cut at multiples of
+  // tile_unit(graph, part) (feed_forward.h).
+  bool is_row_by_row = false;
 
   uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
     return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);
@@ -56,11 +63,9 @@ struct OpRow {
 
 const OpRow& op_row(OpKind kind);
 
-inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0; }
-
-// Rows of a family are defined next to each other, in planner/graph/ops/<family>.cpp.
-extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows[3], attention_rows[4],
-    elementwise_rows[7], loss_rows[6], pooling_rows[2], update_rows[10], transfer_rows[2];
+// The rows of each family, planner/graph/ops/<family>.cpp.
+extern const std::span<const OpRow> embedding_rows, norm_rows, linear_rows, adapter_rows, attention_rows,
+    elementwise_rows, loss_rows, pooling_rows, update_rows, transfer_rows;
 
 // Bytes of an operand at this extent. A part of a per-sample tensor counts the part's rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);

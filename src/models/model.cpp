@@ -48,19 +48,34 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
 
 }  // namespace
 
-// Each is in its family's file.
-extern const Architecture albert_architecture, bert_architecture, bloom_architecture, distilbert_architecture,
-    electra_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture,
-    mistral_architecture, modernbert_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
-    roberta_architecture, smollm3_architecture, xlm_roberta_architecture;
+// The families. The row NAME_architecture of each is defined in the family's file.
+#define STW_FAMILIES(X) \
+  X(albert)             \
+  X(bert)               \
+  X(bloom)              \
+  X(distilbert)         \
+  X(electra)            \
+  X(gemma3)             \
+  X(gpt2)               \
+  X(llama)              \
+  X(ministral)          \
+  X(mistral)            \
+  X(modernbert)         \
+  X(phi3)               \
+  X(qwen2)              \
+  X(qwen3)              \
+  X(roberta)            \
+  X(smollm3)            \
+  X(xlm_roberta)
+
+#define STW_DECLARE(name) extern const Architecture name##_architecture;
+STW_FAMILIES(STW_DECLARE)
+#undef STW_DECLARE
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {
-      albert_architecture,     bert_architecture,    bloom_architecture,      distilbert_architecture,
-      electra_architecture,    gemma3_architecture,  gpt2_architecture,       llama_architecture,
-      ministral_architecture,  mistral_architecture, modernbert_architecture, phi3_architecture,
-      qwen2_architecture,      qwen3_architecture,   roberta_architecture,    smollm3_architecture,
-      xlm_roberta_architecture};
+#define STW_ROW(name) name##_architecture,
+  static const Architecture list[] = {STW_FAMILIES(STW_ROW)};
+#undef STW_ROW
   return list;
 }
 

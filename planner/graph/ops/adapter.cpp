@@ -68,25 +68,29 @@ void adapter_backward(Differentiation& d, const Op& op) {
   d.add_gradient(base, dy);
 }
 
+constexpr OpRow adapter_table[] = {
+    {.kind = OpKind::adapter,
+     .name = "adapter",
+     .cost = adapter_cost,
+     .cpu_workspace = adapter_workspace,
+     .backward = adapter_backward,
+     .in_place = {{{0, 0}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::adapter_input_gradient,
+     .name = "adapter_input_gradient",
+     .cost = adapter_cost,
+     .cpu_workspace = adapter_input_workspace,
+     .is_row_by_row = true},
+    {.kind = OpKind::adapter_weight_gradient,
+     .name = "adapter_weight_gradient",
+     .cost = adapter_cost,
+     .cpu_workspace = adapter_weight_workspace,
+     .shapes_from = 2,
+     .is_row_by_row = true},
+};
+
 }  // namespace
 
-const OpRow adapter_rows[3] = {
-    {OpKind::adapter, "adapter", adapter_cost, adapter_workspace, no_workspace, adapter_backward, {{{0, 0}}}},
-    {OpKind::adapter_input_gradient,
-     "adapter_input_gradient",
-     adapter_cost,
-     adapter_input_workspace,
-     no_workspace,
-     nullptr,
-     {}},
-    {OpKind::adapter_weight_gradient,
-     "adapter_weight_gradient",
-     adapter_cost,
-     adapter_weight_workspace,
-     no_workspace,
-     nullptr,
-     {},
-     2},
-};
+constinit const std::span<const OpRow> adapter_rows{adapter_table};
 
 }  // namespace stw

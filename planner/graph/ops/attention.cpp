@@ -82,25 +82,31 @@ void rope_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dx);
 }
 
+constexpr OpRow attention_table[] = {
+    {.kind = OpKind::rope,
+     .name = "rope",
+     .cost = rope_cost,
+     .backward = rope_backward,
+     .in_place = {{{0, 0}}}},
+    {.kind = OpKind::attention,
+     .name = "attention",
+     .cost = attention_cost,
+     .cpu_workspace = scores_workspace,
+     .cuda_workspace = attention_cuda_workspace,
+     .backward = attention_backward},
+    {.kind = OpKind::attention_cached,
+     .name = "attention_cached",
+     .cost = cached_cost,
+     .cpu_workspace = cached_workspace},
+    {.kind = OpKind::attention_gradient,
+     .name = "attention_gradient",
+     .cost = attention_gradient_cost,
+     .cpu_workspace = gradient_workspace,
+     .cuda_workspace = gradient_cuda_workspace},
+};
+
 }  // namespace
 
-const OpRow attention_rows[4] = {
-    {OpKind::rope, "rope", rope_cost, no_workspace, no_workspace, rope_backward, {{{0, 0}}}},
-    {OpKind::attention,
-     "attention",
-     attention_cost,
-     scores_workspace,
-     attention_cuda_workspace,
-     attention_backward,
-     {}},
-    {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, no_workspace, nullptr, {}},
-    {OpKind::attention_gradient,
-     "attention_gradient",
-     attention_gradient_cost,
-     gradient_workspace,
-     gradient_cuda_workspace,
-     nullptr,
-     {}},
-};
+constinit const std::span<const OpRow> attention_rows{attention_table};
 
 }  // namespace stw

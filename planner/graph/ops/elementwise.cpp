@@ -42,28 +42,48 @@ void dropout_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dx);
 }
 
+constexpr OpRow elementwise_table[] = {
+    {.kind = OpKind::gelu,
+     .name = "gelu",
+     .cost = cost_of_activation,
+     .backward = gelu_backward,
+     .in_place = {{{0, 0}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::gelu_gradient,
+     .name = "gelu_gradient",
+     .cost = cost_of_activation,
+     .in_place = {{{0, 0}, {0, 1}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::swiglu,
+     .name = "swiglu",
+     .cost = cost_of_activation,
+     .backward = swiglu_backward,
+     .is_row_by_row = true},
+    {.kind = OpKind::swiglu_gradient,
+     .name = "swiglu_gradient",
+     .cost = cost_of_activation,
+     .in_place = {{{0, 0}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::add,
+     .name = "add",
+     .cost = cost_of_add,
+     .backward = add_backward,
+     .in_place = {{{0, 0}, {0, 1}}}},
+    {.kind = OpKind::scale,
+     .name = "scale",
+     .cost = cost_of_add,
+     .backward = scale_backward,
+     .in_place = {{{0, 0}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::dropout,
+     .name = "dropout",
+     .cost = cost_of_dropout,
+     .backward = dropout_backward,
+     .in_place = {{{0, 0}}}},
+};
+
 }  // namespace
 
-const OpRow elementwise_rows[7] = {
-    {OpKind::gelu, "gelu", cost_of_activation, no_workspace, no_workspace, gelu_backward, {{{0, 0}}}},
-    {OpKind::gelu_gradient,
-     "gelu_gradient",
-     cost_of_activation,
-     no_workspace,
-     no_workspace,
-     nullptr,
-     {{{0, 0}, {0, 1}}}},
-    {OpKind::swiglu, "swiglu", cost_of_activation, no_workspace, no_workspace, swiglu_backward, {}},
-    {OpKind::swiglu_gradient,
-     "swiglu_gradient",
-     cost_of_activation,
-     no_workspace,
-     no_workspace,
-     nullptr,
-     {{{0, 0}}}},
-    {OpKind::add, "add", cost_of_add, no_workspace, no_workspace, add_backward, {{{0, 0}, {0, 1}}}},
-    {OpKind::scale, "scale", cost_of_add, no_workspace, no_workspace, scale_backward, {{{0, 0}}}},
-    {OpKind::dropout, "dropout", cost_of_dropout, no_workspace, no_workspace, dropout_backward, {{{0, 0}}}},
-};
+constinit const std::span<const OpRow> elementwise_rows{elementwise_table};
 
 }  // namespace stw

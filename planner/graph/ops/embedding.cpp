@@ -35,24 +35,18 @@ void embedding_backward(Differentiation& d, const Op& op) {
   else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
 }
 
+constexpr OpRow embedding_table[] = {
+    {.kind = OpKind::embedding, .name = "embedding", .cost = embedding_cost, .backward = embedding_backward},
+    {.kind = OpKind::embedding_gradient,
+     .name = "embedding_gradient",
+     .cost = embedding_gradient_cost,
+     .cpu_workspace = table_workspace,
+     .cuda_workspace = table_cuda_workspace},
+    {.kind = OpKind::position_gradient, .name = "position_gradient", .cost = embedding_gradient_cost},
+};
+
 }  // namespace
 
-const OpRow embedding_rows[3] = {
-    {OpKind::embedding, "embedding", embedding_cost, no_workspace, no_workspace, embedding_backward, {}},
-    {OpKind::embedding_gradient,
-     "embedding_gradient",
-     embedding_gradient_cost,
-     table_workspace,
-     table_cuda_workspace,
-     nullptr,
-     {}},
-    {OpKind::position_gradient,
-     "position_gradient",
-     embedding_gradient_cost,
-     no_workspace,
-     no_workspace,
-     nullptr,
-     {}},
-};
+constinit const std::span<const OpRow> embedding_rows{embedding_table};
 
 }  // namespace stw

@@ -134,33 +134,37 @@ void linear_backward(Differentiation& d, const Op& op) {
   d.set_gradient(x, dx);
 }
 
+constexpr OpRow linear_table[] = {
+    {.kind = OpKind::linear,
+     .name = "linear",
+     .cost = product_cost,
+     .cpu_workspace = product_workspace,
+     .cuda_workspace = product_cuda_workspace,
+     .backward = linear_backward,
+     .is_row_by_row = true},
+    {.kind = OpKind::linear_input_gradient,
+     .name = "linear_input_gradient",
+     .cost = product_cost,
+     .cpu_workspace = input_workspace,
+     .cuda_workspace = product_cuda_workspace,
+     .in_place = {{{0, 1}}},
+     .is_row_by_row = true},
+    {.kind = OpKind::linear_weight_gradient,
+     .name = "linear_weight_gradient",
+     .cost = product_cost,
+     .cpu_workspace = weight_workspace,
+     .shapes_from = 2,
+     .is_row_by_row = true},
+    {.kind = OpKind::linear_bias_gradient,
+     .name = "linear_bias_gradient",
+     .cost = bias_cost,
+     .cuda_workspace = bias_cuda_workspace,
+     .shapes_from = 1,
+     .is_row_by_row = true},
+};
+
 }  // namespace
 
-const OpRow linear_rows[4] = {
-    {OpKind::linear, "linear", product_cost, product_workspace, product_cuda_workspace, linear_backward, {}},
-    {OpKind::linear_input_gradient,
-     "linear_input_gradient",
-     product_cost,
-     input_workspace,
-     product_cuda_workspace,
-     nullptr,
-     {{{0, 1}}}},
-    {OpKind::linear_weight_gradient,
-     "linear_weight_gradient",
-     product_cost,
-     weight_workspace,
-     no_workspace,
-     nullptr,
-     {},
-     2},
-    {OpKind::linear_bias_gradient,
-     "linear_bias_gradient",
-     bias_cost,
-     no_workspace,
-     bias_cuda_workspace,
-     nullptr,
-     {},
-     1},
-};
+constinit const std::span<const OpRow> linear_rows{linear_table};
 
 }  // namespace stw

@@ -51,27 +51,32 @@ void value_loss_backward(Differentiation& d, const Op& op) {
   d.set_gradient(op.inputs[0], dlogits);
 }
 
+constexpr OpRow loss_table[] = {
+    {.kind = OpKind::cross_entropy,
+     .name = "cross_entropy",
+     .cost = entropy_cost,
+     .backward = entropy_backward,
+     .in_place = {{{1, 0}}}},
+    {.kind = OpKind::loss_sum,
+     .name = "loss_sum",
+     .cost = loss_sum_cost,
+     .cpu_workspace = loss_sum_workspace,
+     .cuda_workspace = loss_sum_cuda_workspace},
+    {.kind = OpKind::preference,
+     .name = "preference",
+     .cost = preference_cost,
+     .cuda_workspace = preference_cuda_workspace},
+    {.kind = OpKind::hit_count, .name = "hit_count", .cost = hit_count_cost},
+    {.kind = OpKind::value_loss,
+     .name = "value_loss",
+     .cost = value_loss_cost,
+     .backward = value_loss_backward,
+     .in_place = {{{1, 0}}}},
+    {.kind = OpKind::value_hits, .name = "value_hits", .cost = value_hits_cost},
+};
+
 }  // namespace
 
-const OpRow loss_rows[6] = {
-    {OpKind::cross_entropy,
-     "cross_entropy",
-     entropy_cost,
-     no_workspace,
-     no_workspace,
-     entropy_backward,
-     {{{1, 0}}}},
-    {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
-    {OpKind::preference, "preference", preference_cost, no_workspace, preference_cuda_workspace, nullptr, {}},
-    {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::value_loss,
-     "value_loss",
-     value_loss_cost,
-     no_workspace,
-     no_workspace,
-     value_loss_backward,
-     {{{1, 0}}}},
-    {OpKind::value_hits, "value_hits", value_hits_cost, no_workspace, no_workspace, nullptr, {}},
-};
+constinit const std::span<const OpRow> loss_rows{loss_table};
 
 }  // namespace stw

@@ -47,25 +47,29 @@ void qk_norm_backward(Differentiation& d, const Op& op) {
   if (dx >= 0) d.add_gradient(x, dx);
 }
 
+constexpr OpRow norm_table[] = {
+    {.kind = OpKind::norm, .name = "norm", .cost = norm_cost, .backward = norm_backward},
+    {.kind = OpKind::norm_gradient,
+     .name = "norm_gradient",
+     .cost = norm_cost,
+     .cpu_workspace = statistics_workspace,
+     .cuda_workspace = statistics_cuda_workspace,
+     .in_place = {{{0, 3}}}},
+    {.kind = OpKind::qk_norm,
+     .name = "qk_norm",
+     .cost = norm_cost,
+     .backward = qk_norm_backward,
+     .in_place = {{{0, 0}}}},
+    {.kind = OpKind::qk_norm_gradient,
+     .name = "qk_norm_gradient",
+     .cost = norm_cost,
+     .cpu_workspace = heads_workspace,
+     .cuda_workspace = heads_cuda_workspace,
+     .in_place = {{{0, 3}}}},
+};
+
 }  // namespace
 
-const OpRow norm_rows[4] = {
-    {OpKind::norm, "norm", norm_cost, no_workspace, no_workspace, norm_backward, {}},
-    {OpKind::norm_gradient,
-     "norm_gradient",
-     norm_cost,
-     statistics_workspace,
-     statistics_cuda_workspace,
-     nullptr,
-     {{{0, 3}}}},
-    {OpKind::qk_norm, "qk_norm", norm_cost, no_workspace, no_workspace, qk_norm_backward, {{{0, 0}}}},
-    {OpKind::qk_norm_gradient,
-     "qk_norm_gradient",
-     norm_cost,
-     heads_workspace,
-     heads_cuda_workspace,
-     nullptr,
-     {{{0, 3}}}},
-};
+constinit const std::span<const OpRow> norm_rows{norm_table};
 
 }  // namespace stw

@@ -14,23 +14,16 @@ void document_mean_backward(Differentiation& d, const Op& op) {
   d.add_gradient(op.inputs[0], dx);
 }
 
+constexpr OpRow pooling_table[] = {
+    {.kind = OpKind::document_mean,
+     .name = "document_mean",
+     .cost = mean_cost,
+     .backward = document_mean_backward},
+    {.kind = OpKind::document_mean_gradient, .name = "document_mean_gradient", .cost = mean_cost},
+};
+
 }  // namespace
 
-const OpRow pooling_rows[2] = {
-    {OpKind::document_mean,
-     "document_mean",
-     mean_cost,
-     no_workspace,
-     no_workspace,
-     document_mean_backward,
-     {}},
-    {OpKind::document_mean_gradient,
-     "document_mean_gradient",
-     mean_cost,
-     no_workspace,
-     no_workspace,
-     nullptr,
-     {}},
-};
+constinit const std::span<const OpRow> pooling_rows{pooling_table};
 
 }  // namespace stw

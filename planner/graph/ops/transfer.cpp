@@ -12,11 +12,13 @@ Cost store_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, operand_bytes(g, op.inputs[0], e)};
 }
 
+constexpr OpRow transfer_table[] = {
+    {.kind = OpKind::fetch, .name = "fetch", .cost = fetch_cost},
+    {.kind = OpKind::store, .name = "store", .cost = store_cost},
+};
+
 }  // namespace
 
-const OpRow transfer_rows[2] = {
-    {OpKind::fetch, "fetch", fetch_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::store, "store", store_cost, no_workspace, no_workspace, nullptr, {}},
-};
+constinit const std::span<const OpRow> transfer_rows{transfer_table};
 
 }  // namespace stw

@@ -69,35 +69,34 @@ uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
   return kernels::cuda_workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
 }
 
+constexpr OpRow update_table[] = {
+    {.kind = OpKind::gradient_sum, .name = "gradient_sum", .cost = gradient_sum_cost},
+    {.kind = OpKind::square_sum,
+     .name = "square_sum",
+     .cost = squares_cost,
+     .cpu_workspace = squares_workspace,
+     .cuda_workspace = squares_workspace,
+     .is_multi_tensor = true},
+    {.kind = OpKind::finish_step, .name = "finish_step", .cost = squares_cost},
+    {.kind = OpKind::adamw, .name = "adamw", .cost = update_cost, .is_multi_tensor = true},
+    {.kind = OpKind::adamw8, .name = "adamw8", .cost = update_cost, .is_multi_tensor = true},
+    {.kind = OpKind::sgd, .name = "sgd", .cost = update_cost, .is_multi_tensor = true},
+    {.kind = OpKind::lion, .name = "lion", .cost = update_cost, .is_multi_tensor = true},
+    {.kind = OpKind::lion8, .name = "lion8", .cost = update_cost, .is_multi_tensor = true},
+    {.kind = OpKind::muon,
+     .name = "muon",
+     .cost = muon_cost,
+     .cpu_workspace = muon_workspace,
+     .cuda_workspace = muon_cuda_workspace},
+    {.kind = OpKind::adafactor,
+     .name = "adafactor",
+     .cost = adafactor_cost,
+     .cpu_workspace = adafactor_workspace,
+     .cuda_workspace = adafactor_cuda_workspace},
+};
+
 }  // namespace
 
-constexpr int no_shapes = OpRow{}.shapes_from;
-
-const OpRow update_rows[10] = {
-    {OpKind::gradient_sum, "gradient_sum", gradient_sum_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::square_sum,
-     "square_sum",
-     squares_cost,
-     squares_workspace,
-     squares_workspace,
-     nullptr,
-     {},
-     no_shapes,
-     true},
-    {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
-    {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
-    {OpKind::sgd, "sgd", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
-    {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
-    {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
-    {OpKind::muon, "muon", muon_cost, muon_workspace, muon_cuda_workspace, nullptr, {}},
-    {OpKind::adafactor,
-     "adafactor",
-     adafactor_cost,
-     adafactor_workspace,
-     adafactor_cuda_workspace,
-     nullptr,
-     {}},
-};
+constinit const std::span<const OpRow> update_rows{update_table};
 
 }  // namespace stw

@@ -256,6 +256,9 @@ class GuideTest(CommandTest):
             )
             for index in (ROOT / "README.md", DOCS / "README.md"):
                 self.assertIn(f"{topic}.md)", index.read_text(encoding="utf-8"))
+        for word, topic in (("lora", "adapters"), ("sgd", "train"), ("--muon", "train")):
+            page = (DOCS / f"{topic}.md").read_text(encoding="utf-8")
+            self.assertEqual(self.run_command("help", "--", word).stdout, page)
         self.refused("help", "zzz", expect=USAGE, says=["there is no topic zzz"])
 
     def test_the_readme_is_short(self):

@@ -14,6 +14,7 @@
 #include "base/failure.h"
 #include "commands/commands.h"
 #include "commands/guide.h"
+#include "flags/optimizers.h"
 
 namespace command {
 namespace {
@@ -24,7 +25,7 @@ void show_topics() {
   fmt::print("\n`stowage COMMAND --help` lists the flags of a command.\n");
 }
 
-// Words that users look for, and the page about each.
+// Words that users look for, and the page about each. Names of optimizers are added by page_of().
 struct Word {
   std::string_view word, topic;
 };
@@ -61,11 +62,6 @@ constexpr Word words[] = {
     {"metrics", "train"},
     {"optimizer", "train"},
     {"optimizers", "train"},
-    {"adamw", "train"},
-    {"lion", "train"},
-    {"muon", "train"},
-    {"adafactor", "train"},
-    {"sgd", "train"},
     {"schedule", "train"},
     {"scheduler", "train"},
     {"lr", "train"},
@@ -250,12 +246,18 @@ void show_mentions(const std::string& topic, const std::string& word) {
              topic, found);
 }
 
+// The name of the page about a word: the word itself, unless another page is about it.
+std::string_view page_of(const std::string& word) {
+  if (find_optimizer(word)) return "train";
+  const auto* const meant =
+      std::find_if(std::begin(words), std::end(words), [&](const Word& each) { return each.word == word; });
+  return meant == std::end(words) ? std::string_view(word) : meant->topic;
+}
+
 void show(const std::string& topic) {
   if (topic.empty()) return show_topics();
   const std::string word = plain(topic);
-  const auto* const meant =
-      std::find_if(std::begin(words), std::end(words), [&](const Word& each) { return each.word == word; });
-  const std::string_view name = meant == std::end(words) ? word : meant->topic;
+  const std::string_view name = page_of(word);
   const auto pages = guide_pages();
   const auto page =
       std::find_if(pages.begin(), pages.end(), [&](const GuidePage& each) { return each.topic == name; });

@@ -496,7 +496,7 @@ MUTATIONS = [
         "TensorProduct.*",
     ),
     (
-        "copies that a warpgroup's products were not shown",
+        "copies without a fence before the products of a warpgroup",
         "kernels/cuda/product/tile_product.h",
         [("if (all.fence) Multiply::fence_copies();", "{}")],
         EMULATED_TESTS,

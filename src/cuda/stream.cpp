@@ -105,14 +105,14 @@ void CudaStream::bind(Execution& execution) const {
   execution.attention = attention_ ? attention_->library() : nullptr;
 }
 
-void CudaStream::keep(Status copied) {
-  if (kept_ && !copied) kept_ = std::move(copied);
+void CudaStream::keep_copy_error(Status copied) {
+  if (copy_error_ && !copied) copy_error_ = std::move(copied);
 }
-Status CudaStream::take_kept() { return std::exchange(kept_, ok()); }
+Status CudaStream::take_copy_error() { return std::exchange(copy_error_, ok()); }
 
 void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
-  keep(staging_->upload(to, from, bytes, stream_));
+  keep_copy_error(staging_->upload(to, from, bytes, stream_));
 }
 
 Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
@@ -122,7 +122,7 @@ Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
 
 void CudaStream::zero(void* to, uint64_t bytes) {
   const Current current(ordinal_);
-  keep(status_of("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
+  keep_copy_error(status_of("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
 }
 
 // Source and destination of a device copy must not overlap. If they do, the copy is cut into pieces as long
@@ -135,17 +135,18 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   const bool down = target < source;
   const auto apart = static_cast<uint64_t>(down ? source - target : target - source);
   if (apart >= bytes)
-    return keep(status_of("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
+    return keep_copy_error(status_of("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
   constexpr uint64_t worth_a_copy = 64 << 10;
   const uint64_t piece = apart >= worth_a_copy ? apart : Staging::slot_bytes;
   std::vector<std::byte> held(apart >= worth_a_copy ? 0 : static_cast<size_t>(std::min(piece, bytes)));
   for (uint64_t done = 0; done < bytes; done += piece) {
     const uint64_t n = std::min(piece, bytes - done), at = down ? done : bytes - done - n;
     if (held.empty()) {
-      keep(status_of("a copy", cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_)));
+      keep_copy_error(
+          status_of("a copy", cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_)));
     } else {
       const Status taken = staging_->download(held.data(), source + at, n, stream_);
-      keep(taken ? staging_->upload(target + at, held.data(), n, stream_) : taken);
+      keep_copy_error(taken ? staging_->upload(target + at, held.data(), n, stream_) : taken);
     }
   }
 }
@@ -336,7 +337,7 @@ Status CudaStream::prepare(const Execution& execution, const Program& program) {
 
 Status CudaStream::run(const Execution& execution, const Program& program) {
   const Current current(ordinal_);
-  STW_TRY(take_kept());
+  STW_TRY(take_copy_error());
   STW_ASSIGN(graph, graph_of(execution, program));
   const Range range(program.name.c_str());
   STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(graph, stream_));
@@ -398,7 +399,7 @@ void CudaStream::forget() {
 Status CudaStream::wait() {
   const Current current(ordinal_);
   STW_CUDA_TRY("the work on the device", cudaStreamSynchronize(stream_));
-  return take_kept();
+  return take_copy_error();
 }
 
 }  // namespace stw::cuda

@@ -53,8 +53,8 @@ class CudaStream : public Stream {
   // Waits for the end of a launched program, unless the call is cancelled.
   static Status wait_for_program(cudaEvent_t end);
   // Keeps the first error of a copy that is not waited for. The next run or wait returns it, on any thread.
-  void keep(Status copied);
-  Status take_kept();
+  void keep_copy_error(Status copied);
+  Status take_copy_error();
   // The error of NVIDIA's libraries, and where it occurred.
   Status library_error(const std::string& where);
   // The error of an instruction that was just executed.
@@ -83,7 +83,7 @@ class CudaStream : public Stream {
   // The ends of the last two launched programs, in turn.
   cudaEvent_t ends_[2] = {};
   uint64_t launched_ = 0;
-  Status kept_ = ok();
+  Status copy_error_ = ok();
   std::vector<cudaEvent_t> timers_, branch_events_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Matmul> matmul_;             // null unless the numerics ask for it

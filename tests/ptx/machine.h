@@ -150,7 +150,9 @@ struct Warp {
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
   std::array<std::deque<std::vector<Copy>>, lanes> copies;  // The last group is not committed.
-  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;  // When the last fence ran.
+  // The block's time at the last fence, the same before the last barrier, and the number of barriers before
+  // the last fence.
+  uint32_t fence_time = 0, fence_before_barrier = 0, barriers_at_fence = 0;
   bool products_begun = false;
   int number = 0;                                     // The warp's number in its block.
   std::deque<std::vector<ProductInFlight>> products;  // Groups, as for copies.

@@ -364,16 +364,16 @@ TEST(PtxMachineDeathTest, ReportsErrorsOfWarpgroupsThatADeviceHides) {
   const std::string copy =
       "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\ncp.async.cg.shared.global [%r3+8192], [%rd2], 16;\n"
       "cp.async.commit_group;\ncp.async.wait_group 0;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
-  EXPECT_DEATH(died(products(copy)), "not shown to it");
+  EXPECT_DEATH(died(products(copy)), "no fence has made visible");
   const std::string store = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\nst.shared.u32 [%r3+8192], %r1;\n",
-                    begin = "wgmma.fence.sync.aligned;\n", show = "fence.proxy.async.shared::cta;\n",
+                    begin = "wgmma.fence.sync.aligned;\n", fence = "fence.proxy.async.shared::cta;\n",
                     meet = "bar.sync 0;\n";
-  EXPECT_DEATH(died(products(store + meet + begin)), "not shown to it");
-  EXPECT_DEATH(died(products(show + store + meet + begin)), "not shown to it");
+  EXPECT_DEATH(died(products(store + meet + begin)), "no fence has made visible");
+  EXPECT_DEATH(died(products(fence + store + meet + begin)), "no fence has made visible");
   // Written by warps whose fences were not followed by a barrier.
-  EXPECT_DEATH(died(products(store + show + begin)), "not shown to it");
-  died(products(store + show + meet + begin));
-  died(products(store + meet + show + begin));  // Written by the warp that starts the product.
+  EXPECT_DEATH(died(products(store + fence + begin)), "no fence has made visible");
+  died(products(store + fence + meet + begin));
+  died(products(store + meet + fence + begin));  // Written by the warp that starts the product.
   died(products("st.shared.u32 [%r2+12288], %r1;\n" + begin));  // A place that no product reads.
   EXPECT_DEATH(run_kernel(kernel(products(begin)), 128), "9.0 alone");
   EXPECT_DEATH(run_kernel(kernel("", "", "sm_90a"), 32, {}, 228 * 1024), "shared memory");

@@ -135,7 +135,7 @@ void advance(Warp& w, const Function& f) {
 // Called when all remaining threads are at a barrier. Lets them continue.
 void pass_barrier(std::vector<Warp>& warps, const Function& f) {
   warps.front().block->barriers += 1;
-  for (Warp& w : warps) w.shown_before_barrier = w.shown_at;
+  for (Warp& w : warps) w.fence_before_barrier = w.fence_time;
   uint32_t set = 0;
   const Instruction* first = nullptr;
   for (const Warp& w : warps)
@@ -216,7 +216,7 @@ void run(Function& f, const Grid& grid) {
         w.copies[l].clear();
       }
       w.number = static_cast<int>(n);
-      w.shown_at = w.shown_before_barrier = w.barriers_when_shown = 0;
+      w.fence_time = w.fence_before_barrier = w.barriers_at_fence = 0;
       w.products_begun = false;
       w.products.clear();
     }

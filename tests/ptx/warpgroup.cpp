@@ -7,25 +7,25 @@
 namespace ptx {
 namespace {
 
-bool is_shown(const Warp& w, const Written& by) {
-  if (by.writer == nullptr || by.writer == &w) return w.shown_at >= by.time;
-  return by.writer->shown_before_barrier > by.time || w.barriers_when_shown > by.barriers;
+bool is_visible(const Warp& w, const Written& by) {
+  if (by.writer == nullptr || by.writer == &w) return w.fence_time >= by.time;
+  return by.writer->fence_before_barrier > by.time || w.barriers_at_fence > by.barriers;
 }
 
 void read(const Warp& w, const simt::AsyncProduct& p, simt::WarpOperands& to, bool begins) {
   simt::read_operands(p, w.number % 4, to, [&](uint32_t byte) {
     uint16_t bits;
     if (byte + sizeof bits > w.block->shared_bytes) die("a matrix outside of shared memory");
-    if (begins && !is_shown(w, w.block->written[byte / 16]))
-      die("a product reads what was written and not shown to it");
+    if (begins && !is_visible(w, w.block->written[byte / 16]))
+      die("a product reads written data that no fence has made visible to it");
     std::memcpy(&bits, w.block->shared + byte, sizeof bits);
     return bits;
   });
 }
 
-void show(Warp& w, const Instruction&) {
-  w.shown_at = ++w.block->time;
-  w.barriers_when_shown = w.block->barriers;
+void fence(Warp& w, const Instruction&) {
+  w.fence_time = ++w.block->time;
+  w.barriers_at_fence = w.block->barriers;
 }
 void begin(Warp& w, const Instruction&) { w.products_begun = true; }
 void commit(Warp& w, const Instruction&) {
@@ -51,10 +51,10 @@ void wait(Warp& w, const Instruction& i) {
 template <int columns, bool is_bf16>
 void multiply(Warp& w, const Instruction& i) {
   constexpr size_t sums = columns / 2;
-  const bool has_own_rows = i.operand.size() == sums + 9;
-  const size_t after_a = sums + (has_own_rows ? 4 : 1);
-  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[after_a].bytes != 8 ||
-      i.operand[sums].bytes != (has_own_rows ? 4 : 8))
+  const bool a_is_in_registers = i.operand.size() == sums + 9;
+  const size_t after_a = sums + (a_is_in_registers ? 4 : 1);
+  if ((!a_is_in_registers && i.operand.size() != sums + 7) || i.operand[after_a].bytes != 8 ||
+      i.operand[sums].bytes != (a_is_in_registers ? 4 : 8))
     die("operands: " + i.text);
   const auto of_all = [&](size_t operand) {
     const Place& place = i.operand[operand];
@@ -71,16 +71,17 @@ void multiply(Warp& w, const Instruction& i) {
   if (w.block->written.empty()) die("a product in code that is not for compute capability 9.0 alone");
   if (!w.products_begun) die("a product in a group that was not begun with a fence");
   const bool added = of_all(after_a + 1) != 0, last_transposed = of_all(i.operand.size() - 1) != 0;
-  simt::AsyncProduct p{0, of_all(after_a), columns, false, last_transposed, is_bf16, added, has_own_rows};
-  if (!has_own_rows) p.a = of_all(sums), p.a_transposed = of_all(i.operand.size() - 2) != 0;
-  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_transposed),
+  simt::AsyncProduct p{0,       of_all(after_a), columns,          false, last_transposed,
+                       is_bf16, added,           a_is_in_registers};
+  if (!a_is_in_registers) p.a = of_all(sums), p.a_transposed = of_all(i.operand.size() - 2) != 0;
+  for (const char* wrong : {a_is_in_registers ? nullptr : simt::wrong_with_matrix(p.a, p.a_transposed),
                             simt::wrong_with_matrix(p.b, p.b_transposed)})
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands, true);
   // The digest covers shared memory only: in PTX, every value has a register of its own.
   const uint64_t digest = operands.digest;
-  for (int l = 0; has_own_rows && l < lanes; ++l) {
+  for (int l = 0; a_is_in_registers && l < lanes; ++l) {
     uint32_t words[4];
     for (size_t r = 0; r < 4; ++r) words[r] = w.at<uint32_t>(i.operand[sums + r])[l];
     simt::read_own_rows(words, l, is_bf16, operands);
@@ -105,7 +106,7 @@ Operation warpgroup(const Words& words) {
   const auto product = [&](Run run, size_t columns) {
     return Operation{run, Kind::together, std::vector<uint8_t>(columns / 2, 4), true};
   };
-  if (is({"fence", "proxy", "async", "shared::cta"})) return {show, Kind::together, {}, true};
+  if (is({"fence", "proxy", "async", "shared::cta"})) return {fence, Kind::together, {}, true};
   if (is({"wgmma", "fence", "sync", "aligned"})) return {begin, Kind::together, {}, true};
   if (is({"wgmma", "commit_group", "sync", "aligned"})) return {commit, Kind::together, {}, true};
   if (is({"wgmma", "wait_group", "sync", "aligned"})) return {wait, Kind::together, {4}, true};

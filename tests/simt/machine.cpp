@@ -72,9 +72,9 @@ struct Block {
   size_t dynamic_bytes = 0;
   Copy copy[most_threads][most_copies];
   int copies[most_threads] = {}, groups[most_threads] = {};
-  // Whether a thread has copies that have arrived but were not shown; whether any had some at the last
-  // barrier.
-  bool unshown[most_threads] = {}, any_unshown = false;
+  // Whether a thread has copies that have arrived and no fence after them; whether any thread had some at the
+  // last barrier.
+  bool unfenced[most_threads] = {}, any_unfenced = false;
   bool uses_warpgroups = false;
 };
 Block b;
@@ -189,8 +189,8 @@ SIMT_UNSEEN void open_barrier() {
     b.warp[w].at_barrier = 0;
   }
   b.at_barrier = 0;
-  b.any_unshown = false;
-  for (int t = 0; t < b.threads; ++t) b.any_unshown |= b.unshown[t];
+  b.any_unfenced = false;
+  for (int t = 0; t < b.threads; ++t) b.any_unfenced |= b.unfenced[t];
   b.last_predicates = b.predicates;
   b.predicates = 0;
   ++counters.barriers;
@@ -262,8 +262,8 @@ SIMT_UNSEEN void run_block() {
     warp.living = warp.ready = left >= lanes ? ~0u : (1u << left) - 1;
     warp.at_barrier = warp.waiting = 0;
   }
-  for (int t = 0; t < b.threads; ++t) b.groups[t] = 0, b.unshown[t] = false;
-  b.any_unshown = b.uses_warpgroups = false;
+  for (int t = 0; t < b.threads; ++t) b.groups[t] = 0, b.unfenced[t] = false;
+  b.any_unfenced = b.uses_warpgroups = false;
   b.dynamic = b.dynamic_bytes > 0 ? take_shared(b.dynamic_bytes) : nullptr;
   b.current = 0;
   ++counters.blocks;
@@ -392,14 +392,14 @@ SIMT_UNSEEN void wait_for_copies(int groups_left) {
   const int count = b.copies[b.current], newest_done = b.groups[b.current] - groups_left - 1;
   for (int i = 0; i < count; ++i) {
     if (copies[i].group <= newest_done)
-      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes), b.unshown[b.current] = true;
+      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes), b.unfenced[b.current] = true;
     else copies[kept++] = copies[i];
   }
   b.copies[b.current] = kept;
 }
 
-SIMT_UNSEEN void show_copies() { b.unshown[b.current] = false; }
-SIMT_UNSEEN bool copies_are_shown() { return !b.any_unshown && !b.unshown[b.current]; }
+SIMT_UNSEEN void fence_copies() { b.unfenced[b.current] = false; }
+SIMT_UNSEEN bool copies_are_visible() { return !b.any_unfenced && !b.unfenced[b.current]; }
 SIMT_UNSEEN void use_warpgroups() { b.uses_warpgroups = true; }
 SIMT_UNSEEN int current_thread() { return b.current; }
 SIMT_UNSEEN const void* shared_at(uint32_t byte, uint32_t bytes) {

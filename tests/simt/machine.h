@@ -60,9 +60,9 @@ void commit_copies();
 void wait_for_copies(int groups_left);
 
 // For products of warpgroups (warpgroup.h). They do not see copied data until the thread that waited for the
-// copies shows them, and a barrier follows.
-void show_copies();
-bool copies_are_shown();  // Whether they are shown to the current thread.
+// copies has called fence_copies(), and a barrier follows.
+void fence_copies();
+bool copies_are_visible();  // Whether products of the current thread see them.
 // Declares that the block uses warpgroups. It may then have as much shared memory as on GPUs that support
 // them.
 void use_warpgroups();

@@ -247,7 +247,7 @@ inline uint32_t shared_address(const void* p) {
   return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) -
                                                          static_cast<const char*>(simt::dynamic_shared()));
 }
-inline void fence_async_proxy() { simt::show_copies(); }
+inline void fence_async_proxy() { simt::fence_copies(); }
 inline float volatile_add(float x, float y) { return x + y; }
 inline void store_matrix4(void* row, const uint32_t (&r)[4]) {
   uint32_t line[4];

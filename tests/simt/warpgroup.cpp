@@ -52,7 +52,7 @@ SIMT_UNSEEN uint16_t element(uint32_t byte) {
 }
 SIMT_UNSEEN void read(const InFlight& f, WarpOperands& to) {
   read_operands(f.product, current_thread() / lanes % 4, to, element);
-  for (int l = 0; f.product.has_own_rows && l < lanes; ++l)
+  for (int l = 0; f.product.a_is_in_registers && l < lanes; ++l)
     read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
 }
 
@@ -79,12 +79,12 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   const AsyncProduct& p = *static_cast<const Ask*>(in[0])->product;
   for (int l = 1; l < lanes; ++l) {
     const AsyncProduct& other = *static_cast<const Ask*>(in[l])->product;
-    if (other.a != p.a || other.b != p.b || other.has_own_rows != p.has_own_rows)
+    if (other.a != p.a || other.b != p.b || other.a_is_in_registers != p.a_is_in_registers)
       die("lanes disagree about the matrices of a product");
   }
   if (!w.begun) die("a product in a group that was not begun with a fence");
-  if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
-  if (const char* wrong = p.has_own_rows ? nullptr : wrong_with_matrix(p.a, p.a_transposed)) die(wrong);
+  if (!copies_are_visible()) die("a product reads copied data that no fence has made visible to it");
+  if (const char* wrong = p.a_is_in_registers ? nullptr : wrong_with_matrix(p.a, p.a_transposed)) die(wrong);
   if (const char* wrong = wrong_with_matrix(p.b, p.b_transposed)) die(wrong);
   use_warpgroups();
   int place = 0;
@@ -143,7 +143,7 @@ void touch([[maybe_unused]] const AsyncProduct& p) {
 #if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
   for (int k = 0; k < 16; ++k) {
-    if (lane < 16 && !p.has_own_rows)
+    if (lane < 16 && !p.a_is_in_registers)
       (void)*static_cast<const volatile uint16_t*>(
           shared_at(byte_of_element(p.a, p.a_transposed, 16 * warp + lane, k), 2));
     for (int o = lane; o < p.columns; o += lanes)

@@ -17,8 +17,8 @@ struct AsyncProduct {
   uint64_t a, b;
   int columns;  // Columns of b.
   bool a_transposed, b_transposed, is_bf16;
-  bool added = true;          // Whether the product is added to the old sums.
-  bool has_own_rows = false;  // a is in registers, like the left operand of mma.m16n8k16.
+  bool added = true;               // Whether the product is added to the old sums.
+  bool a_is_in_registers = false;  // a is in registers, like the left operand of mma.m16n8k16.
 };
 // The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
 // registers, and b (columns × 16), by element(byte of shared memory).
@@ -32,7 +32,7 @@ SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) {
 template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
   to.digest = 14695981039346656037u;
-  for (int row = p.has_own_rows ? 16 : 0; row < 16 + p.columns; ++row)
+  for (int row = p.a_is_in_registers ? 16 : 0; row < 16 + p.columns; ++row)
     for (int k = 0; k < 16; ++k) {
       const bool of_a = row < 16;
       const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_transposed, 16 * warp + row, k)

@@ -60,9 +60,9 @@ struct ClassifyCommand {
       source =
           DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
     data = source.name();
-    const Model asked = open_model(model);
-    const stw_model_info about = query(asked);
-    const std::vector<std::string> labels = labels_of(asked);
+    const Model classifier = open_model(model);
+    const stw_model_info about = query(classifier);
+    const std::vector<std::string> labels = labels_of(classifier);
     if (labels.empty())
       throw Failure(
           exit_usage,

@@ -91,7 +91,7 @@ struct EvalCommand {
     if (data.masks) take_masks_of_run(data.mask, run_of(model));
     if (data.has_pairs) take_preference_of_run(has_preference);
     if (!data.masks) warn_of_documents(model, plan);
-    const bool is_tail_asked = data.holds_out_tail;
+    const bool asked_for_tail = data.holds_out_tail;
     if (run_has_option(run_of(model), "eval-tail")) data.holds_out_tail = true;
     if (!plan.batch) plan.batch = 8;
     const bool compares = data.has_pairs && has_reference(plan.preference);
@@ -104,7 +104,7 @@ struct EvalCommand {
       if (compares) write_reference(reference);
       return open_inference(model, plan, data.has_pairs ? preference : PreferenceFlags{});
     });
-    EvaluatedPart part = open_part(opened, is_tail_asked);
+    EvaluatedPart part = open_part(opened, asked_for_tail);
     if (!part.is_all) warn_of_trained_data(part.is_of_run);
     const std::string reference_path = reference ? reference->path() : std::string();
     if (reference) part.tokens.dataset = part.tokens.against(reference_path);
@@ -114,7 +114,7 @@ struct EvalCommand {
   }
 
   // Without a flag, all of the data is evaluated, unless the model's run has held out a part of it.
-  EvaluatedPart open_part(const Inference& opened, bool is_tail_asked) const {
+  EvaluatedPart open_part(const Inference& opened, bool asked_for_tail) const {
     const stw_plan_info info = query(opened.plan);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
                                                     run_of(model), query(opened.model).vocabulary);
@@ -123,7 +123,7 @@ struct EvalCommand {
     DataRequest whole = held_out_part;
     whole.held_out = 1, whole.in_order = !batches;  // a given number of batches is drawn from the whole file
     const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
-    const bool is_all = all || !(held_out || is_tail_asked || is_of_run);
+    const bool is_all = all || !(held_out || asked_for_tail || is_of_run);
     OpenData tokens = open_data(data, data.source, is_all ? whole : held_out_part);
     const bool is_renamed =
         is_all && !all && data_of_run(run_of(model)) == query(tokens.dataset).content_hash;

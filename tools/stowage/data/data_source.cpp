@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/downloads.h"
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/foreign_file.h"
@@ -550,6 +551,22 @@ void add_data_format_flag(CLI::App& command, std::string& format) {
           "The format of the files of --data. Default: auto, by their content, else by their endings.")
       ->check(CLI::IsMember({"auto", "text", "jsonl", "json", "csv", "tsv", "conll", "tokens"}))
       ->type_name("auto|text|jsonl|json|csv|tsv|conll|tokens");
+}
+
+void require_downloaded(const DataSource& data) {
+  constexpr size_t looked_at = 4096;
+  for (const DataFile& file : data.files()) {
+    const std::string beginning = file.is_regular ? beginning_of(file.path, looked_at) : "";
+    if (beginning.empty()) continue;  // reading it reports the problem
+    const Download kind = kind_of_download(beginning, beginning.size());
+    const bool is_one_line =
+        beginning.size() < looked_at && std::count(beginning.begin(), beginning.end(), '\n') < 2;
+    if (data.holds_examples() &&
+        (kind == Download::web_page || (kind == Download::error_message && is_one_line)))
+      throw Failure(exit_failed, fmt::format("{}: {}", file.path, description_of(kind)));
+    if (kind == Download::web_page && !data.has_tokens())
+      complain("stowage: warning: {}: looks like a web page, whose markup is trained on too", file.path);
+  }
 }
 
 }  // namespace command

@@ -83,4 +83,8 @@ std::string name_of_files(const std::vector<std::string>& given);
 bool is_file_pattern(const std::string& given);
 void add_data_format_flag(CLI::App& command, std::string& format);
 
+// Refuses web pages and error messages that were downloaded in place of examples. Warns of a web page that is
+// trained on as text.
+void require_downloaded(const DataSource& data);
+
 }  // namespace command

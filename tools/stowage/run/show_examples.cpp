@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/messages.h"
 #include "base/units.h"
+#include "data/token_files.h"
 
 namespace command {
 namespace {
@@ -177,7 +178,8 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
 std::vector<int32_t> tokens_of(const DataFlags& flags, const DataRequest& request) {
   const uint64_t vocabulary = query(request.model).vocabulary;
   const bool has_ids = request.tokenization.kind() == Tokenization::Kind::ids;
-  const std::string bytes = tokens_of_files(flags.source, request, vocabulary, flags.token_type);
+  const std::string bytes =
+      tokens_of_files(flags.source, request.tokenization, request.document_end, vocabulary, flags.token_type);
   if (has_ids && bytes.starts_with("\x93NUMPY"))
     throw Failure(exit_failed, fmt::format("{}: --show-examples reads no NumPy array; write its ids by "
                                            "tofile(\"ids.bin\"), and name their --token-type",

@@ -1,0 +1,313 @@
+#include "data/data_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "base/failure.h"
+#include "base/handles.h"
+#include "base/messages.h"
+#include "data/pairs.h"
+#include "data/tagged.h"
+#include "data/token_files.h"
+#include "data/tokenization.h"
+
+namespace command {
+
+void add_data_flags(CLI::App& command, DataFlags& flags) {
+  command
+      .add_option(
+          "--data", flags.files,
+          "Files of one kind, folders of them, patterns such as 'data/*.jsonl', or a pipe: texts in UTF-8, "
+          "or\n"
+          "JSON of examples, one a line or in an array: {\"prompt\": …, \"completion\": …}, {\"messages\": "
+          "[…]} or {\"text\": …};\n"
+          "JSON of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
+          "tables (.csv, .tsv) with columns of these names;\n"
+          "tables with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, "
+          "or with\n"
+          "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
+          ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
+          ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 "
+          "(--token-type);\n"
+          ".npy of token ids, a NumPy array of one dimension.")
+      ->required()
+      ->check(not_empty())
+      ->expected(1, -1)
+      ->type_name("FILE...");
+  add_data_format_flag(command, flags.format);
+  add_field_flags(command, flags.fields, true);
+  add_mask_flags(command, flags.mask);
+  add_tokenizer_flag(command, flags.tokenizer);
+  command
+      .add_option("--token-type", flags.token_type,
+                  "How a .bin file stores its ids, little-endian. Default: see --data.")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(token_types), std::end(token_types))))
+      ->type_name("auto|uint16|uint32|int32|int64");
+  add_chat_template_flag(command, flags.chat_template);
+}
+
+void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
+  const auto add = [&](const char* flag, std::string& name, bool& given, const char* description) {
+    command
+        .add_option_function<std::string>(
+            flag,
+            [&name, &given](const std::string& value) {
+              name = value;
+              given = true;
+            },
+            description)
+        ->check(not_empty())
+        ->type_name("NAME");
+  };
+  add("--text-field", fields.text, fields.text_given,
+      "Of a table or of JSON: the column, or member, that has the text, or its words. Default: text; of "
+      "words\ntokens or words.");
+  if (with_labels)
+    add("--label-field", fields.label, fields.label_given,
+        "The column, or member, that has the text's label: a language model becomes a classifier of all "
+        "labels there.\n"
+        "Default: label, in .jsonl files also labels; of words tags, ner_tags or labels.");
+  if (with_labels)
+    command
+        .add_option("--label-separator", fields.separator,
+                    "Of a .csv file: the text between the labels of a field, such as \"|\". Default: a field "
+                    "is one label.")
+        ->check(not_empty())
+        ->type_name("TEXT");
+}
+
+void add_tail_flag(CLI::App& command, DataFlags& flags) {
+  command.add_flag("--eval-tail", flags.holds_out_tail,
+                   "Hold out the last tenth of the examples in the order of --data. Default: examples are "
+                   "first shuffled by a fixed seed.");
+}
+
+void add_label_names_flag(CLI::App& command, DataFlags& flags) {
+  command
+      .add_option("--label-names", flags.label_names,
+                  "Names of the tags of words, in the order of their numbers. Default: the tags in the data.")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(not_empty())
+      ->type_name("NAME,...");
+}
+
+// Whether the model is a masked language model. False if it cannot be opened: opening it for training reports
+// the problem.
+static bool is_masked(const ModelFlags& model) {
+  try {
+    return query(open_model(model)).task == STW_TASK_MASKED_LANGUAGE_MODEL;
+  } catch (const Failure&) { return false; }
+}
+
+// Refuses an encoder for data from which only a language model can learn. If the model has labels,
+// examples_of() reports that the data has none.
+static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
+  ModelFlags as_masked = model;
+  as_masked.task = "masked", as_masked.label_count = 0;
+  try {
+    const stw_model_info about = query(open_model(model));
+    if (about.generates || about.labels > 0) return;
+  } catch (const Failure&) {
+    try {
+      if (query(open_model(as_masked)).generates) return;
+    } catch (const Failure&) {  // opening it for training reports the problem
+      return;
+    }
+  }
+  const char* const what = data.has_pairs                 ? "pairs of answers"
+                           : data.source.holds_examples() ? "examples without labels"
+                           : data.source.has_tokens()     ? "token ids"
+                                                          : "text without labels";
+  throw Failure(exit_failed,
+                fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it "
+                            "texts with labels (\"text\" and \"label\"; --label-field names another), words "
+                            "with tags, or texts to learn hidden tokens of (--task masked)",
+                            data.path, what, model.source));
+}
+
+void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
+  data.source = DataSource(data.files, reading_of(data));
+  data.path = data.source.name();
+  plan.examples = data.source.holds_examples();
+  if (!plan.examples && (data.fields.text_given || data.fields.label_given))
+    throw Failure(exit_usage,
+                  fmt::format("--{}-field: is for .csv and .jsonl files, and --data {} is not one",
+                              data.fields.label_given ? "label" : "text", data.path));
+  if (data.token_type != "auto" && !data.source.has_tokens())
+    throw Failure(exit_usage, fmt::format("--token-type {}: is for files of token ids (.bin, or "
+                                          "--data-format tokens), and --data {} is not one",
+                                          data.token_type, data.path));
+  require_downloaded(data.source);
+  data.has_tags = holds_tags(data.source, data.fields);
+  if (model.task == "tokens" && !data.has_tags)
+    throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or "
+                                          "a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}",
+                                          data.path));
+  if (!model.task.empty() && model.task != "tokens" && data.has_tags)
+    throw Failure(exit_usage,
+                  fmt::format("--task {}: --data {} has tags of words, which are for --task tokens",
+                              model.task, data.path));
+  if (!data.label_names.empty() && !data.has_tags)
+    throw Failure(exit_usage,
+                  fmt::format("--label-names: is for tags of words, and --data {} has no tags", data.path));
+  if (!data.fields.separator.empty() && !data.source.is_table())
+    throw Failure(exit_usage,
+                  fmt::format("--label-separator: is for .csv files, and --data {} is not one", data.path));
+  data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
+  data.has_pairs = holds_pairs(data.source);
+  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags &&
+                                          !data.has_pairs && is_masked(model));
+  if (model.task == "label" && !data.has_labels)
+    throw Failure(
+        exit_usage,
+        fmt::format(
+            "--task label: expected a .csv or .jsonl file of texts with labels, and --data {} has no labels",
+            data.path));
+  if (data.masks) {
+    data.has_labels = data.has_pairs = false;
+    if (plan.document_end)
+      throw Failure(
+          exit_usage,
+          "--document-end: is for language models; texts with hidden tokens are documents in any case");
+    if (data.fields.label_given)
+      throw Failure(
+          exit_usage,
+          "--label-field: is for texts with labels, and a masked language model looks at texts alone");
+  } else if (data.mask.rate || data.mask.whole_words) {
+    throw Failure(exit_usage, fmt::format("--mask-{}: is for masked language models (--task masked)",
+                                          data.mask.rate ? "rate" : "whole-words"));
+  }
+  if (!data.has_pairs && plan.preference != "auto")
+    throw Failure(exit_usage,
+                  fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, "
+                              "\"chosen\": …, \"rejected\": …}}; --data {} is not one",
+                              plan.preference, data.path));
+  if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
+  if (model.task.empty() && !data.has_labels && !data.has_tags && !data.masks) refuse_encoder(model, data);
+  if (data.has_pairs && data.fields.text_given)
+    throw Failure(exit_usage,
+                  fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
+  if (!plan.examples || data.has_labels || data.has_tags || data.masks || plan.document_end) return;
+  const std::vector<int32_t> ends = end_tokens(run_of(model));
+  if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
+}
+
+// Gives a model without labels the labels of the words in the data.
+static void take_tags(ModelFlags& model, const DataFlags& data) {
+  ModelFlags tagger = model, as_it_is = model;
+  as_it_is.task.clear();
+  tagger.task = "tokens";
+  const auto find_labels = [&] {
+    tagger.labels =
+        data.label_names.empty() ? tags_of(read_tagged(data.source, data.fields, true)) : data.label_names;
+    if (tagger.labels.size() < 2)
+      throw Failure(exit_failed,
+                    fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path,
+                                shortened(tagger.labels[0])));
+  };
+  bool has_labels = false;
+  try {
+    has_labels = query(open_model(as_it_is)).labels > 0;
+  } catch (const Failure&) {  // weights without a head are enough: the tagger gets a new one
+    find_labels();
+    try {
+      open_model(tagger);
+    } catch (const Failure&) {
+      open_model(as_it_is);  // throws a message about the model as it was given
+      throw;
+    }
+  }
+  if (has_labels) {
+    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
+      throw Failure(exit_usage, "--label-names: the model already has other labels");
+    return;
+  }
+  if (tagger.labels.empty()) find_labels();
+  model = std::move(tagger);
+}
+
+namespace {
+
+// The model with a head for the labels or numbers of the data.
+ModelFlags with_head_for(const ModelFlags& model, const DataSource& data,
+                         std::span<const LabelledText> texts) {
+  const std::string& path = data.name();
+  ModelFlags made = model;
+  const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
+  const auto is_list =
+      std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
+  if (task == STW_TASK_LABEL && is_list != texts.end())
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several",
+                    is_list->place));
+  if (task == STW_TASK_LABELS && is_list == texts.end() && data.is_table())
+    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: "
+                                          "the text between the labels of a field",
+                                          path));
+  made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
+  if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
+  else made.labels = labels_of(texts);
+  check_names(made.labels, path);
+  if (task == STW_TASK_LABELS && made.labels.empty())
+    throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  return made;
+}
+
+bool has_label_task(const ModelFlags& model) {
+  return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number";
+}
+
+}  // namespace
+
+void take_labels(ModelFlags& model, const DataFlags& data) {
+  if (data.has_tags) return take_tags(model, data);
+  if (!data.has_labels && !model.task.empty() && has_label_task(model))
+    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "
+                                          ".jsonl file of texts that have a \"{}\"",
+                                          model.task, data.path, data.fields.label));
+  if (!data.has_labels || !has_label_task(model)) return;
+  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, ReadPurpose::labels);
+  ModelFlags alone = model;
+  alone.task.clear();
+  bool is_there = true;
+  try {
+    if (query(open_model(alone)).labels > 0) return;
+  } catch (const Failure&) {  // weights without a head are enough: the classifier gets a new one
+    is_there = false;
+  }
+  ModelFlags made = with_head_for(model, data.source, texts);
+  if (made.task == "label" && made.labels.size() < 2) {
+    if (!is_there) open_model(alone);  // throws a message about the model as it was given
+    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more",
+                                           data.path, shortened(made.labels[0])));
+  }
+  if (!is_there) {
+    try {
+      open_model(made);
+    } catch (const Failure&) { open_model(alone); }
+  }
+  model = std::move(made);
+}
+
+void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
+  for (const auto& [flag, given] : {std::pair{"--beta", preference.beta},
+                                    {"--margin", preference.margin},
+                                    {"--answer-share", preference.answer_share}})
+    if (given && !data.has_pairs)
+      throw Failure(exit_usage,
+                    fmt::format("{}: is for pairs of answers, and --data {} has no pairs", flag, data.path));
+}
+
+DataReading reading_of(const DataFlags& flags) {
+  return {flags.format, flags.fields.text, flags.fields.label, flags.tokenizer == "ids",
+          flags.tokenizer == "byte"};
+}
+
+}  // namespace command

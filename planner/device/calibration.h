@@ -2,9 +2,9 @@
 // time, and its speed in permille of the peak that bounds it. Peaks and bandwidth stay those of the embedded
 // profile. A permille above 1000 means that an op finds its data in caches.
 //
-// For every kind, the modelled time of the step equals the measured time. Many pairs of permille and launch
-// time have this property. The pair that fits the times of single ops best is taken. Therefore an op must be
-// timed at two extents to determine both figures.
+// For every kind, the modelled time of its ops in a step equals their measured time. Many pairs of permille
+// and launch time have this property. The pair that fits the times of single ops best is taken. Therefore ops
+// of a kind must be timed at two extents to determine both figures.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -33,7 +33,7 @@ struct DeviceProfile {
   bool cuda;
   uint64_t memory_bytes;              // 0: the memory of the machine, which is known only at run time
   uint64_t reserve_bytes;             // taken outside of the arena, by the context and loaded kernels
-  uint64_t gflops_fp32, gflops_bf16;  // of one thread on the CPU
+  uint64_t gflops_fp32, gflops_bf16;  // of the whole card; for the CPU: of one thread
   uint64_t gbytes_per_second;         // memory bandwidth
   uint64_t host_gbytes_per_second;    // of copies to and from host memory, in each direction
   // Share of the peak that matrix products reach; attention too, if attention_permille is 0.

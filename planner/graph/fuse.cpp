@@ -177,9 +177,9 @@ class Backward {
     return true;
   }
 
-  // Whether the only ops between the two are a product fused with GELU's gradient. GELU's input and output
-  // are alive together there, and the gradient takes the place of the input, so only the sums of a bias need
-  // more memory.
+  // Whether the only ops between the two are a product fused with GELU's gradient. If op `i` waits, GELU's
+  // output lives until `next`. GELU's input and output are alive together even without the wait, and the
+  // gradient takes the place of the input. So only the sums of a bias need more memory.
   bool is_before_gelu_gradient(int i, int next) {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&

@@ -9,8 +9,8 @@
 
 namespace stw {
 
-// For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. Gaps may
-// allow several ranges of differences; then each forbidden range between them is a choice.
+// For a pair of buffers: offset(first) - offset(second) is at most `below`, or at least `above`. The values
+// between the two are forbidden. A pair with gaps may have several forbidden ranges, and a choice for each.
 struct Choice {
   int first, second;
   int64_t below, above;

@@ -20,9 +20,9 @@ const char* const palette = R"css(
   --on6: #0b0d10; } }
 )css";
 
-// Classes of elements that a page has thousands of have names of one letter: c0 to c6 fill a mark in the
-// colour of its class, t0 to t6 colour the text on it, and o outlines it. f: only without the zoom; z: only
-// in the zoom; m: not on phones; n: numbers, aligned to the right; w: text that may wrap anywhere.
+// A page has thousands of some elements, so their CSS classes have short names. c0 to c6 fill a mark in the
+// colour of its memory class, t0 to t6 colour the text on it, and o outlines it. f: only without the zoom; z:
+// only in the zoom; m: not on phones; n: numbers, aligned to the right; w: text that may wrap anywhere.
 const char* const page_style = R"css(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }

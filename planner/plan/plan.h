@@ -19,8 +19,8 @@ struct Bytes {
 
 struct Relaxation {
   std::string change;
-  // How much the relaxation lowers the smallest peak. For host memory: the smallest peak minus the peak of
-  // the plan that fits the budget with the host memory that it needs.
+  // How much the relaxation lowers the smallest peak. For host memory: the smallest peak before the
+  // relaxation, minus the peak of the plan after it (see costs_fraction).
   uint64_t saves_bytes = 0;
   // The increase of the step time, as a fraction; negative: faster. Compares the plan with the smallest peak
   // before the relaxation with the plan after it: the one within the budget if one fits, otherwise the one

@@ -276,8 +276,8 @@ Status read_request(const Json& body, Request& r) {
   return ok();
 }
 
-// The first and the last segment that an entry's "blocks" names. `next`: the first segment that no earlier
-// entry has named.
+// The segments of the blocks that an entry names: its "blocks" are the first and the last of them. `next`:
+// the first block that the entry may name, which is the one after all blocks of earlier entries.
 Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int64_t& next) {
   STW_ASSIGN(blocks, get_array(entry, "blocks"));
   if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())

@@ -11,7 +11,7 @@ namespace stw {
 struct Placement {
   std::vector<uint64_t> offsets;  // in the order of the intervals
   uint64_t height = 0;            // largest offset + size
-  uint64_t bound = 0;             // largest sum of sizes alive at once; no placement is lower
+  uint64_t bound = 0;             // no placement is lower; at least the largest sum of sizes alive at once
 };
 
 // Packs the intervals, which takes a few milliseconds. The search is limited by a number of decisions, not by

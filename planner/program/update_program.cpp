@@ -86,7 +86,7 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     return windows;
   };
   const bool overlap = arena.offload.overlap;
-  // The last piece that was computed, and the windows of host tensors that it changed.
+  // The last piece that was computed, and the host tensors that it changed, with the buffers of their slices.
   struct Changed {
     Piece piece;
     std::vector<Window> windows;

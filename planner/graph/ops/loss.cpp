@@ -44,7 +44,7 @@ void entropy_backward(Differentiation& d, const Op& op) {
   d.set_gradient(op.inputs[0], dlogits);
 }
 
-// As in cross entropy, the forward op runs once, with this second output.
+// As in cross entropy, the forward op runs once, with dlogits as its second output.
 void value_loss_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
   d.emit(OpKind::value_loss, op.attributes, op.inputs, {op.outputs[0], dlogits});

@@ -75,7 +75,7 @@ TEST(Sizes, AbsurdModelsAreRefused) {
 }
 
 TEST(Sizes, AbsurdBatches) {
-  // The micro-batch is free. One sample at a time fits, whatever the batch.
+  // The planner chooses the micro-batch. One sample at a time fits, whatever the batch.
   ModelSource source;
   source.config_json = small_llama();
   auto model = Model::open(source);

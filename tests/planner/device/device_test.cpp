@@ -68,7 +68,7 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
               1e12 / (989000 * 0.28 * 0.83) * 1e3, 1e3);
   EXPECT_EQ(attention(d, Peak::tensor),
             op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}));
-  // Threads share the arithmetic of a processor, not its memory.
+  // More threads do arithmetic faster, but they do not move more bytes a second.
   const DeviceProfile& cpu = *find_device("cpu");
   EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {1000000000, 0}),
             op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {1000000000, 0}));

@@ -67,10 +67,11 @@ TEST(FeedForward, IsFoundInEveryModel) {
       EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_of_adapter));
       EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
       EXPECT_EQ(part.inner.size() + 1, static_cast<size_t>(part.op_count));
-      // A norm after the part reads the part's output. In that case it is kept.
+      // Whether the block's backward pass reads the part's output, as the gradient of a norm after the part
+      // does.
       const int last = part.first_op + part.op_count - 1;
       const bool is_read_again = std::find(s.saveable.begin(), s.saveable.end(), last) != s.saveable.end();
-      // The norm after an encoder's block reads it too, or reads the result of dropout and the residual.
+      // In an encoder, the norm after the part reads that output, or the sum of its dropout and the residual.
       const bool is_encoder = !g.generates && g.architecture != "modernbert",
                  is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
       EXPECT_EQ(is_read_again, g.architecture == "gemma3_text" || (is_encoder && !is_sum));

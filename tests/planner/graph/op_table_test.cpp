@@ -53,8 +53,9 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   EXPECT_EQ(seen.size(), static_cast<size_t>(op_kind_count));
 }
 
-// Forward and backward of the matrices that tokens pass: 6 FLOP a parameter and token. Causal attention:
-// 7·T·width a layer and token (2 products forward and 5 backward of half a score matrix).
+// The matrices that tokens pass through take 6 FLOP for each parameter and token, forward and backward
+// together. Causal attention takes 7·T·width for each layer and token: 2 products forward and 5 backward,
+// each of half a score matrix.
 TEST(OpTable, FlopsAgreeWithTheFormula) {
   const Graph g = graph_of(small_llama(), 33);
   uint64_t products = 0, attention = 0;
@@ -169,8 +170,8 @@ TEST(OpTable, FlopsOfMuonCountItsProducts) {
   EXPECT_EQ(matrices, 3 * 7);
 }
 
-// In 16 bits a GPU's tensor cores compute Muon's products, whichever kernels compute the other products.
-// Chains are bound by the other cores, and take more scratch memory.
+// In 16 bits a GPU's tensor cores compute Muon's products, unless the kernels are portable. Otherwise the
+// products are chains of multiply-adds: they run at the rate of fp32, and take more scratch memory.
 TEST(OpTable, MuonIsPricedByItsKernels) {
   const auto* const device = find_device("h100");
   ASSERT_NE(device, nullptr);

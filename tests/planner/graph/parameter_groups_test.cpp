@@ -135,7 +135,7 @@ TEST(Groups, ATiedHeadIsFrozenWithItsEmbedding) {
   const Graph g = grouped(small_gpt2(), {}, {{"embeddings", true, {}, {}, {}}});
   EXPECT_FALSE(has(g, "transformer.wte.weight.gradient"));
   EXPECT_FALSE(has(g, "lm_head.weight.gradient"));
-  // The table has two uses, the positions have one: gradients, and two moments each.
+  // The table has two gradients, because it has two uses. The positions have one. Both have two moments.
   EXPECT_EQ(frozen_savings(g, {}), 40u * (61 * 2 + 40) * 4 + 40u * (61 + 40) * 8);
 }
 

@@ -295,8 +295,7 @@ TEST(ParameterUses, TheHashOfAModelDependsOnWhichOpUsesAParameter) {
     EXPECT_EQ(describe(graph_of(config)).find(" again "), std::string::npos);
 }
 
-// Plans of shared blocks: their programs have the bytes that the search counted, at every budget. A step
-// takes less for states than with untied blocks.
+// Plans of shared blocks: their programs have the bytes that the search counted, at every budget.
 TEST(ParameterUses, PlansHaveTheBytesThatTheSearchCounts) {
   for (const bool offloads : {false, true}) {
     Request r;

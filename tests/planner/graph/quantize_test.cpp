@@ -163,8 +163,8 @@ TEST(Quantize, ValuesAreDecodedInPieces) {
           EXPECT_EQ(p.count, count);
         }
         EXPECT_NEAR(static_cast<double>(scratch.values), static_cast<double>(2 * of_piece), 4 * 64);
-        // A piece has at most as many values as the limit, unless it has the least width, or results from an
-        // even cut of that width.
+        // A piece has more values than the limit only if it has the least width, or the width of a kernel's
+        // tile. It then has at most 16 · max(inputs, features) more.
         EXPECT_TRUE(p.width == unit ||
                     of_piece <= at_once + static_cast<uint64_t>(16 * std::max(inputs, features)))
             << of_piece;
@@ -229,8 +229,9 @@ TEST(Quantize, ValuesAreScratchMemoryOfTheOpsThatReadThem) {
               << op_row(a.kind).name;
       }
     }
-    // One op less, as the first product of the first block has no trained parameter below it. The head has
-    // four.
+    // Four lists of ops have four such products for each of three blocks. One input gradient is missing,
+    // because there is no trained parameter below the first block's first product. The head has one product
+    // in each list.
     EXPECT_EQ(more, 3 * (4 + 4 + 4 + 4) - 1 + 4);
   }
 }

@@ -389,7 +389,8 @@ TEST(Pack, FortyThousandBuffers) {
   }
   const Packing p = pack(intervals, {0, 1500});
   EXPECT_LE(p.height, p.bound + p.bound / 1000);
-  // Comparing every pair would take 800 million comparisons. So sweeps over time, with the live buffers.
+  // Comparing every pair would take 800 million comparisons. So the test sweeps over time, and compares each
+  // buffer only with those that are alive.
   std::vector<size_t> order(intervals.size()), alive;
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),

@@ -147,7 +147,7 @@ TEST(PlanFile, RefusesEditedPlans) {
   };
   EXPECT_EQ(plan_fingerprint(good), print_of(to_string(canonical(body), 0)));
   EXPECT_NE(to_string(canonical(body), 0), to_string(body, 0));
-  for (const bool whole : {true, false}) {  // both forms of the text, and the form of older versions
+  for (const bool whole : {true, false}) {  // true: the canonical text; false: the text of version 0.1.0
     Json same = whole ? canonical(body) : body;
     same.set("fingerprint", print_of(to_string(whole ? canonical(body) : body, 0)));
     const auto loaded = Planned::load(*model, to_string(same, 0));
@@ -164,7 +164,7 @@ TEST(PlanFile, RefusesEditedPlans) {
                                                  {"micro_batch", INT64_MAX},
                                                  {"tiles", 7},
                                                  {"tiles", tiles(0, 100)},
-                                                 // The last one: its blocks keep inner tensors.
+                                                 // The last entry: blocks 0 and 1 keep inner tensors.
                                                  {"tiles", tiles(0, -256)},
                                                  {"tiles", tiles(0, 64)},
                                                  {"tiles", tiles(5, 256)},
@@ -316,7 +316,7 @@ TEST(PlanFile, ManyKeysTakeNoLonger) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-// A plan from a calibrated profile contains that profile. Its text alone is enough to reproduce it.
+// A plan from a calibrated profile contains that profile. The text of the plan is enough to load it.
 TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
   const auto model = open(small_llama());
   Request r = request(7, 33);

@@ -111,11 +111,12 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   }
 }
 
-// Some instructions do several ops. The product before GELU computes GELU too. The product after GELU's
-// gradient computes that gradient and the bias's. One instruction computes the weight gradients of two
-// matrices. The gradient of a norm includes the gradient of the bias before the norm and, for a block's first
-// norm, also that of attention's products. The tensor between a product and GELU has memory only if it is
-// kept.
+// Some instructions do several ops. The product before GELU computes GELU too. The product that computes the
+// gradient of GELU's output also computes GELU's gradient and the gradient of the bias before GELU. One
+// instruction computes the weight gradients of two matrices. The gradient of a norm includes the bias
+// gradient that reads the norm's addend. For a block's first norm it also includes the bias gradient of the
+// product that computes queries, keys and values. The tensor between a product and GELU has memory only if it
+// is kept.
 TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {
@@ -201,7 +202,7 @@ TEST(Program, TilesDoNotWaitForTheResidual) {
   int seen = 0;
   for (const Graph& g : small_graphs()) {
     Decisions d = uniform_decisions(g, 0);
-    // Each keeps the input of its part, and the tensors that are read after the part.
+    // Each block keeps the input of its part, and the outputs of the part's last op and of later ops.
     for (size_t s = 0; s < g.segments.size(); ++s) {
       const Segment& segment = g.segments[s];
       const FeedForward& part = segment.feed_forward;

@@ -145,7 +145,8 @@ TEST_F(Verify, FusedOps) {
   const auto operand = [&](Program& p, OpKind kind, int op, int k) -> Operand& {
     return p.operands[static_cast<size_t>(op_alone(graph_, fused(p, kind), op).first_operand + k)];
   };
-  // A product's output that must be kept is removed, everywhere or for GELU alone.
+  // A product's output must be kept. It loses its memory for GELU alone, then for the product alone. Then
+  // GELU's output loses its memory.
   expect_has(
       found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro),
       "has no memory");
@@ -155,7 +156,7 @@ TEST_F(Verify, FusedOps) {
   expect_has(
       found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro),
       "has no memory");
-  // The gradient of GELU's output, which has no memory, and the input of GELU's gradient.
+  // The gradient of GELU's output, which is never stored, gets memory. Then GELU's gradient loses its input.
   expect_has(found(
                  [&](Arena&, Program& p, uint64_t&) {
                    operand(p, OpKind::linear_input_gradient, 1, 1) =
@@ -203,7 +204,7 @@ TEST_F(Verify, JoinedOps) {
                  },
                  &update),
              "too many tensors at once");
-  // Sums of squares.
+  // The instruction names sums of squares instead, which have another number of operands.
   expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update),
              "number of operands");
   for (int k : {1, 2}) {  // operands of one of the other ops
@@ -291,7 +292,7 @@ TEST_F(Verify, HostMemory) {
       const Status status = verify(graph_, programs_.arena, *p, programs_.arena_bytes);
       EXPECT_TRUE(status) << status.error().message;
     }
-    // Leaves out each of the copies, one by one: the judge misses it.
+    // Leaves out each of the copies, one by one: the judge reports that it is missing.
     int copies = 0;
     for (const Program* base : {&programs_.micro_next, &programs_.update, &programs_.evaluate})
       for (size_t n = 0; n < base->instructions.size(); ++n) {
@@ -311,7 +312,7 @@ TEST_F(Verify, HostMemory) {
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_bytes -= 1; }), "leave the host memory");
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host.back().bytes -= 4; }),
                "larger than its place in host memory");
-    // A slice of another place, and a tensor that never left the device.
+    // An update works on a slice that was not fetched. Then copied tensors have no place in host memory.
     expect_has(found(
                    [](Arena&, Program& p, uint64_t&) {
                      std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) {

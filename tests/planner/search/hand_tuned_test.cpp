@@ -3,8 +3,8 @@
 // parameter is its own master. No kernel trains in this format yet. The test plans a graph whose tensors have
 // these sizes.
 //
-// Each of the settings must fit, built as programs. The planner's own answer must not be slower, by the same
-// prices.
+// The programs of each setting must fit on the card. By the same cost model, the planner's own answer must
+// not be slower.
 #include <cstdio>
 
 #include "planner/program/verify.h"

@@ -141,8 +141,8 @@ TEST(Price, OfGpt2OnHopperIsAsComputed) {
   }
 }
 
-// Attention, with heads of 64 or 128 numbers; smollm's have 64. With dropout, the gradient for 128 uses
-// mma.sync.
+// Attention uses wgmma for heads of 64 or 128 numbers; smollm's have 64. With dropout, the gradient for heads
+// of 128 numbers uses mma.sync.
 TEST(Price, OfAttentionByWarpgroups) {
   const auto peaks = [](const Model& model, Kernels kernels) {
     Request r = hopper_request(8, 40);

@@ -252,9 +252,9 @@ enum { STW_ISA_AUTO = 0, STW_ISA_SCALAR = 1, STW_ISA_AVX2 = 2, STW_ISA_AVX512 = 
 /* Receives log messages, on the thread that called the library. `message` is one line and is borrowed. */
 typedef void (*stw_log_fn)(void* user, int32_t level, const char* component, const char* message);
 /* The host's allocator for arenas. It returns at least `bytes` at a multiple of `alignment`, or NULL if there
- * is no memory. `stream` is the stream of stw_device_options. If that is NULL, `stream` is NULL. After
- * the allocator has returned, the library then waits until CUDA's default stream has finished all earlier
- * work. */
+ * is no memory. `stream` is the stream of stw_device_options, or NULL if they have none. On a CUDA device
+ * without such a stream, the library waits after each call of the allocator until CUDA's default stream has
+ * finished all earlier work. */
 typedef void* (*stw_allocate_fn)(void* user, size_t bytes, size_t alignment, void* stream);
 /* Takes back memory that the host's allocator returned. `bytes` is the size that was asked for. */
 typedef void (*stw_release_fn)(void* user, void* memory, size_t bytes, void* stream);
@@ -314,9 +314,9 @@ typedef struct stw_device_info {
 STW_API stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) STW_NOEXCEPT;
 /* Opens a device.
  * CUDA: the library works in the device's primary context. When a call returns, the calling thread has its
- * own current context again, or none. There is one exception: a thread without a context that had selected a
- * device without a context may find this device selected instead. The thread must then select its own device
- * again with cudaSetDevice.
+ * own current context again, or none. There is one exception: a thread may have no current context, but may
+ * have selected a device (cudaSetDevice) on which no context exists yet. After a call, that thread may find
+ * this device selected instead, and must then select its own device again.
  * Errors: STW_UNSUPPORTED if this build or machine has no such backend or instruction set; STW_BAD_ARGUMENT.
  * Owner: the caller, who closes the device after every trainer on it is destroyed. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device** out, const stw_device_options* options,
@@ -785,8 +785,8 @@ typedef struct stw_relaxation_info {
   uint64_t saves_bytes;      /* bytes by which the change lowers the smallest peak. For host_memory: bytes by
                                 which the peak with this host memory is below the smallest peak without it */
   double costs_fraction;     /* change in step time, as a fraction of the step time at the smallest peak;
-                                negative: faster. The new step time is that of the plan within the budget if
-                                the change is enough for one, else that of the smallest plan */
+                                negative: faster. If the change is enough, the new step time is that of the
+                                plan within the budget; else it is that of the smallest plan */
   char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
                                 the comment of this struct lists them */
   uint32_t fits;             /* 1: this change alone is enough */
@@ -1125,8 +1125,8 @@ typedef struct stw_progress {
   double evaluation_accuracy; /* of the last evaluation.
                               Classifiers and masked language models: share of the targets whose logit was
                               the largest; of equal logits the first one counts.
-                              LABELS: share of the texts with all logits right, that is, above 0 exactly for
-                              the labels that are above 0.5.
+                              LABELS: share of the texts whose logits are all right. A logit is right if it is
+                              above 0 where the label's degree is above 0.5, and at most 0 elsewhere.
                               Preferences: as `accuracy`.
                               NaN if there were no targets, and for NUMBER */
   double accuracy;            /* with a preference, of the last step: share of the pairs whose chosen document
@@ -1237,8 +1237,8 @@ typedef struct stw_batch {
   uint32_t struct_size;
   uint32_t count; /* number of tensors */
   /* Named tensors in host memory, at multiples of 4 bytes, with any strides. They are int32 unless the list
-   * below says float32. A tensor "of tokens" has the shape (samples, tokens), with at most (global_batch,
-   * sequence). Missing samples and tokens are ignored.
+   * below says float32. A tensor "of tokens" has the shape (samples, tokens), which is at most (global_batch,
+   * sequence). Samples and tokens that a smaller tensor lacks do not count.
    *
    * Required for language models: "tokens", and one of
    *  - "targets", of tokens: the token that follows each token; the host has shifted them already
@@ -1454,8 +1454,8 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset
  * `*plan` receives the new plan, which the caller destroys; `plan` may be NULL. Views from
  * stw_trainer_export_tensor become invalid.
  * Guarantees: training continues with the same bits. The memory in use never exceeds the larger of the two
- * arenas. Two exceptions: the host's allocator is asked for the new arena before the old one is released, and
- * an arena of the host must be large enough for the new plan.
+ * arenas, with one exception: the host's allocator is asked for the new arena before the old one is released.
+ * An arena that the host supplied is kept, so it must be large enough for the new plan.
  * Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from
  * inside a callback of the trainer, and if the new plan would offload gradients that a hook needs. After an
  * error the trainer is unchanged and `*plan` is NULL. One exception: while the library's own arena on a CUDA
@@ -1470,8 +1470,8 @@ enum { STW_PROFILE_BYTES = 16384 }; /* room for any profile, with its zero byte 
  * planning (stw_plan_options.profile) to `out`, as JSON text that ends with a zero byte; `*size` receives its
  * bytes without the zero byte, and `size` may be NULL. The host must keep other work off the device during
  * the call. If the library made the context of a CUDA device, and the driver reports the memory in use, the
- * reserve is measured too: all memory of the card that came into use since then, by any process, minus this
- * trainer's arena.
+ * reserve is measured too: all memory of the card that came into use since the context was made, by any
+ * process, minus this trainer's arena.
  * Guarantees: no gradient hook is called. Afterwards, also after a failure, every byte of the trainer is as
  * stw_trainer_create left it. For this the weights are read again. If they can no longer be read, the trainer
  * answers STW_BAD_STATE until it is restored or measured again.

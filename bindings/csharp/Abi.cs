@@ -807,9 +807,9 @@ internal static unsafe class Abi
         /// </summary>
         public ulong saves_bytes;
         /// <summary>
-        /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The
-        /// new step time is that of the plan within the budget if the change is enough for one, else that of
-        /// the smallest plan
+        /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. If the
+        /// change is enough, the new step time is that of the plan within the budget; else it is that of the
+        /// smallest plan
         /// </summary>
         public double costs_fraction;
         /// <summary>
@@ -1195,9 +1195,9 @@ internal static unsafe class Abi
         public uint reserved;
         /// <summary>
         /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit
-        /// was the largest; of equal logits the first one counts. LABELS: share of the texts with all logits
-        /// right, that is, above 0 exactly for the labels that are above 0.5. Preferences: as `accuracy`. NaN
-        /// if there were no targets, and for NUMBER
+        /// was the largest; of equal logits the first one counts. LABELS: share of the texts whose logits are
+        /// all right. A logit is right if it is above 0 where the label's degree is above 0.5, and at most 0
+        /// elsewhere. Preferences: as `accuracy`. NaN if there were no targets, and for NUMBER
         /// </summary>
         public double evaluation_accuracy;
         /// <summary>

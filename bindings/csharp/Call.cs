@@ -63,8 +63,8 @@ namespace Stowage
             return status;
         }
 
-        /// <summary>Removes the pending cancel: makes a call that the cancel stops. Without a cancel, it
-        /// would compute one token.</summary>
+        /// <summary>Removes the pending cancel, if there is one: it stops the call that is made here, and so
+        /// no later call. If there is none, that call computes the logits of one token.</summary>
         private void TakeBack()
         {
             int token = 0;

@@ -291,7 +291,7 @@ namespace Stowage
         Export = STW_WORK_EXPORT,
     }
 
-    /// <summary>The unit of its progress.</summary>
+    /// <summary>The unit in which a long call counts its work.</summary>
     public enum Unit : uint
     {
         /// <summary>STW_UNIT_NONE</summary>

@@ -4,8 +4,9 @@
 #include "stowage.h"
 #include "stowage/dlpack.h"
 
-// The shape of a batch's tensors, which may be NULL: (samples, tokens). Lengths, and labels if labels_ndim is
-// 1, have the shape (samples), and values (samples, labels).
+// The sizes of a batch. Tensors that a batch lacks are NULL. The shape of `lengths` is (samples), as is that
+// of `labels` if labels_ndim is 1. The shape of `label_values` is (samples, labels). All others have the
+// shape (samples, tokens).
 typedef struct {
   int64_t samples, tokens, labels;
   int32_t labels_ndim;
@@ -32,7 +33,7 @@ stw_status stowage_go_set_tensor(stw_trainer* trainer, size_t index, const float
 // type and device.
 stw_status stowage_go_tensor(stw_trainer* trainer, size_t index, uint32_t kind, DLDataType* type,
                              int32_t* device_type, void* out, uint64_t bytes, stw_error* error);
-// One part of a task that the library's threads share.
+// Computes part `index` of the library's work. The host's executor calls it once for each part.
 typedef void (*stowage_go_task)(void* context, uint32_t index);
 void stowage_go_call(stowage_go_task task, void* context, uint32_t index);
 // Each of these sets the fields of a callback. `user` is memory of C with a cgo.Handle.

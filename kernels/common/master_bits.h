@@ -29,7 +29,7 @@ STW_INLINE Philox4 rounding_block(const UpdateArgs& args, int64_t block) {
   return philox((uint32_t)block, (uint32_t)(block >> 32), args.stream, (uint32_t)args.state->step,
                 args.state->seed);
 }
-// word: number element % 8 / 2 of the block.
+// `word` is word element % 8 / 2 of the block.
 STW_INLINE uint16_t stochastic_half(float x, uint32_t word, int64_t element) {
   const uint32_t random = word >> (element % 2 * 16) & 0xffffu;
   return (uint16_t)((bits_of(x) + random) >> 16);

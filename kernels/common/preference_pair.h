@@ -39,7 +39,8 @@ STW_INLINE Softplus softplus(float x) {
   return {x < 0 ? log - x : log, (x < 0 ? 1.0f : e) / (1.0f + e)};
 }
 
-// 1 - e^mean for a mean log-probability, at least 2^-24. A power series where the difference would cancel.
+// 1 - e^mean, or 2^-24 if that is larger. `mean` is a mean log-probability. Where the difference would
+// cancel, a power series replaces it.
 STW_INLINE double improbability(double mean) {
   const double near = -mean * (1 + mean / 2 * (1 + mean / 3 * (1 + mean / 4 * (1 + mean / 5))));
   const double most = mean > -0.125 ? near : 1 - (double)exp1((float)mean);

@@ -25,7 +25,8 @@ STW_INLINE Index first_key(const DocumentRule<Index>& d, Index row) {
   const Index of_window = row - d.window + 1;
   return d.window > 0 && of_window > d.begin ? of_window : d.begin;
 }
-// The end of the rows, from the key's own on, whose windows contain the key.
+// The first row after the key's own whose window does not contain the key; the document's end if there is
+// none.
 template <class Index>
 STW_INLINE Index end_row(const DocumentRule<Index>& d, Index key) {
   return d.window > 0 && key + d.window < d.end ? key + d.window : d.end;

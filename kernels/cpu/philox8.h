@@ -66,8 +66,8 @@ STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
 #undef STW_WORDS
 #endif
 
-// The blocks whose counters have the first words first, first + 1, …: pairs[2·b] holds words 0 and 1 of block
-// b, with word 0 in the lower half, and pairs[2·b + 1] holds words 2 and 3.
+// Computes eight blocks. Word 0 of the counter of block b is first + b. pairs[2·b] holds words 0 and 1 of
+// block b, with word 0 in the lower half, and pairs[2·b + 1] holds words 2 and 3.
 STW_INLINE void philox8(uint32_t first, const Philox4& counter, uint64_t seed, uint64_t (&pairs)[16]) {
   const Words8 m0 = splat_word(0xD2511F53u), m1 = splat_word(0xCD9E8D57u);
   uint64_t low[8], high[8];

@@ -114,8 +114,8 @@ __device__ __forceinline__ void wait_copies() {
 }
 
 // ldmatrix: lane l gives the address of row l % 8 of matrix l / 8, which has 8 × 8 elements of 16 bits. From
-// matrix m, it gets elements (l / 4, 2·(l % 4)) and the next one in the row; transposed: (2·(l % 4), l / 4)
-// and the one below.
+// each of the four matrices it gets element (l / 4, 2·(l % 4)) and the next one in the row. The transposed
+// form gives it element (2·(l % 4), l / 4) and the one below.
 __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], const void* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -149,8 +149,8 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Hides from the optimiser that the result is x. So the compiler computes addresses from it after this point,
-// instead of keeping those that it computed from x earlier in registers.
+// Hides from the optimiser that the result is x. So the compiler computes addresses from the result after
+// this point. Otherwise, it would keep addresses that it computed from x before in registers.
 __device__ __forceinline__ int opaque(int x) {
   asm volatile("" : "+r"(x));
   return x;

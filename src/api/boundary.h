@@ -170,7 +170,7 @@ inline uint32_t precision_of(Precision p) {
   return names[static_cast<size_t>(p)];
 }
 
-// The mask allows a seed of 0.
+// The caller's seed, or 1337. A seed of 0 counts only if its bit is in the mask.
 inline uint64_t seed_or_default(uint32_t mask, uint32_t bit, uint64_t seed) {
   return value_if_set(mask, bit, seed).value_or(1337);
 }

@@ -6,7 +6,8 @@ namespace stw {
 
 namespace {
 
-// ln 2 and pi/2 as sums of parts with at most 32 and 26 bits, so that products with small integers are exact.
+// ln 2 and pi/2 as sums of parts. All parts but the last have at most 32 and 26 bits, so that their products
+// with small integers are exact.
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi[] = {0x1.921fb5p+0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
 

@@ -21,8 +21,8 @@ inline std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> coun
   return counter;
 }
 
-// Maps 64 random bits to [0, range): the high half of their product (multiply-shift). The probabilities of
-// two values differ by less than a relative range / 2^64. range > 0.
+// Maps 64 random bits to [0, range): the high half of bits · range (multiply-shift). The relative difference
+// between the probabilities of two values is less than range / 2^64. range > 0.
 inline uint64_t scale_to_range(uint64_t bits, uint64_t range) {
   const uint64_t low = (bits & 0xFFFFFFFF) * (range & 0xFFFFFFFF);
   const uint64_t middle1 = (bits >> 32) * (range & 0xFFFFFFFF) + (low >> 32);

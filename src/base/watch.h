@@ -32,7 +32,8 @@ struct WorkState {
   double share = 0;              // share of the work that is done, 0 to 1
 };
 
-// Counts cancels; each stops one call. request() is one atomic addition, which a signal handler may make.
+// Counts cancels. A call that is stopped takes all cancels so far, so that the next call runs. request() is
+// one atomic addition, which a signal handler may make.
 class CancelFlag {
  public:
   void request() noexcept { requests_.fetch_add(1, std::memory_order_relaxed); }

@@ -18,7 +18,7 @@
 namespace stw {
 
 // Flags of a token of the vocabulary in a masked language model.
-inline constexpr uint8_t token_special = 1;    // never hidden, and never put in the place of another token
+inline constexpr uint8_t token_special = 1;    // never hidden, and never drawn to replace a hidden token
 inline constexpr uint8_t token_continues = 2;  // continues the word of the token before it
 
 // How tokens are hidden from a masked language model. Each token, or each word, is hidden with probability

@@ -13,7 +13,8 @@ namespace stw {
 
 enum class TokenFormat : uint8_t {
   automatic,  // names that end in ".bin" or ".npy": ids; others: bytes
-  // The type in a NumPy array's header; without one uint32 where the vocabulary exceeds 65,536, else uint16.
+  // The type in a NumPy array's header. A file without a header has uint32 where the vocabulary exceeds
+  // 65,536, else uint16.
   ids,
   bytes,  // text: every byte is a token (the byte tokenizer)
   uint16,

@@ -24,8 +24,8 @@ void* element(const void* data, kernels::DType dtype, int64_t at) {
 struct Range {
   int64_t first, count;
 };
-// Writes the values of these features and inputs of the op's weight number `of` to the workspace at `at`, and
-// points a.part[part] to them. Returns the offset past the values.
+// Computes values of the op's weight number `of`, for these features and inputs. Writes them to the workspace
+// at `at`, and points a.part[part] to them. Returns the offset past the values.
 uint64_t make_values(const Call& c, kernels::LinearArgs& a, int part, int of, Range features, Range inputs,
                      uint64_t at) {
   const Tensor& weight = weight_of(c, of);

@@ -114,8 +114,8 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   return r;
 }
 
-// Some configs have theta next to "rope_parameters". If both objects are there, only the older one counts.
-// Source: transformers, modeling_rope_utils.py.
+// Some configs have "rope_theta" next to "rope_parameters". If a config has "rope_parameters" and the older
+// "rope_scaling", only the older one counts. Source: transformers, modeling_rope_utils.py.
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions,
                                   double absent_theta) {
   STW_ASSIGN(older, find_object(config, "rope_scaling"));

@@ -173,7 +173,7 @@ void TrainerCore::begin_state(double learning_rate) {
   s.batch_factor = 1;
   s.loss_scale = carried.loss_scale;
   if (plan().numerics.precision == Precision::fp16) {
-    // The number of terms with a weight of about 1 in the loss's sum.
+    // The number of tokens, or of samples if the loss of a sample is a mean over its tokens.
     const uint64_t summed =
         is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());
     s.batch_factor = std::ldexp(1.0, -std::bit_width(summed - 1));

@@ -6,10 +6,10 @@
 
 namespace stw {
 
-// Bytes that a plan for this trainer may use: the bytes free on the device now, the trainer's own arena,
-// which it would give back, and the memory outside of the arena that is already taken, which counts as part
-// of the reserve (at most three quarters of it). If the host owns the arena: the host's bytes and the
-// reserve. 0: unknown.
+// Bytes that a plan for this trainer may use. They are the sum of three numbers: the bytes that are free on
+// the device now; the bytes of the trainer's own arena, which it would give back; and the bytes already taken
+// outside of the arena. The last number counts as part of the reserve, and is limited to three quarters of
+// it. If the host owns the arena: the host's bytes and the reserve. 0: unknown.
 uint64_t memory_of_device(const TrainerCore& core);
 // Errors: bad_state where no other plan may be taken now.
 Status check_replan(const TrainerCore& core);

@@ -9,7 +9,7 @@
 namespace stw {
 namespace {
 
-// Tokens in descending order of their logits; the first `count` of them are in their places.
+// The `count` tokens with the largest logits, in descending order.
 std::vector<int32_t> most_probable(std::span<const float> logits, size_t count) {
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);

@@ -40,12 +40,12 @@ bool holds_adapters(const std::string& folder);
 // Errors: io_error; corrupt; unsupported_field for unknown settings that change the numbers; unsupported for
 // weights that are not safetensors, and for tensors that are not of low-rank adapters.
 Result<AdapterConfig> read_adapter_config(const std::string& folder);
-// Whether one of the modules to save contains a parameter, by PEFT's rule. With a classifier's adapters PEFT
-// trains the modules of the default list.
+// is_saved(): whether a parameter belongs to one of these modules, by PEFT's rule for modules_to_save.
+// default_saved_modules(): the modules that PEFT always trains with a classifier's adapters.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter);
 const std::vector<std::string>& default_saved_modules();
-// Refuses modules to save and parameters in the folder that are not of this model's head, and a task_type of
-// another task.
+// Refuses a folder whose task_type belongs to another task, whose modules to save are not of this model's
+// head, or whose head has parameters that this model's head lacks.
 Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph,
                   const ModelConfig& config);
 // The tensor of a parameter with one of these names; null where there is none.

@@ -99,7 +99,7 @@ def marked(good):
 
 
 def describe(theirs):
-    """A model configuration for PyTorch."""
+    """PyTorch's speed, and the configuration that reached it."""
     return (
         f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, "
         f"micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "

@@ -13,7 +13,7 @@ AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))  # suites that run at once
 
 
 def tests_of(program, chosen="*"):
-    """The names of the suites with their tests', and the program's output if there are no tests."""
+    """The names of the suites and of their tests, and the program's output if there are no tests."""
     _, text, _ = call([program, "--gtest_list_tests", "--gtest_filter=" + chosen], 60)
     suites, names = {}, None
     for line in text.splitlines():
@@ -55,8 +55,8 @@ class Outcome:
 
 
 def run_suite(program, suite, names, suite_seconds, test_seconds, end):
-    """Runs a suite. If it fails, runs each test that did not pass again alone. So every failed test is
-    named, including those that fail only together with others."""
+    """Runs a suite. If it fails, each test that did not pass runs a second time, alone. So every failed
+    test is named, including those that fail only together with others."""
     outcome = Outcome()
     tests = [suite + name for name in names]
 

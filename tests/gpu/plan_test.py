@@ -65,7 +65,7 @@ class Steps(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 20)
 
     def test_processes_of_a_step_end_with_it(self):
-        """Kills its own process group, and the groups of a script's runs."""
+        """The end of a step kills the step's own process group, and the groups of a script's runs."""
         path = os.path.join(self.folder.name, "alive")
         touch = f"import time\nwhile True:\n open({path!r}, 'w').close()\n time.sleep(0.1)"
         script = (

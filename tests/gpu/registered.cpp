@@ -1,7 +1,7 @@
 // Lets kernel tests for the CPU run unchanged on a real device: both host and device can access all memory of
 // the process, including the stack of the thread that runs the tests. It is host memory that is locked and
-// registered with the device (cudaHostRegister). Managed memory would not work, because its pages move: their
-// owner may be in the middle of a system call, or a sandbox may not know about them.
+// registered with the device (cudaHostRegister). Managed memory would not work, because its pages move. They
+// could move in the middle of a system call that uses them, and a sandbox may not know about them.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

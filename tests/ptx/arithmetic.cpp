@@ -36,7 +36,7 @@ struct Wider<uint64_t> {
   using type = unsigned __int128;
 };
 
-// D: type of the result; A, B, C: of the operands. Operations are types without members.
+// D: type of the result; A, B, C: of the operands; F: of a lambda without captures.
 template <class D, class A, class F>
 Operation unary(F) {
   return {[](Warp& w, const Instruction& i) {

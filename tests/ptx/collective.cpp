@@ -12,8 +12,8 @@ namespace {
 
 using Word = uint32_t;
 
-// Source gives, for a lane, operand b, clamp and segment, the lane to read from, or an invalid number if
-// there is no such lane.
+// Source computes the lane to read from. Its arguments are the reading lane, operand b, the clamp and the
+// segment. Its result is an invalid number if there is no such lane.
 template <class Source>
 void shuffle(Warp& w, const Instruction& i) {
   const bool has_predicate = i.operand.size() == 6;

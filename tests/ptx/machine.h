@@ -118,9 +118,9 @@ struct Copy {
 };
 
 // The last write of 16 bytes of shared memory, by a store or by a copy that has arrived: the writer, the
-// block's time, and the number of its barriers before. Kept for products by warpgroups, which see a write
-// only after fence.proxy.async: by the writer before a barrier, or after a barrier by the warp that starts
-// the product.
+// block's time, and the number of its barriers before. Kept for products by warpgroups. A product sees a
+// write of its own warp after fence.proxy.async. It sees a write of another warp if the writer has run this
+// fence before a barrier, or its own warp has run it after a barrier.
 struct Written {
   const Warp* writer = nullptr;
   uint32_t time = 0, barriers = 0;
@@ -200,7 +200,7 @@ Operation conversion(const Words& words);
 Operation memory_access(const Words& words);
 Operation collective(const Words& words);
 Operation warpgroup(const Words& words);
-// mov of a register to or from `parts` parts of its size / `parts`.
+// mov of a register of `bytes` bytes to its two halves, and of two halves to such a register.
 Operation to_parts(size_t bytes);
 Operation of_parts(size_t bytes);
 

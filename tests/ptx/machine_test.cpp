@@ -191,7 +191,8 @@ TEST(PtxMachine, FragmentsAgreeWithTheManual) {
     for (int k = 0; k < 16; ++k) put(0, row, k, a(row, k));
   for (int k = 0; k < 16; ++k)
     for (int column = 0; column < 8; ++column) put(1, k, column, b(k, column));
-  // Lane l loads row l mod 16 of both, its half l / 16. For B, both halves of k are two matrices.
+  // Lane l gives the address of half l / 16 of row l mod 16, in A and in B. The product uses two of B's four
+  // matrices, one for each half of k.
   const auto out = run_kernel(kernel(R"(
 .shared .align 16 .b8 tile[1024];
 mov.u32 %r2, tile;

@@ -5,7 +5,7 @@
 namespace stw::kernels::test {
 namespace {
 
-// The device's bits, and the CPU's if chains are chosen.
+// Expects the device's bits in every order, and the CPU's bits if chains are chosen.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
   const AttentionInputs in = inputs(s, seed);
   const Outcome expected = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table,

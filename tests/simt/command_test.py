@@ -46,7 +46,7 @@ class EmulatedCommand(CommandTest):
         # The profile of this generation, because the card's name is unknown.
         self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["request"]["threads"], 0)
-        # The context that queries it is part of the reserve, not counted twice.
+        # The query's own context does not lower this number, because the reserve contains it.
         self.assertEqual(plan["request"]["vram_bytes"], 8 << 30)
         self.assertEqual(plan["numerics"]["kernels"], "tensor")
         self.assertEqual(plan["numerics"]["precision"], "bf16")
@@ -93,7 +93,7 @@ class EmulatedCommand(CommandTest):
         self.assertTrue(output.startswith("the "), output)
 
     def test_the_library_computes_products(self):
-        """In exact mode at any split; a run in fast mode continues in fast mode."""
+        """Exact mode gives the same weights at any split. A run in fast mode continues in fast mode."""
         exact = ["--steps", 3, "--kernels", "cublaslt"]
         self.train_on("exact", *exact)
         self.train_on("split", *exact, "--micro-batch", 1)
@@ -109,8 +109,8 @@ class EmulatedCommand(CommandTest):
         self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
 
     def on_a_real_device(self, script, *words):
-        """The output of a tests/gpu script, which otherwise needs a GPU, for a tiny model; the last word is
-        its file's name."""
+        """Runs a script of tests/gpu, which otherwise needs a GPU, with a tiny model, and returns its output.
+        The word TINY stands for the model's file."""
         script = os.path.join(os.path.dirname(__file__), "..", "gpu", script)
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
         tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace(

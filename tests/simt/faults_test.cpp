@@ -395,9 +395,9 @@ TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   EXPECT_EQ(simt::single_launches, before);
 }
 
-// The reserve is the context's bytes in whole MiB, whatever is in the arena and in other processes. A context
-// from before is not ours. If no library tells which memory is in use, it cannot be distinguished, and the
-// profile's figure remains.
+// The reserve is the context's bytes in whole MiB, whatever is in the arena and in other processes. Two
+// cases keep the profile's figure: a context that the host created before, which is not ours, and a machine
+// without a library that tells which memory is in use.
 TEST_F(CudaDeviceTest, CalibrationMeasuresMemoryOutsideOfTheArena) {
   const uint64_t assumed = find_device("rtx4090")->reserve_bytes;
   Request small = request();

@@ -29,7 +29,7 @@ class Inverse : public testing::TestWithParam<simt::Answer> {
   ~Inverse() override { simt::inverse_answer = simt::Answer::any; }
 };
 
-// x · (1 / x) is the same to the last bit for every other exponent of x below 126.
+// If the exponent of x changes but stays below 126, x · (1 / x) keeps its bits.
 TEST_P(Inverse, IsTheNearestFloatForEveryMantissa) {
   EXPECT_EQ(wrong_ones(bits_of(1.0f), 1, (int64_t{1} << 23) / 4), 0);
 }

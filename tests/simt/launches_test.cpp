@@ -13,8 +13,8 @@ using namespace testing_tools;
 
 constexpr int64_t multiprocessors = 4;  // tests/simt/runtime.cpp.
 
-// Counts the launches of the second step, when all programs are recorded. Two and three micro-steps differ by
-// one.
+// Counts the launches of the second step, when all programs are recorded. Steps of two and of three
+// micro-steps are compared, so that the difference is the launches of one micro-step.
 TEST(Launches, AgreeWithTheirDeclarations) {
   const std::string longer =
       R"({"model_type": "gpt2", "vocab_size": 300, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1,

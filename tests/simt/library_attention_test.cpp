@@ -31,7 +31,7 @@ TEST(EmulatedAttention, AsksTheLibraryForParts) {
   }
 }
 
-// Rows of a new length: a library that has answered once is not asked again.
+// The number of rows is new, because a library that has answered once for a shape is not asked again.
 TEST(EmulatedAttention, UsesOurKernelsIfTheLibraryHasNoEngine) {
   AttentionShape s{2, 77, 4, 2, 24, true, 0, DType::bf16};
   Random random(4);

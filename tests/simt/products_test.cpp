@@ -73,7 +73,7 @@ Buffer in_steps_of(DType output, int64_t k, const Compute& compute) {
   return compute(OneChain{0});
 }
 // Expects the bits of steps, or those of chains of multiply-adds if tensor cores do not support the shape.
-// Returns the number of products in steps.
+// Returns how many of the three products are sums of steps.
 int expect_naive_numbers(Problem& problem) {
   SCOPED_TRACE(problem.describe());
   const Table& table = *cuda_table();
@@ -166,8 +166,9 @@ TEST(EmulatedProducts, HaveTheBitsOfStepsInWholeTiles) {
     }
 }
 
-// Samples of several chains, whose last one ends within a step, within a slice, or at neither; fp32 outputs,
-// which have as many chains; k so long that 16-bit outputs have two chains, with one part and with several.
+// Samples of several chains, whose last one ends within a step, within a slice, or within neither; fp32
+// outputs of several chains; a k so long that 16-bit outputs have two chains, with one part and with
+// several.
 TEST(EmulatedProducts, CutLongSums) {
   Random random(14);
   const auto expect = [](Problem problem) { EXPECT_EQ(expect_naive_numbers_of_both(problem), 6); };
@@ -314,7 +315,7 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{0, 0, 0}));
 }
 
-// A new depth: a library that has answered once is not asked again.
+// The depth is new, because a library that has answered once for a shape is not asked again.
 TEST(EmulatedProducts, UseOurKernelsIfTheLibraryHasNoAlgorithm) {
   Random random(9);
   Problem problem = tensor_problem(random, {3, 5, 56, {24, 40}}, {bf16, bf16, bf16, bf16}, false, true, true);

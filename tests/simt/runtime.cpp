@@ -24,8 +24,8 @@ namespace {
 using Call = std::function<void()>;
 struct Node {
   Call call;
-  std::vector<size_t> after;
-};  // `after`: earlier nodes that it waits for.
+  std::vector<size_t> after;  // Earlier nodes that it waits for.
+};
 struct Capture {
   std::vector<Node> nodes;
   CUstream_st* origin;
@@ -125,7 +125,8 @@ bool inside(const std::map<const char*, size_t>& memory, const void* p, size_t b
   --it;
   return static_cast<const char*>(p) + bytes <= it->first + it->second;
 }
-// Contexts. A call of the runtime that needs one gives the thread that of its device, as on a real device.
+// Contexts. If a call of the runtime needs a context and the thread has none, the thread gets the context of
+// its device, as on a real device.
 constexpr int most_devices = 8;
 CUctx_st primary[most_devices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 std::set<int> active;  // Devices whose primary context exists.

@@ -6,8 +6,8 @@
 namespace stw::kernels::test {
 namespace {
 
-// In steps of 16 along k, the last one padded with zeros, and in chains of chain_terms from zero, whose
-// results are added up.
+// A sum in steps of 16 along k, the last one padded with zeros. Chains of chain_terms begin at zero, and
+// their results are added up.
 template <class A, class B>
 float sum_in_steps(int64_t depth, const A& a, const B& b) {
   float total = 0, chain = 0;

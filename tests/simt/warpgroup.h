@@ -23,9 +23,9 @@ struct AsyncProduct {
 // The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
 // registers, and b (columns × 16), by element(byte of shared memory).
 struct WarpOperands {
-  float a[16][16], b[16][256];
+  float a[16][16], b[16][256];  // b by k, then by column.
   uint64_t digest;
-};  // b by k, then by column.
+};
 SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) {
   to.digest = (to.digest ^ bits) * 1099511628211u;
 }

@@ -10,7 +10,7 @@
 
 namespace stw::testing_tools {
 
-// Random tokens, each predicting the next one. Every fifth target is ignored.
+// Random tokens, each predicting the next one. A target is ignored with a probability of 1/5.
 inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence,
                                 int64_t vocabulary = small_vocabulary) {
   GlobalBatch batch;

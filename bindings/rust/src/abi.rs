@@ -784,8 +784,8 @@ pub struct stw_relaxation_info {
     /// bytes by which the change lowers the smallest peak. For host\_memory: bytes by which the peak with
     /// this host memory is below the smallest peak without it
     pub saves_bytes: u64,
-    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. The new
-    /// step time is that of the plan within the budget if the change is enough for one, else that of the
+    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. If the
+    /// change is enough, the new step time is that of the plan within the budget; else it is that of the
     /// smallest plan
     pub costs_fraction: f64,
     /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; the comment of this struct
@@ -1171,9 +1171,9 @@ pub struct stw_progress {
     pub skip_reason: u32,
     pub reserved: u32,
     /// of the last evaluation. Classifiers and masked language models: share of the targets whose logit was
-    /// the largest; of equal logits the first one counts. LABELS: share of the texts with all logits right,
-    /// that is, above 0 exactly for the labels that are above 0.5. Preferences: as \`accuracy\`. NaN if there
-    /// were no targets, and for NUMBER
+    /// the largest; of equal logits the first one counts. LABELS: share of the texts whose logits are all
+    /// right. A logit is right if it is above 0 where the label's degree is above 0.5, and at most 0
+    /// elsewhere. Preferences: as \`accuracy\`. NaN if there were no targets, and for NUMBER
     pub evaluation_accuracy: f64,
     /// with a preference, of the last step: share of the pairs whose chosen document was ahead, compared by
     /// P - R (dpo), (P - R) / n (ipo), or P / n (simpo, orpo); else 0

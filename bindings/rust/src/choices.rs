@@ -97,7 +97,7 @@ choices! {
         Save = STW_WORK_SAVE, Restore = STW_WORK_RESTORE,
         Export = STW_WORK_EXPORT,
     }
-    /// The unit of its progress.
+    /// The unit in which a long call counts its work.
     Unit { None = STW_UNIT_NONE, Bytes = STW_UNIT_BYTES, MicroSteps = STW_UNIT_MICRO_STEPS,
         Samples = STW_UNIT_SAMPLES, }
     /// The kinds of tensors of a parameter.

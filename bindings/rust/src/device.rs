@@ -110,8 +110,8 @@ pub(crate) struct Open {
     _executor: Callback<Box<dyn Executor>>,
 }
 
-// Several threads may call only entries that take the device `const`; creating trainers takes a
-// `&mut Device`.
+// Through an `&Open`, threads call only entries that take the device `const`, which is allowed at any time.
+// Creating a trainer takes a `&mut Device`.
 unsafe impl Send for Open {}
 unsafe impl Sync for Open {}
 

@@ -102,7 +102,7 @@ impl<'a> Borrowed<'a> {
         Ok(Borrowed { managed, shape: shape.into(), _values: PhantomData })
     }
 
-    /// For the duration of a call.
+    /// A pointer for the duration of a call.
     pub(crate) fn pointer(&mut self) -> *const DLManagedTensorVersioned {
         self.managed.dl_tensor.shape = self.shape.as_mut_ptr();
         &self.managed

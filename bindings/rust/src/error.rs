@@ -118,7 +118,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Makes a call that may fail, with the error that the library wrote.
+/// Makes a call that may fail. A failure becomes an [`Error`] with the details that the library wrote.
 pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -> Result<()> {
     let mut error = abi::stw_error::default();
     match call(&mut error) {

@@ -35,7 +35,7 @@ Entry* sorted_rows(const EmbeddingArgs& args, Entry* from, Entry* to) {
 constexpr int groups = 4;
 constexpr int64_t strip = 16 * groups;  // Columns.
 
-// The end of the rows whose sums are in one chain with this row.
+// The end of the rows that may be in one chain with this row.
 int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   const int64_t in_sample = row % args.rows_per_sample;
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));

@@ -48,8 +48,8 @@ STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatist
   });
 }
 
-// Sums over rows of columns [column, column + width), width <= norm_strip. They fit the registers of every
-// instruction set.
+// The sums of columns [column, column + width) over rows; width <= norm_strip. They fit the registers of
+// every instruction set.
 constexpr int norm_groups = 2;
 constexpr int64_t norm_strip = 16 * norm_groups;
 struct NormStrip {
@@ -57,7 +57,7 @@ struct NormStrip {
 };
 STW_INLINE int64_t strip_lanes(int64_t width, int k) { return min(16, max(0, width - 16 * k)); }
 
-// The contents of a gradient buffer that is accumulated to, else zeros. Zeros too for a null buffer.
+// With `accumulate`, the contents of the gradient buffer. Zeros without it, and if the buffer is null.
 STW_INLINE NormStrip load_strip(const float* buffer, bool accumulate, int64_t column, int64_t width) {
   NormStrip strip;
   for (int k = 0; k < norm_groups; ++k) {

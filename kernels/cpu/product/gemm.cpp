@@ -57,7 +57,8 @@ static int64_t rows_in_place(int64_t left) {
   return tile_rows == 12 && left == 16 ? 8 : min(tile_rows, left);
 }
 
-// Cuts k into blocks of whole chains: the chains of several short samples, or one chain each.
+// Cuts k into blocks of whole chains. A block has block_depth terms if every chain is full. If samples are
+// shorter than a chain, it has the chains of several samples. Otherwise, it has one chain.
 class BlocksOfK {
  public:
   BlocksOfK(int64_t k, const Chains& chains) : k_(k) {

@@ -33,8 +33,8 @@ struct Ahead {
   const float* c = nullptr;  // The next tile, with rows ldc apart.
   int64_t ldc = 0;
   // The next part of b: vectors of `length` bytes, `stride` bytes apart; `offset` bytes of the current one
-  // are fetched. Each interval fetches `fetches` times `step` bytes (a line at most), so that no branch
-  // depends on the progress.
+  // are fetched. Every interval has the same number of fetches, `fetches`, each `step` bytes (at most a
+  // line) after the one before, so that no branch depends on the progress.
   const char* vector = nullptr;
   int64_t length = 0, stride = 0, offset = 0, step = 0, fetches = 0;
 };
@@ -49,9 +49,9 @@ STW_INLINE void fetch_b(Ahead& ahead) {
   }
 }
 
-// rows × tile_columns of c from a panel of b with rows `ldb` apart, and from a panel of a, or, if `in_place`,
-// from rows of a that are contiguous along k and `lda` apart. Chains of `chain` terms (the last one may have
-// fewer) are added in order to c, or to +0 if `zero_start`.
+// Computes rows × tile_columns of c. b is a panel with rows `ldb` apart. a is a panel too; if `in_place`, it
+// consists of rows that are contiguous along k and `lda` apart. Chains of `chain` terms (the last one may
+// have fewer) are added in order to c, or to +0 if `zero_start`.
 template <int rows, bool in_place>
 static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b,
                          int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias,
@@ -103,9 +103,9 @@ static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t l
 using TileProduct = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t,
                              bool, const float*, Ahead&);
 struct RowsOfTile {
-  TileProduct product[2];
+  TileProduct product[2];  // Index: in_place.
   int rows;
-};  // Index: in_place.
+};
 template <int rows>
 static RowsOfTile tile_of() {
   return {{tile_product<rows, false>, tile_product<rows, true>}, rows};

@@ -16,7 +16,8 @@ struct Moments {
   AdafactorScalars scalars;
 };
 
-// For the rows of a block: their states and their sums of p²; for the block: the sums of g² over its rows.
+// Updates the states of a block's rows. Computes the sum of p² of each row, and the sum of g² of each column
+// over the block's rows.
 void square_block(const Moments& m, int64_t block, float* sums, float* blocks) {
   const UpdateArgs& args = m.args;
   const int64_t columns = m.layout.width, last = min(m.layout.lines, (block + 1) * adafactor_block);

@@ -24,8 +24,8 @@ struct DecoderConfig {
 
 // A family's values for keys that its config.json lacks.
 struct DecoderDefaults {
-  // For families with grouped-query attention. Where this is none, or the config's value is null, there are
-  // as many as heads.
+  // The number of key-value heads, for families with grouped-query attention. If this is none or does not
+  // divide the number of heads, or if the config's value is null, there are as many key-value heads as heads.
   std::optional<int64_t> kv_heads = {};
   std::optional<int64_t> head_dim = {};  // none: width / heads
   double epsilon = 1e-6, theta = 10000;

@@ -1,5 +1,5 @@
 // Add, scale, GELU, SwiGLU, dropout, rotary positions and fill, compared with fp64; gradients compared with
-// finite differences of it.
+// finite differences in fp64.
 #include <array>
 #include <functional>
 #include <limits>

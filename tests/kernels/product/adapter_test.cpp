@@ -19,8 +19,8 @@ struct Shape {
   std::vector<Columns> parts;
 };
 struct Types {
-  DType activation, weight, output;
-};  // low and dy; weights; base and y, dlow.
+  DType activation, weight, output;  // Of low and dy; of the weights; of base, y and dlow.
+};
 
 struct Problem {
   Shape shape;

@@ -20,7 +20,7 @@ std::vector<unsigned char> quantized(WeightCodes codes, const std::vector<float>
   return data;
 }
 
-// The index into the table of values and the scale of an element, read by independent code.
+// The value of an element's code, and the element's scale, read by independent code.
 struct Element {
   float value, scale;
 };

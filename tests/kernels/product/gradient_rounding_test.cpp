@@ -120,8 +120,9 @@ TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   }
 }
 
-// A rounding moves a number by less than the distance to the next one, 2^-7 of its size. Sizes are at most
-// those of the sums after each sample. The chains' own errors are a thousandth of that.
+// A rounding moves a number by less than the distance to the next one, at most 2^-7 of its size. Its size is
+// at most that of the exact sum after the sample plus the error so far. The chains' own errors are a
+// thousandth of a rounding.
 TEST(GradientRounding, StaysCloseToDoublePrecision) {
   Random random(6);
   for (int round = 0; round < 16; ++round) {

@@ -1,6 +1,6 @@
 // The linear kernels on tensor cores, and by the vendor's library if there is one, compared with fp64. Cuts
 // between samples and the number of rows must change no bit, in whatever order the device adds. The CPU has
-// neither.
+// neither tensor cores nor a library.
 #include "tests/kernels/product/linear_problem.h"
 
 namespace stw::kernels::test::tensor_product_test {
@@ -218,8 +218,8 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   }
 }
 
-// Matrices as large as GPT-2's get the large tiles, even on a device of a hundred multiprocessors; 64 of its
-// rows alone get other tiles.
+// Weight gradients as large as GPT-2's get the large tiles, even on a device of a hundred multiprocessors.
+// 64 rows of such a gradient alone get other tiles.
 TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
   Random random(8);
   constexpr int64_t inputs = 768, features = 3072, some = 64;

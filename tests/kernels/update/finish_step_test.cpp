@@ -65,10 +65,10 @@ TEST(FinishStep, UnscalesExactly) {
 }
 
 struct ScaleStep {
-  char kind;
+  char kind;  // +: finite, x: overflow, 0: no targets.
   double scale;
   uint64_t good_steps;
-};  // +: finite, x: overflow, 0: no targets.
+};
 
 void follow(const Table& table, StepState state, const std::vector<ScaleStep>& trace) {
   for (size_t i = 0; i < trace.size(); ++i) {
@@ -166,7 +166,7 @@ TEST(Outliers, StatisticsAreExponentiallyWeightedAfterAnEvenStart) {
   }
 }
 
-// A run's losses fall far within its first steps. When steps are first judged, a spike as high as the first
+// The first steps of a run lower the loss a lot. When steps are first judged, a spike as high as the first
 // loss must be an outlier.
 TEST(Outliers, TheFirstLossesOfARunDoNotHideASpike) {
   for (const NamedTable& entry : tables()) {

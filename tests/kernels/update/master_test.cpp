@@ -52,7 +52,7 @@ TEST(ShortRemainder, IsTheFp32ResultRoundedTo24Bits) {
     for (size_t i = 0; i < p.size(); ++i) {
       const uint32_t bits = (std::bit_cast<uint32_t>(p[i]) + 0x80u) & 0xffffff00u;
       EXPECT_EQ((static_cast<uint32_t>(h[i]) << 16) + (static_cast<uint32_t>(int32_t{r[i]}) << 8), bits) << i;
-      EXPECT_EQ(h[i], (bits + 0x8000u) >> 16) << i;  // The half that computes is the rounded master.
+      EXPECT_EQ(h[i], (bits + 0x8000u) >> 16) << i;  // The half, which products use, is the rounded master.
       if (testing::Test::HasFailure()) break;
     }
     Buffer b(DType::bf16, count);

@@ -1,4 +1,4 @@
-// Muon compared with fp64 and with PyTorch; singular values; independence of the update of layout and scale.
+// Muon compared with fp64 and with PyTorch; singular values; the update depends on neither layout nor scale.
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/update/updates.h"
 

@@ -26,7 +26,7 @@ struct Member {
     }
     args.dtype = all_dtypes[random.between(0, 2)];
     args.gradient_dtype = random.between(0, 1) == 0 ? DType::f32 : DType::bf16;
-    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;  // Not null: has it.
+    args.gradient[1] = random.between(0, 4) == 0 ? this : nullptr;  // Not null: has a second one.
     args.rate = random.between(0, 3) == 0 ? 2 : 1;
     args.decay = random.between(0, 1) == 0 ? 0 : 0.1;
     args.stream = static_cast<uint32_t>(random.bits());

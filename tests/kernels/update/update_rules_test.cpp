@@ -153,8 +153,8 @@ TEST(UpdateRules, GradientsInBf16CountAsTheSameFp32Numbers) {
     }
 }
 
-// The error of the elements before the guard, relative to the largest one or to 1: differences of a few
-// numbers may cancel.
+// The error of the elements before the guard, relative to the largest of them or to 1, whichever is larger:
+// if there are few elements, all may be almost 0 because a difference cancels.
 double error_of(const std::vector<float>& found, std::vector<double> expected) {
   std::vector<float> head(found.begin(), found.begin() + static_cast<int64_t>(expected.size()));
   head.push_back(1), expected.push_back(1);

@@ -134,7 +134,7 @@ class Run {
     }
     return v;
   }
-  // Heads of x that share one head of y, side by side.
+  // The head of y that this head of x uses. Adjacent heads of x share one head of y.
   static int64_t shared(int64_t head, const Values& x, const Values& y) {
     return head / (x.extent[1] / y.extent[1]);
   }
@@ -204,7 +204,7 @@ class Run {
   std::map<int64_t, Values> tensors_;
 };
 
-// The tensors of a graph, and the part of it that determines settings: all extents.
+// The tensors of a graph. All their extents together determine the best setting.
 std::vector<const Object*> tensors_of(const Object& graph) {
   std::vector<const Object*> list;
   for (const int64_t entry : graph.all(Attribute::graph_operations))
@@ -236,7 +236,8 @@ Status destroy(Descriptor d) {
   return success;
 }
 
-// cuDNN would refuse an operation whose parts are not final.
+// Afterwards, attributes cannot be set, and other descriptors may refer to this one. cuDNN has these rules
+// too.
 Status finalize(Descriptor d) {
   auto& o = *static_cast<Object*>(d);
   if (o.is_final) return bad_param;

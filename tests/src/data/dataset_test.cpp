@@ -547,10 +547,10 @@ TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   EXPECT_EQ(trained(lengths), 370u);
   lengths[0] = 100'000;  // if all of it counted, all short documents after it would be held out
   EXPECT_EQ(trained(lengths), 100'360u);  // 42.1 of 421 tokens, to the nearest document
-  // Counts as 21; the cut, 42 tokens from the end, falls between two other documents.
+  // The long document counts as 21 tokens. The cut is 42 tokens from the end, between two other documents.
   lengths[0] = 10, lengths[40] = 100'000;
   EXPECT_EQ(trained(lengths), 380u);
-  // The held-out part does not begin with the long document: the cut is nearer to the last one.
+  // The document that begins nearest to the cut is the last one: first a short one, then the long one.
   EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);
   EXPECT_EQ(trained({5, 5, 5, 5, 3000}), 20u);
 }

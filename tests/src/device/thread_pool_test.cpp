@@ -89,7 +89,7 @@ TEST(ThreadPool, OnTheHostsExecutor) {
     auto pool = ThreadPool::create(3, run_on_host, &host);
     ASSERT_TRUE(pool);
     check_runs(**pool, 20);
-    EXPECT_EQ(host.calls, 20u * 4);  // not for 0 and 1 tasks
+    EXPECT_EQ(host.calls, 20u * 4);  // runs of 0 or 1 tasks do not call the host
   }
 }
 

@@ -232,7 +232,7 @@ TEST(Config, LayersHaveWindows) {
       R"("full_attention", "full_attention"])";
   EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
-  // There is no window: transformers cannot make a mask.
+  // The list names a layer with a window, but no window is set: transformers cannot make a mask.
   const std::string last =
       R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", )"
       R"("sliding_attention"])";
@@ -307,8 +307,8 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   };
   check(64, {1, 1.5, 2});
   check(65, {4, 5, 6.5});
-  // The outer config's count takes precedence; without it Phi's own 4096, not the count in the rope
-  // parameters.
+  // The outer config's count takes precedence. Without it, Phi's own count of 4096 applies, and not the count
+  // in the rope parameters.
   const auto original_of = [&](const std::string& outer, const std::string& inner) {
     const auto found = parse_model(
         R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, )"

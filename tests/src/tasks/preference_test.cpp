@@ -1,5 +1,5 @@
 // Preference losses on pairs of documents. Their gradients equal those of a plain step with token weights
-// that follow from the definitions. Also: equal bits under all plans, references, and datasets of pairs.
+// that follow from the definitions. All plans give the same bits. Also tested: references, datasets of pairs.
 #include <bit>
 #include <cmath>
 #include <random>
@@ -28,8 +28,8 @@ Request pair_request(Preference preference, int64_t batch, int64_t micro_batch =
   return r;
 }
 
-// Pairs of documents: each document has a prompt without targets and an answer with targets. Samples hold two
-// or three documents and a rest.
+// Pairs of documents: each document has a prompt without targets, which may be empty, and an answer with
+// targets. A sample holds three to eight whole documents, and perhaps the beginning of another one.
 GlobalBatch pair_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   std::mt19937 random(static_cast<uint32_t>(seed));
@@ -250,7 +250,7 @@ TEST(Preferences, LessMemoryComputesLogitsTwice) {
       R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
   Request r = pair_request(Preference::simpo, 8);
-  r.sequence = 300;  // two chunks
+  r.sequence = 300;  // long enough for two chunks of the loss
   const auto wide = plan_for(*model, r);
   ASSERT_EQ(wide->plan.decisions.loss_chunks, 1);
   const auto logits_of = [&](const Planned& planned) {
@@ -391,7 +391,7 @@ TEST(PairDatasets, HoldWholePairs) {
       ASSERT_TRUE(dataset->read(part, own.first, sequence, {t.data(), targets.data(), positions.data()}));
       EXPECT_LE(own.count, static_cast<uint64_t>(sequence + 1));
       tokens += own.count;
-      // An even number of documents has targets, all of them after the second token.
+      // An even number of documents has targets. A document's targets come after its second token.
       uint64_t with_targets = 0;
       for (size_t i = 0; i < t.size(); ++i) {
         with_targets += targets[i] >= 0 && positions[i] == 1;

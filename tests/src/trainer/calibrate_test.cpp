@@ -65,8 +65,8 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
       EXPECT_EQ(timed, kinds.size());
       for (OpKind kind : kinds)
         EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u) << op_row(kind).name;
-      // The ops are the whole step, except for the clock between them. Each is a separate median on a machine
-      // that may be busy.
+      // The ops make up the whole step, except for readings of the clock between them. The limits are wide,
+      // because each op's time is a median of its own, on a machine that may be busy.
       EXPECT_GT(sum, profile->calibration.step_nanoseconds / 4);
       EXPECT_LT(sum, profile->calibration.step_nanoseconds * 2);
       EXPECT_TRUE(profile_from_json(profile_to_json(*profile)));
@@ -136,7 +136,7 @@ TEST(Calibrate, CancelledItLeavesEveryByte) {
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().code, Code::cancelled);
   EXPECT_TRUE(trainer.bytes() == before);
-  // A cancel during the call: repeated until one falls into it.
+  // Repeats the call until a cancel comes while it runs.
   for (int tries = 0; tries < 100; ++tries) {
     std::atomic<bool> done = false;
     bool sent = false;

@@ -1,5 +1,5 @@
-// Hand-written plan files with a valid fingerprint. Each one is refused, or its programs train the bits of
-// its numerics, as any other plan of the batch does.
+// Forged plan files with a valid fingerprint. Each one is refused, or training with it gives the same
+// bits as any other plan for its model, numerics and batch.
 #include "tests/planner/plan/forged_plan.h"
 
 #include <map>

@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 3, sequence = 290;  // more rows than a chain of sums has (256)
+constexpr int64_t batch_size = 3, sequence = 290;  // more rows than a chain of sums has terms (256)
 #ifdef STW_SANITIZED
 constexpr int rounds = 2;
 #else

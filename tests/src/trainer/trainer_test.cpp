@@ -21,13 +21,13 @@ using namespace testing_tools;
 
 // More rows than a chain of sums has terms (256), so that loss chunks cut samples.
 constexpr int64_t batch_size = 9, sequence = 33;
-#ifdef STW_SANITIZED  // a quarter of the variants; all, no and random activations are still kept
+#ifdef STW_SANITIZED  // a quarter of the variants, among them plans that keep all, no or random activations
 constexpr int disturbed_rounds = 3, variant_step = 4;
 #else
 constexpr int disturbed_rounds = 20, variant_step = 1;
 #endif
 
-// One step with all samples, one with a sample without targets, one with two samples missing.
+// A step on 7 of the 9 samples, one with a sample without targets, and one on 5 samples.
 Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned,
               const Device& device) {
   Trained outcome;

@@ -186,7 +186,7 @@ struct Weights {
   std::vector<std::string> data;
 };
 
-// Every tensor of the small GPT-2 in fp32: 1, 2, 3 ... divided by 8.
+// Every tensor of the small GPT-2 in fp32: 0, 1, 2, …, 999, again and again, divided by 8.
 Weights good_weights(const Model& model) {
   Weights w;
   for (int t : model.parameters()) {
@@ -254,7 +254,7 @@ TEST_F(WeightFile, IsReadInPieces) {
 }
 
 TEST_F(WeightFile, OtherTypesAreConverted) {
-  // Every type represents these values exactly. bf16 has 8 bits, enough for i % 1000 / 8 up to 255.
+  // f16 and f64 represent these values exactly. bf16 has 8 significant bits, and the other bits are cut off.
   for (TensorDType dtype : {TensorDType::f16, TensorDType::bf16, TensorDType::f64}) {
     Weights w = weights_;
     for (size_t k = 0; k < w.entries.size(); ++k) {

@@ -23,6 +23,34 @@ double median(std::vector<float> x) {
   return static_cast<double>(*middle);
 }
 
+// Gives the trainer the model's weights back after programs have run: by fill(), or at the end of its life.
+// The second happens if an exception or the end of the thread, by a callback, unwinds the stack.
+class WeightsBack {
+ public:
+  // Allocates now, so that the weights come back even if memory runs out later.
+  explicit WeightsBack(TrainerCore& core) : core_(core), filling_(core.filling_of_all()) {
+    core.condition = Condition::broken;  // until the weights are back
+  }
+  WeightsBack(const WeightsBack&) = delete;
+  ~WeightsBack() {
+    try {
+      if (!is_filled_) (void)fill();
+    } catch (const std::exception&) {  // the trainer stays broken, and needs a restore
+    }
+  }
+  Status fill() {
+    is_filled_ = true;
+    STW_TRY(core_.fill(filling_));
+    core_.condition = Condition::ready;
+    return ok();
+  }
+
+ private:
+  TrainerCore& core_;
+  Filling filling_;
+  bool is_filled_ = false;
+};
+
 }  // namespace
 
 double TimedProgram::median_of(size_t instruction, size_t rounds) const {
@@ -93,19 +121,9 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
     return ok();
   };
 
-  // Allocates now, so that the weights come back even where memory runs out below.
-  Filling filling = core.filling_of_all();
-  core.condition = Condition::broken;  // until the weights are back
-  Status ran = ok();
-  std::exception_ptr thrown;
-  try {
-    ran = core.watched(Work::calibrate, WorkUnit::none, 0, run);
-  } catch (...) {  // no callback that may unwind its thread runs in `try`
-    thrown = std::current_exception();
-  }
-  STW_TRY(core.fill(filling));
-  core.condition = Condition::ready;
-  if (thrown) std::rethrow_exception(thrown);
+  WeightsBack weights(core);
+  const Status ran = core.watched(Work::calibrate, WorkUnit::none, 0, run);
+  STW_TRY(weights.fill());
   STW_TRY(ran);
   return rounds;
 }

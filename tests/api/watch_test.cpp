@@ -9,7 +9,7 @@
 
 #include "tests/api/harness.h"
 
-extern "C" void* stw_test_run_in_c(void* run);  // unwound.c
+extern "C" void* stw_test_call_in_c(void* made);  // unwound.c
 
 namespace stw::api_test {
 
@@ -451,11 +451,22 @@ TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
   EXPECT_EQ(progress_of(w.trainer.get()).batches, 40u);
 }
 
-struct RunInC {
+// A call from C: call_in_c of unwound.c.
+struct CallInC {
+  const char* name;
   stw_trainer* trainer;
   stw_dataset* dataset;
+  const stw_batch* batch;
   const stw_run_options* options;
+  const char* path;
 };
+
+// Returns when the thread that makes the call has ended.
+void call_in_c(CallInC made) {
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, stw_test_call_in_c, &made), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+}
 
 // Python's interpreter ends daemon threads in this way.
 TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
@@ -465,15 +476,64 @@ TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
     if (now->batches == 2) pthread_exit(nullptr);
     return 0;
   };
-  RunInC all{w.trainer.get(), dataset.get(), &o};
-  pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, nullptr, stw_test_run_in_c, &all), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  call_in_c({"run", w.trainer.get(), dataset.get(), nullptr, &o, nullptr});
   EXPECT_EQ(progress_of(w.trainer.get()).phase, uint32_t{STW_PHASE_IDLE});
   run(w.trainer.get(), dataset.get(), 5);
   World other(tiny_gpt2, plan_of_watch());
   run(other.trainer.get(), dataset.get(), 5);
   EXPECT_EQ(state_of(w), state_of(other));
+}
+
+// A watch's callback may end its thread in every long call. The call is then undone, as after a cancel.
+TEST_F(Watching, AWatchThatEndsItsThreadLeavesTheTrainerWhole) {
+  const auto o = trainer_options();
+  TokenBatch batch(4, 16);
+  const std::string checkpoint = folder / "checkpoint", timeline = folder / "timeline";
+  World stepped(tiny_gpt2, plan_of_watch());
+  step(stepped.trainer.get(), batch.batch());
+  ASSERT_EQ(stw_trainer_save(stepped.trainer.get(), checkpoint.c_str(), nullptr), STW_OK);
+  const State after_step = state_of(stepped);
+  const std::string saved = file_bytes(checkpoint);
+  const size_t entries = folder.entries();
+
+  const struct {
+    const char* name;
+    const std::string& path;
+  } calls[] = {{"step", checkpoint},      {"evaluate", checkpoint},        {"generate", checkpoint},
+               {"calibrate", checkpoint}, {"timeline", timeline},          {"save", checkpoint},
+               {"restore", checkpoint},   {"export_model", folder.path()}, {"replan", checkpoint}};
+  for (const auto& [name, path] : calls) {
+    size_t notices = 0;  // of a whole call
+    for (const size_t permille : {0, 10, 500, 990}) {
+      World w(tiny_gpt2, plan_of_watch(), &o);
+      const State before = state_of(w);
+      if (permille == 0) {
+        World whole(tiny_gpt2, plan_of_watch(), &o);
+        TemporaryDirectory other;
+        const std::string path_there = path == folder.path() ? other.path() : other / "file";
+        watcher.forget();
+        call_in_c({name, whole.trainer.get(), dataset.get(), batch.batch(), nullptr,
+                   std::string(name) == "restore" ? checkpoint.c_str() : path_there.c_str()});
+        ASSERT_GT(watcher.notices.size(), 4u) << name;
+        notices = watcher.notices.size();
+      }
+      const size_t last = notices * permille / 1000;
+      watcher.forget();
+      watcher.then = [&] {
+        if (watcher.notices.size() == last + 1) pthread_exit(nullptr);
+      };
+      call_in_c({name, w.trainer.get(), dataset.get(), batch.batch(), nullptr, path.c_str()});
+      watcher.then = nullptr;
+      EXPECT_EQ(watcher.notices.size(), last + 1) << name;
+      EXPECT_EQ(progress_of(w.trainer.get()).phase, uint32_t{STW_PHASE_IDLE}) << name;
+      EXPECT_EQ(watcher.now().work, uint32_t{STW_WORK_NONE}) << name;
+      EXPECT_EQ(state_of(w), before) << name << " at notice " << last;
+      EXPECT_EQ(file_bytes(checkpoint), saved) << name;
+      EXPECT_EQ(folder.entries(), entries) << name;
+      step(w.trainer.get(), batch.batch());
+      EXPECT_EQ(state_of(w), after_step) << name << " at notice " << last;
+    }
+  }
 }
 
 #ifndef STW_SANITIZED  // sanitizers make frames larger

@@ -52,7 +52,8 @@
  *  - Cancellation of threads: while an entry runs, including its callbacks, it holds back a pthread_cancel of
  *    its thread until it returns. The library's own threads cannot be cancelled. A callback may end its
  *    thread (pthread_exit; Python's interpreter does that to daemon threads when it shuts down). If the
- *    caller is written in C, the entry is then unwound like a failed one. C++ ends the process there, because
+ *    caller is written in C, the entry is then unwound like a failed one. A trainer whose parameters were
+ *    changing at that moment answers STW_BAD_STATE until it is restored. C++ ends the process there, because
  *    the entries are noexcept in C++.
  *  - Unloading: dlclose is safe when all objects are destroyed and no call is in progress. A view
  *    (stw_trainer_export_tensor) counts as an object until its deleter is called. Libraries that CUDA's

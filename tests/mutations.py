@@ -1,8 +1,8 @@
 """Plants typical mistakes of gradient accumulation, one at a time, in a copy of the sources. The tests
 must find each.
 
-usage: mutations.py [WORD]     takes some minutes; prints a line for each mistake (with WORD in its name),
-                               and exits with 1 if one is not found
+usage: mutations.py [WORD...]  takes half an hour; prints a line for each mistake (with a WORD in its name),
+                               and exits with 1 if one is not found or does not compile
        mutations.py --places   only checks that each mistake has its place in the sources
 
 Every mistake compiles, trains, and shows a falling loss."""
@@ -176,10 +176,10 @@ MUTATIONS = [
         "src/trainer/step.cpp",
         [
             (
-                "  core.as_created = false;\n  STW_TRY(core.stream->run(core.execution, programs.update));",
-                "  core.as_created = false;\n  STW_TRY(core.pull_state());\n"
+                "  STW_TRY(run_update(core));",
+                "  STW_TRY(core.pull_state());\n"
                 "  core.state.target_count *= (core.global_batch() + m - 1) / m;\n"
-                "  core.push_state();\n  STW_TRY(core.stream->run(core.execution, programs.update));",
+                "  core.push_state();\n  STW_TRY(run_update(core));",
             )
         ],
         SOURCE_TESTS,
@@ -355,7 +355,7 @@ MUTATIONS = [
         "src/execute/execute.cpp",
         [("if (supervisor && is_final(program.instructions[k])) supervisor->commit();", "")],
         API_TESTS,
-        "Watching.AStepReports*",
+        "Watching.AnUpdateIsFinishedOrNotBegun",
     ),
     (
         "no zeros after the rows of a gradient",
@@ -396,7 +396,7 @@ MUTATIONS = [
         [
             (
                 "slices_in<T>(min(in_use.end - in_use.at, static_cast<int>(all.chain)))",
-                "slices_in(in_use.end - in_use.at)",
+                "slices_in<T>(in_use.end - in_use.at)",
             )
         ],
         EMULATED_TESTS,
@@ -532,10 +532,15 @@ def run(*words, cwd, **more):
     )
 
 
-def built(folder, target):
+def build(folder, target):
+    """Returns the end of the compiler's output if the target cannot be built."""
     result = run("ninja", "-C", folder / "build", target, cwd=folder)
-    if result.returncode != 0:
-        sys.exit(f"{target} was not built:\n{result.stdout[-4000:]}")
+    return result.stdout[-4000:] if result.returncode != 0 else None
+
+
+def must_build(folder, target):
+    if output := build(folder, target):
+        sys.exit(f"{target} was not built:\n{output}")
 
 
 def passed(folder, program, tests):
@@ -588,12 +593,13 @@ def main():
         )
         if setup.returncode != 0:
             sys.exit(setup.stdout)
-        planted = [row for row in MUTATIONS if not sys.argv[1:] or sys.argv[1] in row[0]]
+        words = sys.argv[1:]
+        planted = [row for row in MUTATIONS if not words or any(word in row[0] for word in words)]
         if f"build {COMPILED_TESTS}:" not in (folder / "build/build.ninja").read_text():
             print("no nvcc: what it compiles is not tried")
             planted = [row for row in planted if row[3] != COMPILED_TESTS]
         for target in sorted({program for *_, program, _ in planted}):
-            built(folder, target)
+            must_build(folder, target)
         for what, path, changes, program, tests in planted:
             if not passed(folder, program, tests):
                 sys.exit(f"{tests} fails without a mistake")
@@ -602,12 +608,13 @@ def main():
             for old, new in changes:
                 text = place(old).sub(lambda _, new=new: new, text)
             (folder / path).write_text(text)
-            built(folder, program)
-            found = not passed(folder, program, tests)
+            error = build(folder, program)
+            found = not error and not passed(folder, program, tests)
             missed += not found
-            print(f"{'found ' if found else 'MISSED'}  {what}  ({path}; {tests})", flush=True)
+            outcome = "found " if found else "MISSED" if not error else "ERROR "
+            print(f"{outcome}  {what}  ({path}; {tests})\n{error or ''}".rstrip(), flush=True)
             (folder / path).write_text(original)
-            built(folder, program)
+            must_build(folder, program)
     print(f"{len(planted) - missed} of {len(planted)} mistakes found")
     sys.exit(missed > 0)
 

@@ -25,6 +25,7 @@ class Supervisor {
   // Called when the work can no longer be undone. From then on it runs to its end, even if the caller
   // cancels.
   virtual void commit() noexcept = 0;
+  virtual bool is_committed() const noexcept = 0;
   [[noreturn]] virtual void throw_cancelled() = 0;
 
  protected:

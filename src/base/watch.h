@@ -88,6 +88,7 @@ class LongCall final : public Supervisor {
   void advance(uint64_t units) override;
   void set_unit_progress(double share) override;
   void commit() noexcept override { committed_.store(true, std::memory_order_relaxed); }
+  bool is_committed() const noexcept override { return committed_.load(std::memory_order_relaxed); }
   [[noreturn]] void throw_cancelled() override;
 
  private:

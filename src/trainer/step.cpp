@@ -94,6 +94,23 @@ Status show_gradients(const TrainerCore& core) {
   return ok();
 }
 
+// Runs the update. From its first change of a parameter on, it cannot be undone. If it then does not end, the
+// trainer is broken. This happens if a watch's callback ends the thread, which unwinds the stack.
+Status run_update(TrainerCore& core) {
+  struct Ending {
+    TrainerCore& core;
+    bool has_ended = false;
+    ~Ending() {
+      if (!has_ended && supervisor->is_committed()) core.condition = Condition::broken;
+    }
+  } ending{core};
+  core.as_created = false;
+  STW_TRY(core.stream->run(core.execution, core.programs().update));
+  STW_TRY(core.pull_state());
+  ending.has_ended = true;
+  return ok();
+}
+
 Status check_result(TrainerCore& core, const StepResult& result) {
   if (core.condition == Condition::broken)
     return Error{Code::non_finite,
@@ -144,9 +161,7 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
   STW_TRY(show_gradients(core));
   // The update is launched as a whole, or the host has already summed the gradients: no cancel from here on.
   if (core.device.is_cuda() || core.options.gradient_hook) supervisor->commit();
-  core.as_created = false;
-  STW_TRY(core.stream->run(core.execution, programs.update));
-  STW_TRY(core.pull_state());
+  STW_TRY(run_update(core));
 
   StepResult result;
   result.skip = static_cast<kernels::Skip>(core.state.skip);

@@ -49,6 +49,23 @@ struct Watcher {
   void forget(size_t at = SIZE_MAX) { notices.clear(), cancel_at = at; }
 };
 
+// A call from C: call_in_c of unwound.c.
+struct CallInC {
+  const char* name;
+  stw_trainer* trainer;
+  stw_dataset* dataset;
+  const stw_batch* batch;
+  const stw_run_options* options;
+  const char* path;
+};
+
+// Returns when the thread that makes the call has ended.
+void call_in_c(CallInC made) {
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, stw_test_call_in_c, &made), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+}
+
 stw_plan_options plan_of_watch() {
   auto o = plan_options(4);
   o.micro_batch = 1;
@@ -146,6 +163,53 @@ TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   watcher.forget();
   EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_CANCELLED);
   EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
+}
+
+// Muon updates each matrix in an instruction of its own. A cancel at any of them comes before the first one,
+// or does not stop the step. If the watch's callback ends its thread between two of them, the trainer says
+// that it must be restored.
+TEST_F(Watching, AnUpdateIsFinishedOrNotBegun) {
+  auto plan = plan_of_watch();
+  plan.optimizer = STW_OPTIMIZER_MUON;
+  const auto o = trainer_options();
+  TokenBatch batch(4, 16);
+  World w(tiny_gpt2, plan, &o);
+  const auto before = values_of(w);
+  const std::string checkpoint = folder / "checkpoint";
+  ASSERT_EQ(stw_trainer_save(w.trainer.get(), checkpoint.c_str(), nullptr), STW_OK);
+  watcher.forget();
+  step(w.trainer.get(), batch.batch());
+  const auto after = values_of(w);
+  const size_t places = watcher.notices.size();
+  int undone = 0, finished = 0, broken = 0;
+  for (size_t place = places - 16; place < places; ++place) {
+    World fresh(tiny_gpt2, plan, &o);
+    watcher.forget(place);
+    const stw_status status = stw_trainer_step(fresh.trainer.get(), batch.batch(), nullptr);
+    watcher.forget();
+    ++(status == STW_OK ? finished : undone);
+    EXPECT_EQ(values_of(fresh), status == STW_OK ? after : before) << place;
+
+    World ended(tiny_gpt2, plan, &o);
+    watcher.forget();
+    watcher.then = [&] {
+      if (watcher.notices.size() == place + 1) pthread_exit(nullptr);
+    };
+    call_in_c({"step", ended.trainer.get(), dataset.get(), batch.batch(), nullptr, nullptr});
+    watcher.then = nullptr;
+    double loss = 0;
+    const stw_status next = stw_trainer_evaluate(ended.trainer.get(), dataset.get(), 1, &loss, nullptr);
+    EXPECT_EQ(next, status == STW_OK ? STW_BAD_STATE : STW_OK) << place;
+    broken += next == STW_BAD_STATE;
+    if (next == STW_BAD_STATE) {
+      ASSERT_EQ(stw_trainer_restore(ended.trainer.get(), checkpoint.c_str(), nullptr), STW_OK);
+    }
+    step(ended.trainer.get(), batch.batch());
+    EXPECT_EQ(values_of(ended), after) << place;
+  }
+  EXPECT_GT(undone, 2);
+  EXPECT_GT(finished, 4);
+  EXPECT_GT(broken, 4);
 }
 
 // Parameters change in the middle of the backward pass. From there on a step runs to its end.
@@ -307,7 +371,7 @@ TEST_F(Watching, ExportOfAModelReportsItsBytesAndLeavesNoFileAfterACancel) {
   };
   ASSERT_EQ(export_to(tuned, nullptr), STW_OK);
 
-  stw_watch_cancel(watcher.get());  // an earlier cancel: as in a trainer's export
+  stw_watch_cancel(watcher.get());  // an export ignores an earlier cancel, as a trainer's export does
   ASSERT_EQ(export_to(merged, watcher.get()), STW_OK);
   ASSERT_GT(watcher.notices.size(), 4u);
   const uint64_t bytes = 4 * base.parameters;
@@ -449,23 +513,6 @@ TEST_F(Watching, AThreadThatIsCancelledLeavesTheEntryFirst) {
   EXPECT_TRUE(all.returned);
   EXPECT_EQ(all.status, STW_OK);
   EXPECT_EQ(progress_of(w.trainer.get()).batches, 40u);
-}
-
-// A call from C: call_in_c of unwound.c.
-struct CallInC {
-  const char* name;
-  stw_trainer* trainer;
-  stw_dataset* dataset;
-  const stw_batch* batch;
-  const stw_run_options* options;
-  const char* path;
-};
-
-// Returns when the thread that makes the call has ended.
-void call_in_c(CallInC made) {
-  pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, nullptr, stw_test_call_in_c, &made), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
 }
 
 // Python's interpreter ends daemon threads in this way.

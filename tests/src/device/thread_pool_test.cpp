@@ -224,6 +224,7 @@ struct Stopping final : Supervisor {
   void advance(uint64_t) override {}
   void set_unit_progress(double) override {}
   void commit() noexcept override { after = INT64_MAX; }
+  bool is_committed() const noexcept override { return after == INT64_MAX; }
   [[noreturn]] void throw_cancelled() override { throw Cancelled{"stopped"}; }
   static void task(void* context, int64_t, int) { ++static_cast<Stopping*>(context)->done; }
 };

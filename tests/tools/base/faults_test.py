@@ -116,7 +116,7 @@ class FaultsTest(CommandTest):
         for call, count in counts.items():
             for n in range(
                 1, count + 1 if call not in leave else 1, 1 + count // 50
-            ):  # of a call that is made many times, only some
+            ):  # if a call is made many times, only some of them fail
                 with self.subTest(call=call, n=n):
                     self.fresh(before)
                     result, _ = self.call(words, call, n, ERRORS[call])

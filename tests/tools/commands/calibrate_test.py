@@ -99,7 +99,7 @@ class CalibrateTest(CommandTest):
         self.assertIn(
             "calibrated with 2 threads, fp32", self.run_command("plan", *NANO, "--device", path).stdout
         )
-        # A launch that takes longer is in the predicted time.
+        # The predicted time includes the time of launches.
         ops = json.loads(type(self).measured)["ops"]
         slow = self.plan(
             *NANO,

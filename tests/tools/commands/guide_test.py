@@ -194,7 +194,7 @@ class GuideTest(CommandTest):
                             shown += 1
                             self.assertIn(
                                 line.rstrip(), lines, f"{page.name}: {command}"
-                            )  # continues after the line that it found
+                            )  # the next search begins after the line that this one found
         self.assertGreater(shown, 10)
 
     def test_links_have_a_target(self):

@@ -853,7 +853,7 @@ class EvaluationFileTest(CommandTest):
         self.assertEqual(metrics["tokens"], 3999)
         self.assertAlmostEqual(
             metrics["eval_loss"], self.metrics("run")[-1]["eval_loss"], delta=0.2
-        )  # 8 of the windows
+        )  # the run evaluates 8 windows, `eval` all of them
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)  # the file is still known
         self.refused(
             "train",

@@ -128,8 +128,8 @@ class LearnedTest(CommandTest):
         silent = TURNS.replace("{{ m.content }}", "{{ '#' if loop.index0 == 1 else m.content }}")
         self.refusal({"messages": talk}, "does not write the assistant's text", template=silent)
         self.assertEqual(self.learned(marked({"weight": 0}), template=silent), ["a2</>"])
-        # A template may mark an empty message too. It must not mark messages in one piece that only partly
-        # are learned.
+        # A template may mark an empty message too. It must not mark several messages in one piece if only
+        # some of them are learned.
         empty = {"messages": [user("q"), assistant("", weight=0), user("r"), assistant("s")]}
         self.assertEqual(self.learned(empty, template=MARKED_BY_TEMPLATE), ["s</>"])
         together = "{% generation %}" + TURNS + "{% endgeneration %}"
@@ -564,7 +564,8 @@ class LearnedTest(CommandTest):
         hidden = shown([{"text": "red boxes"}], "--task", "masked")
         self.assertEqual(
             hidden[0][0],
-            "text 1 of data.jsonl, line 1: 5 tokens, 3 of them may be hidden, each by a chance of 0.15",
+            "text 1 of data.jsonl, line 1: 5 tokens, 3 of them may be hidden, each with a probability of "
+            "0.15",
         )
         self.assertEqual(
             hidden[0][1],

@@ -221,7 +221,7 @@ class MaskedTest(CommandTest):
 
     def test_a_body_gets_a_new_head_and_the_output_names_it(self):
         self.train_on(self.texts(), "--task", "masked", "--steps", 1)
-        self.write("run/config.json", json.dumps(BERT))  # a body's, but the files contain a head
+        self.write("run/config.json", json.dumps(BERT))  # a body's config; the weights still contain a head
         self.assertIn(
             "weights read from files\n",
             self.train_on(

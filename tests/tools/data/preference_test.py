@@ -283,7 +283,7 @@ class PreferenceTest(CommandTest):
             [line["loss"] for line in self.metrics(name) if "loss" in line] for name in ("given", "found")
         )
         for a, b in zip(given, found):
-            self.assertAlmostEqual(a, b, places=4)  # equal first letters of answers become prompt
+            self.assertAlmostEqual(a, b, places=4)  # letters that begin both answers belong to the prompt
         words = [
             "train",
             "--model",

@@ -184,8 +184,7 @@ class PlanTest(CommandTest):
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
     def test_a_frontier_with_host_memory(self):
-        """A plan with copies that cost no time is no point of its own: without the copies it would take as
-        long."""
+        """A plan with fewer copies that needs more memory but is no faster is not a point of the frontier."""
         self.write(
             "wide/config.json",
             json.dumps(
@@ -362,7 +361,7 @@ class PlanTest(CommandTest):
         )
         output = self.run_command("plan", "--compare", fits, short).stdout
         self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, output)
-        # Only with the model is it clear that no program has a tile of 100 rows.
+        # No program has a tile of 100 rows. The comparison finds this only if it has the model.
         forged = self.write(
             "forged.json",
             pathlib.Path(fits)

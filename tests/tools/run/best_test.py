@@ -97,7 +97,7 @@ class BestTest(CommandTest):
         os.remove(self.path("first/checkpoints/best.stw"))
         output = self.run_command("train", "--resume", self.path("first"), "--steps", 16).stdout
         if min(self.losses("first"), key=self.losses("first").get) < 15:
-            self.assertIn("were not kept: it does not count", output)
+            self.assertIn("were not kept; that evaluation does not count", output)
 
     def test_a_run_that_a_signal_stops_writes_its_best_weights(self):
         words = [*SMALL, "--data", self.text(), "--lr", "2e-2", *EVERY, "--keep-best"]
@@ -142,7 +142,7 @@ class BestTest(CommandTest):
         self.assertIn(
             f"ended early after {steps[-1]} of 200 batches: 3 evaluations in a row were no better", output
         )
-        # Resuming does not continue it, except with more patience.
+        # Resuming does not continue this run, unless it gets more patience.
         before = self.weights("run")
         self.run_command("train", "--resume", self.path("run"))
         self.assertEqual((self.weights("run"), self.losses("run")), (before, losses))
@@ -155,7 +155,7 @@ class BestTest(CommandTest):
             lines,
             [
                 "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, "
-                "so that it is evaluated after its last step alone, whose weights are written; "
+                "so it is evaluated only after its last step, and the weights of that step are written; "
                 "give a smaller --eval-every",
                 "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, "
                 "which makes 0 evaluations before the last one; it takes 4 to end a run: "

@@ -90,7 +90,7 @@ class WeightsTest(CommandTest):
             os.rmdir(self.path("out"))
         self.run_command(
             "train", "--model", "nano", *words[:6], "--vram", "64MiB", *words[8:]
-        )  # a preset is a shape
+        )  # a preset has no weights, so random ones are allowed
         for other in ("--weights", "--adapter"):
             self.refused(
                 "train",
@@ -102,7 +102,7 @@ class WeightsTest(CommandTest):
                 expect=USAGE,
                 says=["--from-scratch", other],
             )
-        # Reading from random weights is refused too.
+        # Commands that only read a model refuse random weights too.
         text = self.write("eval.txt", "the ship sails. " * 40)
         for words in (
             ["generate", "--tokenizer", "byte", "--tokens", 1],

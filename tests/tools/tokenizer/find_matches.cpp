@@ -1,6 +1,6 @@
 // Finds matches of tokenizers' patterns for tests: reads one JSON object a line, {"pattern": …, "text": …},
-// and writes the matches' first and last bytes,
-// [[begin, end], …], or the error, as one JSON object a line.
+// and writes the byte ranges of the matches, [[begin, end], …], or the error, as one JSON object a line. A
+// range does not include its end.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -35,8 +35,8 @@ void tell(fmt::format_string<Values...> format, Values&&... values) noexcept {
 }
 
 // Opens those of descriptors 0 to 2 that were closed when the command was called. Using them still fails, as
-// if they were closed. Otherwise a file that is opened later would get one of these numbers, and with it the
-// output of the command.
+// if they were closed. Without this call, a file that is opened later could get one of these numbers, and the
+// output of the command would go into it.
 void occupy_standard_descriptors() noexcept;
 
 }  // namespace command

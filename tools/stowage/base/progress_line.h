@@ -28,7 +28,8 @@ class ProgressLine {
   bool due(uint64_t batches, Clock::time_point now) const;
   // The text for a line of `columns`: the long form if it fits, else a short one.
   std::string text(const stw_progress& now, double seconds, size_t columns) const;
-  // The rate of all tokens of samples, as a plan predicts it, and the rate in `unit_` if it differs.
+  // The measured rate of all tokens in samples, which a plan predicts too, and the rate in `unit_` if it
+  // differs.
   std::string rates() const;
   void draw();
 

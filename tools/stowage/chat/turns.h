@@ -7,9 +7,9 @@
 //
 // Locating a message by rendering takes time proportional to all text before it. Therefore only the first
 // messages of a kind and a decreasing share of the later ones are located by rendering. The others are
-// located by the text around their content, or around the contents of the messages before and after them,
-// which has to be the same. This keeps the total time proportional to the conversation for almost all
-// templates.
+// located by the text around their content, or by the text between them and the contents of the messages
+// before and after them. That text must be the same as for the messages of this kind that were rendered.
+// Therefore the total time is proportional to the conversation for almost all templates.
 #pragma once
 #include <functional>
 #include <map>
@@ -55,7 +55,7 @@ class TurnFinder {
   struct Kind {
     size_t seen = 0;
     // The learned text before and after the content. Known after a message was located by rendering. `ahead`
-    // is the longest common text before the learned one.
+    // is the text in front of the learned text, as far as all these messages share it.
     std::string before, after, ahead;
     bool knows_content = false, content_differs = false;
     // The text between the contents of the neighbours and the learned text.

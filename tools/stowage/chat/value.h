@@ -117,7 +117,7 @@ struct Arguments {
   Value get(size_t at, std::string_view name) const;
 };
 
-// For an optional argument.
+// The value of an optional argument. If it was not given: `otherwise`, or nothing.
 int64_t integer_or(const Value& value, int64_t otherwise);
 std::optional<std::string> text_or_nothing(const Value& value);  // nothing also for None
 

@@ -143,7 +143,7 @@ void add_plan(CLI::App& application) {
       ->type_name("FILE");
   for (const char* name : {"--html", "--svg", "--csv", "--frontier"})
     most->excludes(command.get_option(name));
-  // Two finished plans take no other flags than those about their model.
+  // --compare takes two finished plans. Of the other flags, it allows only those about the model.
   for (CLI::Option* option : command.get_options())
     if (option != compared && std::find(of_model.begin(), of_model.end(), option) == of_model.end())
       compared->excludes(option);

@@ -130,8 +130,8 @@ void warn_of_few_evaluations(const RunSettings& run) {
       run.evaluate_every ? fmt::format("--eval-every {}", run.evaluate_every) : "--eval-every 0";
   if (run.keeps_best && before_last == 0)
     complain(
-        "stowage: warning: --keep-best: the run has {} steps and {}, so that it is evaluated after its last "
-        "step alone, whose weights are written; give a smaller --eval-every",
+        "stowage: warning: --keep-best: the run has {} steps and {}, so it is evaluated only after its last "
+        "step, and the weights of that step are written; give a smaller --eval-every",
         grouped(run.steps), how_often);
   if (run.patience && before_last <= *run.patience)
     complain(

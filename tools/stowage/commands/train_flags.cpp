@@ -71,9 +71,9 @@ void add_evaluation_flags(CLI::App& command, TrainFlags& flags) {
       ->type_name("N");
   command
       .add_option("--eval-data", flags.evaluation_files,
-                  "Files like those of --data to evaluate on; --data is then trained on whole. Default: a "
-                  "tenth of --data is held out,\n"
-                  "of a text or tokens the last one, of examples one that a fixed seed draws.")
+                  "Files like those of --data to evaluate on; all of --data is then trained on. Default: a "
+                  "tenth of --data is held out:\n"
+                  "the last tenth of a text or tokens, or a tenth of the examples that a fixed seed draws.")
       ->check(not_empty())
       ->expected(1, -1)
       ->type_name("FILE...");
@@ -81,8 +81,8 @@ void add_evaluation_flags(CLI::App& command, TrainFlags& flags) {
   command.get_option("--eval-tail")->excludes(command.get_option("--eval-data"));
   command
       .add_option("--eval-batches", flags.run.evaluation_batches,
-                  "Batches of an evaluation; 0: none, and all of --data is trained on. Default: 20; of a "
-                  "classifier, at the end, all.")
+                  "Batches of an evaluation; 0: no evaluation, and all of --data is trained on. Default: 20; "
+                  "the last evaluation of a classifier takes all.")
       ->check(whole_number(0))
       ->type_name("N");
   command.add_flag("--keep-best", flags.run.keeps_best,

@@ -1,6 +1,6 @@
-// Reads comma-separated values (RFC 4180), or with another separator. A field in quotes may hold separators,
-// line breaks, and quotes, each written twice. By default, fields without quotes lose the blanks around them,
-// and blank lines are skipped.
+// Reads comma-separated values (RFC 4180), or values with another separator. A field in quotes may hold
+// separators, line breaks, and quotes that are written twice. By default, fields without quotes lose the
+// blanks around them, and blank lines are skipped.
 #pragma once
 #include <optional>
 #include <string>

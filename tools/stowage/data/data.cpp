@@ -183,7 +183,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
                                            request.flags.source));
   const bool has_pairs = is_own ? flags.has_pairs : holds_pairs(data);
   if (has_pairs != flags.has_pairs)
-    throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path,
+    throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, but {} has {}", path,
                                            has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
   if (!data.holds_examples()) return std::nullopt;
   std::optional<chat::ChatTemplate> conversations;  // read at the first conversation

@@ -111,8 +111,8 @@ bool is_example_column(std::string_view name) {
 }
 
 [[noreturn]] void refuse_ambiguous(const std::string& path, const std::string& what, const char* format) {
-  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads it so and names the first error, "
-                                         "--data-format text learns it as it is written",
+  throw Failure(exit_failed, fmt::format("{}: {}; --data-format {} reads the file in that format and names "
+                                         "the first error, --data-format text learns it as it is written",
                                          path, what, format));
 }
 

@@ -101,7 +101,7 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
 }
 
 // The number of a text's tokens before a place in it. `before` are the tokens of the text up to that place. A
-// token that spans the place counts as after it, as it will when the model is prompted to continue the text.
+// token that spans the place counts as after it, because a prompt that ends at the place does not contain it.
 size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
   return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first -
                              whole.begin());
@@ -268,7 +268,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     JsonValue prompt_messages = array_of({});
     if (prompt.is_array()) {
       prompt_messages = array_of(prompt.raw_elements());
-    } else {  // the prompt: all messages that both answers begin with, but the last message of neither
+    } else {  // the prompt is the common beginning of both answers, without the last message of either
       const auto begin_of = [](const std::vector<JsonValue>& messages) {
         return messages.end() - (messages.empty() ? 0 : 1);
       };

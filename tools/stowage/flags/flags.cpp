@@ -180,8 +180,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 
 CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags) {
   CLI::Option* const flag = command.add_flag("--from-scratch", flags.from_scratch,
-                                             "Take random weights, which a preset has in any case: --model "
-                                             "is a config.json, or a folder that has one.");
+                                             "Take random weights for --model, a config.json or its folder. "
+                                             "Presets have random weights in any case.");
   for (const char* weights : {"--weights", "--adapter"}) flag->excludes(command.get_option(weights));
   return flag;
 }
@@ -323,8 +323,8 @@ void add_preference_flag(CLI::App& command, PlanFlags& flags) {
 void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
   command
       .add_option("--beta", flags.beta,
-                  "Of a preference: how much a difference counts; ipo: how little; orpo: the odds ratio's "
-                  "share. Default: 0.1; simpo: 2.")
+                  "Preferences: a larger one makes differences count more, for ipo less; orpo: the weight of "
+                  "the odds ratio. Default: 0.1; simpo: 2.")
       ->check(above_zero(largest_rate))
       ->type_name("B");
   command
@@ -356,8 +356,8 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("fp32|bf16|fp16");
   command
       .add_option("--optimizer", flags.optimizer,
-                  "The rule that updates parameters. muon: of the matrices of blocks, adamw of the rest. "
-                  "Default: adamw.")
+                  "The rule that updates parameters. muon updates only the matrices of blocks, and adamw the "
+                  "rest. Default: adamw.")
       ->check(CLI::IsMember(optimizer_names()))
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
   command

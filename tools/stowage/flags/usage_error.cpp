@@ -163,7 +163,7 @@ void require_values(const CLI::App& application, const std::vector<std::string>&
     if (!option || option->get_expected_max() == 0) continue;
     if (is_flag(words[i + 1]))
       throw Failure(exit_usage,
-                    fmt::format("{} needs a value; {} is a flag (as the value itself it is written {}={})",
+                    fmt::format("{} needs a value; {} is a flag (to use it as the value, write {}={})",
                                 words[i], words[i + 1], words[i], words[i + 1]));
     ++i;  // skip the value
   }

@@ -74,7 +74,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     const Plan plan(made);
     tried += 1;
     if (status == STW_OVER_BUDGET) continue;
-    // The pattern is meant for other models, or a library does not support this model's heads.
+    // A group's pattern is meant for other models, or cuDNN's attention does not support this model.
     if ((status == STW_BAD_ARGUMENT && options.group_count) || status == STW_UNSUPPORTED_SHAPE) {
       refusal = error.message;
       refused += 1;

@@ -1,7 +1,8 @@
 // The CSV format of MiniMalloc for offset allocation. The header names the columns id, lower, upper and size
 // in any order, and may name others. Each buffer has a row. The columns alignment, gaps and offset constrain
 // its place. Older column names are read, too: buffer and buffer_id for id, begin and start for lower, and
-// end for upper. An "end" is inclusive: upper is one more. The same holds for the ends of gaps.
+// end for upper. A column "end" has the last moment of a life, so upper is one more. The gaps of such a file
+// also have inclusive ends.
 #pragma once
 #include <optional>
 #include <string>

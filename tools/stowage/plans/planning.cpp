@@ -116,7 +116,7 @@ DeviceChoice choose_device(const std::string& name) {
   choice.present = true;
   choice.total_bytes = info.memory_total;
   choice.free_bytes =
-      info.memory_free + info.memory_reserved;  // the context of this query is a part of every plan's reserve
+      info.memory_free + info.memory_reserved;  // a plan's reserve includes the context that this query opens
   choice.threads = info.threads;
   return choice;
 }

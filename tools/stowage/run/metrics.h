@@ -13,8 +13,8 @@
 //
 // "tokens" counts the learned tokens so far, and "tokens_per_second" is their rate. If texts, words or pairs
 // are learned, these two count the tokens of the texts, words or pairs, and "texts", "words" or "pairs"
-// counts the items. "sample_tokens_per_second" is the rate of all tokens of samples with padding, as in a
-// plan.
+// counts the items. "sample_tokens_per_second" is the rate of all tokens of samples, including padding. A
+// plan predicts this rate.
 //
 // A step without an update is {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
 // "outlier". A loss that is not finite is null. An evaluation without a target has the loss null and

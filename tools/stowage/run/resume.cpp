@@ -44,7 +44,7 @@ struct Resumption {
 [[noreturn]] void refuse_flag(const std::string& folder, const char* flag, bool run_has_it) {
   throw Failure(
       exit_failed,
-      fmt::format("{}: the run in {} was trained {} it; a change of that would change the trained bits", flag,
+      fmt::format("{}: the run in {} was trained {} it; changing this would change the trained bits", flag,
                   folder, run_has_it ? "with" : "without"));
 }
 
@@ -84,8 +84,8 @@ void check_held_out(const Resumption& run) {
         exit_failed,
         fmt::format("--eval-batches {}: the run in {} {}; a change of that would change the trained bits",
                     run.flags.run.evaluation_batches, run.folder(),
-                    run_held_out ? "holds a tenth of its data out, which 0 would train on; "
-                                   "--eval-every 0 evaluates after the last batch alone"
+                    run_held_out ? "holds a tenth of its data out, and with 0 it would train on it too; "
+                                   "--eval-every 0 evaluates only after the last batch"
                                  : "was trained on all of its data"));
 }
 
@@ -266,7 +266,7 @@ constexpr ResumeRow resume_rows[] = {
     {"dropout", OnResume::checked, check_dropout},
     {"task", OnResume::fixed, check_task},
     {"mask-rate", OnResume::fixed, check_masks},
-    {"mask-whole-words", OnResume::fixed},  // check_masks
+    {"mask-whole-words", OnResume::fixed},  // check_masks checks this option too
     {"batch-examples", OnResume::fixed, check_batch_of_examples},
     {"batch", OnResume::fixed, check_batch},
     {"seq", OnResume::fixed, check_sequence_of_run},

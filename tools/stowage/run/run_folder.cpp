@@ -188,8 +188,8 @@ void RunFolder::refuse_to_replace() const {
                                            checkpoint(), path_));
   if (replaced().has_result())
     throw Failure(exit_failed,
-                  fmt::format("{} holds an earlier run, because the run here that was to replace it never "
-                              "saved: move it away, give it up with --overwrite, or give another --out",
+                  fmt::format("{} holds an earlier run; the run that was to replace it never saved: move the "
+                              "earlier run away, replace it with --overwrite, or give another --out",
                               replaced().path()));
   // Files from before the first checkpoint may be replaced if a plan shows that a run wrote them. The plan is
   // written first.

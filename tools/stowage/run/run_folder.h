@@ -42,8 +42,8 @@ class RunFolder {
   // The tokenizer files, which a run copies into its folder. They may also belong to someone else.
   std::vector<std::string> tokenizer_files() const;
 
-  // Whether `path` is this folder or lies in it, also through links. For a folder, also whether one of the
-  // files here lies in it.
+  // Whether `path` is this folder or lies in it, also through links. Also true if `path` is a folder in which
+  // one of the files above lies.
   bool holds(const std::string& path) const;
   // Whether `path` is one of the files above.
   bool writes(const std::string& path) const;

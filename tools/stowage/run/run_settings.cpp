@@ -136,8 +136,7 @@ void check_files_of_run(const std::string& folder, const std::vector<std::string
     if (std::find(replaced.begin(), replaced.end(), name) != replaced.end()) continue;
     const auto found = read_text_if_there(run.path() + "/" + name);
     if (!found)
-      throw Failure(exit_failed,
-                    fmt::format("{}/{}: the run has such a file, and it is not there", run.path(), name));
+      throw Failure(exit_failed, fmt::format("{}/{}: this file of the run is missing", run.path(), name));
     if (checksum_of(*found) != checksum)
       throw Failure(
           exit_failed,

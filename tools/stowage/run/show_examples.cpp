@@ -160,7 +160,7 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
       const std::vector<std::string> roles =
           roles_of(all, bounds[document], bounds[document + 1], request, masks);
       const std::string what =
-          masks ? fmt::format("{} of them may be hidden, each by a chance of {}",
+          masks ? fmt::format("{} of them may be hidden, each with a probability of {}",
                               grouped(count_of(roles, "may be hidden")), masks->rate)
           : about.task == STW_TASK_TOKEN_LABEL
               ? fmt::format("{} labels", grouped(roles.size() - count_of(roles, "no label")))

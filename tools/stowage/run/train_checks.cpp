@@ -96,7 +96,7 @@ void check_preference(const TrainRun& run, const std::string& json) {
     throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}",
                                           preference));
   if (preference != "none" && run.trainer.label_smoothing >= 0.5f)
-    throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
+    throw Failure(exit_usage, "--label-smoothing: expected a share of pairs of less than 0.5");
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ ModelFlags model_of(const TrainFlags& flags, uint64_t seed, const DataFlags& dat
 void require_trainable(const TrainFlags& flags, const stw_model_info& about) {
   if (about.adapter_rank == 0 && flags.resume.empty()) require_weights(flags.model, about);
   if (about.adapter_rank && !about.has_weights)
-    throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no "
-                                          "use; give --model a folder that has",
+    throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random weights are "
+                                          "useless; give --model a folder with weights",
                                           flags.model.source));
 }
 

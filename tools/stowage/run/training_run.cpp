@@ -324,7 +324,8 @@ void TrainingRun::find_best() {
   if (of_run.best->step == start_.step) return keep_best();
   best_from_ = start_.step;
   line_.say(
-      fmt::format("the weights of the best evaluation so far, at step {}, were not kept: it does not count",
+      fmt::format("the weights of the best evaluation so far, at step {}, were not kept; that evaluation "
+                  "does not count",
                   grouped(of_run.best->step)));
 }
 

@@ -62,8 +62,8 @@ inline uint64_t preference(int64_t samples, int64_t rows_per_sample) {
 inline uint64_t square_sum(uint64_t elements) { return cpu_workspace::square_sum(elements); }
 
 // Two matrices of the parameter's size, two square matrices of its shorter side, sums of chunks, and a scale,
-// in fp32. tensor: in bf16, with rows padded to multiples of tensor_chunk, and a third matrix of the
-// parameter's size.
+// in fp32. tensor: the matrices are in bf16, with rows padded to multiples of tensor_chunk, and there is a
+// third matrix of the parameter's size.
 inline uint64_t muon(int64_t rows, int64_t columns, bool tensor) {
   const uint64_t element = tensor ? 2 : 4, side = static_cast<uint64_t>(rows < columns ? rows : columns);
   const auto matrix = [&](uint64_t r, uint64_t c) {

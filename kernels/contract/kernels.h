@@ -129,8 +129,8 @@ struct LinearPart {
 //                         added below the upper half of the fp32 sum, and the lower half is cut off. Values
 //                         that are not finite stay not finite. The 16 bits are number element % 8 of
 //                         Philox4x32-10 with key = seed and counter = (element / 8, sample in the global
-//                         batch, stream, step); `element` is the index in the stored weight. Rows are whole
-//                         samples.
+//                         batch, stream, step); `element` is the index in the stored weight. The rows of a
+//                         call with a bf16 gradient are whole samples.
 // linear_bias_gradient:   db_i += Σ_rows dy_i, in tiles.
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
@@ -508,7 +508,7 @@ struct PairTerms {
   double beta;
   double margin;        // SimPO: gamma.
   double smoothing;     // DPO, SimPO: share of pairs whose order is wrong.
-  double answer_share;  // Factor of the chosen document's mean token loss, which is added. ORPO adds 1 to it.
+  double answer_share;  // Factor of the chosen document's mean token loss in the pair's loss. ORPO adds 1.
 };
 // A document begins at the first row of a sample and at each row whose position is 0. The first and second
 // document of a sample form a pair, chosen and rejected, then the third and fourth, and so on. A pair counts

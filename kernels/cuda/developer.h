@@ -32,8 +32,8 @@ struct DeveloperSwitches {
   int tile = -1;    // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
   int refused = 0;  // Counts launches that the forced tile does not support.
   // False: products by wgmma omit the fence, one for each slice, that makes copies visible to them. Only a
-  // real GPU can show whether the products see all copies without the fence; the emulated machine ends the
-  // program.
+  // real GPU can show whether the products see all copies without the fence. The emulated GPU ends the
+  // program when a product reads copies without it.
   bool fence = true;
   // Number of slices that are in shared memory at once, for fp32 weight gradients by wgmma. It is 3 (with
   // bf16 operands only) or 6 for 128 × 128, and 4 or 6 for 64 × 128. A value of 3 chooses the smaller number,

@@ -5,7 +5,7 @@
 
 namespace stw::kernels::cuda {
 
-// Word k. By selects: indexing would put the block into local memory.
+// Word k. It is selected by comparisons, because indexing would put the block into local memory.
 STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {
   return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
 }

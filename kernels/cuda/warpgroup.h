@@ -61,8 +61,8 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");
 }
 
-// After wait_products and before the first use of the sums. The compiler does not know that the wait changes
-// them; this keeps it from moving a use before the wait.
+// Called after wait_products and before the first use of the sums. The compiler does not know that the wait
+// changes the sums; this function keeps it from moving a use before the wait.
 template <int count, int numbers>
 __device__ __forceinline__ void fence_accumulators(float (&sums)[count][numbers]) {
   STW_UNROLL

@@ -191,7 +191,7 @@ TEST(Classifier, LogitsDistinguishTheLabels) {
   generate.prompt = samples.tokens.data(), generate.prompt_count = 1, generate.out = out,
   generate.out_capacity = 2;
   EXPECT_EQ(stw_trainer_generate(c.trainer.get(), &generate, &count, &error), STW_UNSUPPORTED);
-  // For a language model, these are the logits of the token that generation takes.
+  // For a language model, stw_trainer_logits gives the logits from which generation takes the next token.
   const World world(tiny_llama, plan_options());
   std::vector<float> all(256);
   must(stw_trainer_logits(world.trainer.get(), samples.tokens.data(), 5, all.data(), 256, &error), error);
@@ -250,7 +250,7 @@ TEST(Classifier, TypesOfTokensChangeAnswers) {
   EXPECT_EQ(texts.classify(w.trainer.get(), std::vector<int32_t>(texts.tokens.size())), without);
   size_t begin = 0;
   for (size_t k = 0; k < texts.lengths.size(); begin += texts.lengths[k++]) {
-    // All of its types are 0.
+    // In a text of at most two tokens, all types are 0.
     EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k),
               texts.lengths[k] <= 2)
         << "text " << k;

@@ -60,8 +60,8 @@ TEST(Optimizer, EachLearnsInEachPrecision) {
     }
 }
 
-// A float option means the decimal that was written, as the defaults do: torch.optim.AdamW's 1 - 0.999 is
-// 1e-3, while 1 - 0.999f is off by 1.3e-5.
+// A float option stands for the decimal number that the host wrote, as a default does. In torch.optim.AdamW,
+// 1 - 0.999 is 1e-3, while 1 - 0.999f is off by 1.3e-5.
 TEST(Optimizer, ADefaultThatIsGivenChangesNoBit) {
   TemporaryDirectory folder;
   for (const Rule& rule : rules) {

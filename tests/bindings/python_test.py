@@ -367,7 +367,7 @@ print(set(ends), len(ends))
         world.device.close()
         with self.assertRaisesRegex(ValueError, "this Trainer is closed"):
             world.trainer.progress
-        trainer = World().trainer  # the device is released last, whoever else dropped it
+        trainer = World().trainer  # keeps its device, which nothing else refers to
         gc.collect()
         self.assertEqual(trainer.progress.step, 0)
 

@@ -1,6 +1,6 @@
 """Finds matches of tokenizer patterns with the tokenizers library and writes patterns.jsonl.gz. Each line
-has a pattern, a text, and the first and last bytes of the matches, or null if the library refuses the
-pattern. Needs the package `tokenizers`.
+has a pattern, a text, and the byte ranges of the matches, or null if the library refuses the pattern. A range
+does not include its end. Needs the package `tokenizers`.
 
     python3 patterns.py [COUNT [SEED]] > patterns.jsonl.gz"""
 

@@ -4,8 +4,8 @@ usage: update.py STOWAGE [MODEL]     STOWAGE: the command, built in release; MOD
 
 `stowage calibrate` times every op of a step; this reads the ops that update parameters from its output.
 The bytes are the least that an update can move: parameters, states and masters are read and written,
-gradients are read. The ratio compares with memcpy on as many threads, before and after each row. Of a copy,
-reads and writes both count."""
+gradients are read. The ratio compares with memcpy on as many threads, before and after each row. The bytes
+of a copy are those that it reads and those that it writes."""
 
 import ctypes
 import json

@@ -51,8 +51,8 @@ STW_DEVICE void multiply_keys(Scores& s, const uint32_t (&q)[depth / 16][4], con
   }
 }
 
-// Hides the keys that a row does not see. `row`: the warp's first row; `key`: the first key of the scores;
-// `last`: the end of all keys. If a row sees no key of a block, all of its scores are -inf, below any
+// Hides the keys that a row does not see. `warp_row`: the warp's first row; `key`: the first key of the
+// scores; `last`: the end of all keys. If a row sees no key of a block, all of its scores are -inf, below any
 // maximum.
 STW_DEVICE void mask_scores(Scores& s, const DocumentRule<int>& rule, int warp_row, int key, int last) {
   STW_UNROLL
@@ -67,8 +67,8 @@ STW_DEVICE void mask_scores(Scores& s, const DocumentRule<int>& rule, int warp_r
   }
 }
 
-// For the rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of
-// this lane's columns.
+// For the rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as an exponent of 2, and the
+// sum of this lane's columns.
 struct TensorSoftmax {
   float largest[2], sum[2];
 };
@@ -167,7 +167,7 @@ STW_DEVICE void attend_segment(const AttentionArgs& args, const TensorQueryBlock
   // mask. With a bias, the range is empty.
   const int seen_begin = first_key(rule, warp_row + 15),
             seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
-  const float factor = args.scale * log2_of_e;  // Scores are powers of 2.
+  const float factor = args.scale * log2_of_e;  // e^(scale·s) = 2^(factor·s).
   uint32_t q[depth / 16][4];
   wait_copies<1>();
   __syncthreads();

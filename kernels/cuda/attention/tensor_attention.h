@@ -159,8 +159,8 @@ STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1
 STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
 STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
 
-// Adds the bias to scores whose rows are queries from `row` on and whose columns are keys from `key` on, or
-// vice versa.
+// Adds the bias to scores whose rows are queries from `row` on and whose columns are keys from `other` on.
+// of_keys: rows are keys, and columns are queries.
 template <bool of_keys, int fragments>
 STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int other) {
   const float sign = of_keys ? -slope : slope;

@@ -23,13 +23,14 @@ struct AttentionTiles {
   static constexpr size_t shared_bytes = (queries_size + 4 * keys_size) * sizeof(uint16_t) + aligning_bytes;
 };
 
-// For rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of
-// this lane's columns.
+// For rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as an exponent of 2, and the sum
+// of this lane's columns.
 struct RunningSoftmax {
   float largest[2], sum[2];
 };
-// Turns scores into probabilities, before dropout. Earlier sums must then be multiplied by `rescale`. If a
-// row sees none of the keys, all of its scores are -inf, but it has a maximum from earlier keys.
+// Turns scores into probabilities, before dropout. The caller must then multiply the earlier outputs by
+// `rescale`. If a row sees none of the keys, all of its scores are -inf, but it has a maximum from earlier
+// keys.
 template <int fragments>
 STW_DEVICE void apply_softmax(float (&s)[fragments][4], float factor, RunningSoftmax& running,
                               float (&rescale)[2]) {
@@ -84,7 +85,7 @@ STW_DEVICE void drop_probabilities(float (&s)[fragments][4], const AttentionArgs
 }
 
 // The queries of a block. Numbers of heads and rows have 32 bits, which saves registers. This suffices,
-// because a grid has no more blocks than 32 bits count.
+// because the number of a grid's blocks fits into 32 bits.
 struct QueryBlock {
   int sample, head, kv_head, first, count;  // `count`: the rows of the sample.
   int out_width, width;                     // Elements of a row of `out`, and of `qkv`.
@@ -149,7 +150,7 @@ STW_DEVICE SeenKeys seen_keys(const AttentionArgs& args, const QueryBlock& place
   k.begin = k.rule.begin, k.last = end_key(k.rule, segment.end - 1);
   k.blocks = (k.last - k.begin + T::keys - 1) / T::keys;
   k.warp_row = place.first + static_cast<int>(threadIdx.x) / 32 * 16;
-  k.factor = args.scale * log2_of_e;  // Scores are powers of 2.
+  k.factor = args.scale * log2_of_e;  // e^(scale·s) = 2^(factor·s).
   k.slope = unscaled_slope(args, place.head);
   k.seen_end = k.slope != 0 ? 0 : end_key(k.rule, k.warp_row > segment.begin ? k.warp_row : segment.begin);
   return k;

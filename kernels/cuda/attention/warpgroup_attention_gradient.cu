@@ -5,8 +5,8 @@
 // The left operands of both second products are in the registers where the first products were accumulated.
 // The right operands are the tiles of the first products, read transposed. Two warpgroups at different points
 // of a stage keep the tensor cores busy: off the diagonal, a stage takes about 400 instructions of each warp
-// (of keys, head_dim 64, as compiled by nvcc 13) and 512 cycles of the tensor cores for a warpgroup; mma.sync
-// takes about 1080 instructions for the same work. All data of a stage, lse and dots too, arrive by
+// (kernel of keys, head_dim 64, as compiled by nvcc 13) and 512 cycles of the tensor cores for a warpgroup.
+// mma.sync takes about 1080 instructions for the same work. All data of a stage, lse and dots too, arrive by
 // asynchronous copies: a load would make a thread wait while the products run.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 

@@ -18,7 +18,7 @@ STW_DEVICE uint16_t* aligned_tile(uint16_t* memory) {
 }
 
 // Copies rows [first, first + rows) of a head, whose row 0 is at `head`, to a tile, asynchronously. Rows from
-// `end` on become 0. Not unrolled, because its addresses take registers.
+// `end` on become 0. Without `unrolled`, the addresses take fewer registers.
 template <int threads, int depth, int rows, bool unrolled = true>
 STW_DEVICE void copy_rows(const uint16_t* head, int stride, int first, int end, uint16_t* tile) {
   // Rows from one copy of a thread to the next.

@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(block_threads)
 }
 
 void rope(const Launch& l, const RopeArgs& args) {
-  // Heads begin at multiples of head_dim and have two rotated halves, so all accesses begin at such places.
+  // Every access begins at a multiple of head_dim plus a multiple of `half` plus a multiple of 16.
   const int64_t half = args.rotary_dim / 2, head_dim = args.head_dim;
   const bool vectors =
       vectors_at(args.x.data, args.x.dtype, half) && vectors_at(args.x.data, args.x.dtype, head_dim) &&

@@ -3,10 +3,10 @@
 // maximum grows (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The second pass,
 // over a row that the second-level cache still holds, writes the gradient.
 //
-// In the CPU's order, only sixteen threads can work on a row. These wait for memory most of the time. So many
-// rows must be in progress at once that they exceed the cache, and each of the three passes reads memory.
-// Here, two blocks a multiprocessor have 264 rows in flight on an H200 (26 MB of its 50 MB with a vocabulary
-// of 50,257), each with 32 KB of loads. The lower bound is the time to read the logits and to write the
+// In the CPU's order, only sixteen threads can work on a row. These wait for memory most of the time, so many
+// rows must be in progress at once. They exceed the cache, so each of the three passes reads memory. Here,
+// two blocks a multiprocessor have 264 rows in flight on an H200 (26 MB of its 50 MB with a vocabulary of
+// 50,257), each with 32 KB of loads. The lower bound is the time to read the logits and to write the
 // gradient once. Exponentials come from the special function unit: the two of an element take two thirds of
 // the time in which its 4 bytes are moved. A logit takes about 8 operations in each pass; an H200 issues 24
 // in that time. So code for whole vectors has no conditions, and one warp handles the rest of a row.
@@ -160,8 +160,8 @@ static __global__ void __launch_bounds__(block_row_threads)
           store_global16(data + vector * vector_lanes, gradient);
         });
       }
-      // The next row's sums overwrite of_warp. A barrier lies in between, which all threads pass after they
-      // have read of_row.
+      // The next row may overwrite of_warp at once, which has been read. It overwrites of_row after a barrier
+      // that all threads pass after they have read of_row.
     } else if (threadIdx.x == 0) {
       args.token_loss[row] = 0;
     }

@@ -66,7 +66,7 @@ STW_DEVICE float fold_quads_maximum(F16 x) {
   return fold_maximum(x);
 }
 
-// Groups after the last whole four belong to the first quad.
+// The quads share the whole steps of row_step columns. The first quad takes the columns after them.
 template <class R>
 STW_DEVICE float largest_of(const R& row) {
   const int whole = row.count / row_step * row_step;

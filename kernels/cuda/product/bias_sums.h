@@ -1,5 +1,5 @@
 // Gradients of biases: sums of columns in tiles (token_tiles.h), for several kernels. A quad sums 16 columns
-// of a tile from +0. Also the folds of several sums in one launch.
+// of a tile from +0. Another launch adds up the tiles of several gradients (a fold for each).
 #pragma once
 #include <assert.h>
 
@@ -32,7 +32,8 @@ struct Biases {
   }
 };
 
-// Tasks first, first + step, … by a quad. Eight to sixteen rows are in flight, 128 bytes of bf16 a thread.
+// A quad computes tasks first, first + step, …. Eight to sixteen rows are in flight, 128 bytes of bf16 a
+// thread.
 STW_DEVICE void sum_bias_tiles(const Biases& all, DType dtype, int64_t first, int64_t step) {
   for (int64_t task = first; task < all.tasks; task += step) {
     int k = 0;

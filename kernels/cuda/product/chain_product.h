@@ -36,8 +36,8 @@ inline constexpr bool holds_totals = T::per == SmallTile::per;
 template <class T>
 inline constexpr int slice_line = T::edge + 4;
 
-// The four numbers of a slice that this thread loads: line `line` of the output and `first` of k, or the
-// reverse.
+// The four numbers of a slice that this thread loads: [first, first + 4) of line `line`. A line is a row or
+// column of the output, and its numbers follow k; or the reverse.
 struct Place4 {
   int line, first;
 };

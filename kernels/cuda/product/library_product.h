@@ -9,8 +9,9 @@ inline bool in_sixteens(const void* p, DType dtype, int64_t stride) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * (dtype == DType::f32 ? 4 : 2) % 16 == 0;
 }
 
-// Depends on types, strides and columns alone: the arena's tensors are aligned to 64 bytes. Extents may be
-// odd if strides are not; the library's kernels for that are slower on some cards.
+// Depends on types, strides and columns alone: the arena's tensors are aligned to 64 bytes. Strides must be
+// multiples of 16 bytes. Extents need not be, but the library's kernels for other extents are slower on some
+// cards.
 inline bool fits_library(const Products& all) {
   if (all.a != all.b || (all.c != all.a && all.c != DType::f32)) return false;
   for (int i = 0; i < all.count; ++i) {

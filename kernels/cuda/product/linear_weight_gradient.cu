@@ -5,8 +5,9 @@
 // idle, and the tiles of the next one use these.
 //
 // The vendor's library adds its sum to the buffer at the end. In exact mode, it does so sample by sample,
-// which reads and writes the buffer for every sample (8 bytes an element, 2·T multiply-adds: at T = 1024 both
-// take about as long). Otherwise, it does so once for all rows.
+// which reads and writes the buffer for every sample. For a sample of T rows, this moves 8 bytes an element,
+// and the product takes T multiply-adds an element: at T = 1024 both take about as long. Otherwise, it does
+// so once for all rows.
 #include "kernels/cuda/product/linear_products.h"
 #include "kernels/cuda/product/matrix_product.h"
 

@@ -112,7 +112,7 @@ using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 // For weight gradients, which have few tiles and a long k. k is not split, so some SMs have a tile all the
 // time and others have none. For 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that read
 // 2.4 GB from the second-level cache at 16384 tokens. There are 128 tiles of 96 × 192 for the 132 SMs of an
-// H100, and they read 1.2 GB. Eight warps, 48 × 48 each, because an SM has only one such tile: a step reads
+// H100, and they read 1.2 GB. An SM has only one such tile, so eight warps compute 48 × 48 each: a step reads
 // 24 KiB of shared memory in 192 cycles, for 144 tensor-core instructions, which take 229 cycles on an H100.
 struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   static constexpr int number = mma_96x192;

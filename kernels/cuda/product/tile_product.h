@@ -48,8 +48,8 @@ enum class Summing : uint8_t { one_chain, totals, rounded };
 // as many registers as sums, and a tile of 128 × 256, the fastest one, has none for them.
 inline constexpr int64_t narrow_chain_terms = 8192;
 
-// Weight gradients, whose operands are both contiguous along the output. In no other product does k count
-// tokens. They always have totals.
+// Whether k counts tokens. It does so only in weight gradients, whose operands are both contiguous along the
+// output. Weight gradients always have totals.
 template <Contiguous a_along, Contiguous b_along>
 inline constexpr bool counts_tokens = (a_along == Contiguous::output) && (b_along == Contiguous::output);
 

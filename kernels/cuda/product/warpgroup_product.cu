@@ -97,8 +97,8 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
 using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
-// With totals. Whole warps store rows of 16-bit numbers only if a row's chunks divide 32; a row of Wide has
-// 24, so it uses the slower way.
+// Tiles with totals. Whole warps store rows of 16-bit numbers only if the number of a row's chunks divides
+// 32. A row of Wide has 24 chunks, so Wide uses the slower way.
 using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
 using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
 
@@ -133,8 +133,8 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
   (consider(T::number, cycles_of<T>(all, multiprocessors)), ...);
   return best;
 }
-// Between rounding and totals, 128 × 192 would have no register left. 16-bit outputs whose k is so long that
-// it needs totals are large.
+// Rounded totals have no tile of 128 × 192, because rounding would need registers that this tile does not
+// have. 16-bit outputs with totals have no tile of 128 × 128: an output whose k is so long is large.
 template <Summing summing, bool of_tokens>
 using Choice =
     Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,

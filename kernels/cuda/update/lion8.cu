@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(STW_CONSTAN
           if (n <= 0) break;
           encode(*map, momentum[k], absmax, args.first_code + at, n);
         }
-        __syncwarp();  // All lanes have read the old one.
+        __syncwarp();  // All lanes have read the old absmax.
         if (threadIdx.x % warp_threads == 0) args.first_absmax[block] = absmax;
       });
 }

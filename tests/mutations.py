@@ -412,7 +412,7 @@ MUTATIONS = [
     (
         "loss chunks that cut a chain",
         "planner/program/program.cpp",
-        [("end -= end % rows_per_sample % unit;", "if (end % sequence > 0) end -= end % unit;")],
+        [("end -= end % rows_per_sample % unit;", "if (end % rows_per_sample > 0) end -= end % unit;")],
         SOURCE_TESTS,
         "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*",
     ),

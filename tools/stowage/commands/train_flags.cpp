@@ -174,7 +174,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       takers_of(&OptimizerRow::momentum) + ": the momentum. " + default_text(&OptimizerRow::momentum));
   momentum->check(below_one)->type_name("B");
   command.add_flag("--nesterov", flags.trainer.nesterov,
-                   takers_of(&OptimizerRow::nesterov) + ": look ahead.");
+                   takers_of(&OptimizerRow::nesterov) + ": use Nesterov momentum.");
   command
       .add_option("--weight-decay", flags.trainer.weight_decay,
                   "The decay of all tensors but 1-D ones. " + default_text(&OptimizerRow::weight_decay))
@@ -185,9 +185,9 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
 void add_loss_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--label-smoothing", flags.trainer.label_smoothing,
-                  "Share of the target's probability that all tokens get; of a preference, the share of "
-                  "pairs taken to be\n"
-                  "the wrong way round. Default: 0.")
+                  "The share of the target's probability that all tokens get. For pairs of answers: the "
+                  "share of pairs\n"
+                  "in which the two answers are assumed to be swapped. Default: 0.")
       ->check(number_in(0, 0.99))
       ->type_name("SHARE");
   add_preference_flags(command, flags.trainer.preference);
@@ -242,7 +242,7 @@ void add_train(CLI::App& application, const std::string& program) {
   auto* const in_examples = command
                                 .add_option("--batch-examples", flags->batch_examples,
                                             "Instead of --batch: as many samples as hold N examples on "
-                                            "average. A sample holds several where they are short.")
+                                            "average. A sample holds several short ones.")
                                 ->check(positive())
                                 ->excludes(command.get_option("--batch"))
                                 ->type_name("N");

@@ -65,18 +65,18 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
         ->type_name("NAME");
   };
   add("--text-field", fields.text, fields.text_given,
-      "Of a table or of JSON: the column, or member, that has the text, or its words. Default: text; of "
-      "words\ntokens or words.");
+      "The column of a table, or the member of JSON objects, that has the text or its words. Default: "
+      "text; for words\ntokens or words.");
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all "
         "labels there.\n"
-        "Default: label, in .jsonl files also labels; of words tags, ner_tags or labels.");
+        "Default: label, in .jsonl files also labels; for words tags, ner_tags or labels.");
   if (with_labels)
     command
         .add_option("--label-separator", fields.separator,
-                    "Of a .csv file: the text between the labels of a field, such as \"|\". Default: a field "
-                    "is one label.")
+                    "The text between several labels in one field of a .csv file, such as \"|\". Default: a "
+                    "field is one label.")
         ->check(not_empty())
         ->type_name("TEXT");
 }

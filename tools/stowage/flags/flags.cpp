@@ -300,13 +300,13 @@ void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
       .add_option(
           "--quantize", flags.quantize,
           "With adapters: the blocks' matrices below them take 4.5 (nf4) or 8.5 (int8) bits an element.\n"
-          "auto: as in the run where the model is a run's folder; else nf4 where the model's files have it.")
+          "auto: as in the run if the model is a run's folder; else nf4 if the model's files have it.")
       ->check(CLI::IsMember({"auto", "none", "nf4", "int8"}))
       ->type_name("auto|none|nf4|int8");
   command
       .add_option("--quantize-embeddings", flags.quantize_embeddings,
                   "With adapters: the table of tokens and the head take 8.5 bits an element.\n"
-                  "auto: as in the run where the model is a run's folder; else none.")
+                  "auto: as in the run if the model is a run's folder; else none.")
       ->check(CLI::IsMember({"auto", "none", "int8"}))
       ->type_name("auto|none|int8");
 }
@@ -323,19 +323,20 @@ void add_preference_flag(CLI::App& command, PlanFlags& flags) {
 void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
   command
       .add_option("--beta", flags.beta,
-                  "Preferences: a larger one makes differences count more, for ipo less; orpo: the weight of "
-                  "the odds ratio. Default: 0.1; simpo: 2.")
+                  "For pairs of answers: how much their difference counts. For ipo, a larger value asks for "
+                  "a smaller difference. For orpo: the weight of the odds ratio. Default: 0.1; for simpo 2.")
       ->check(above_zero(largest_rate))
       ->type_name("B");
   command
       .add_option("--margin", flags.margin,
-                  "simpo: the margin by which the chosen answer should win. Default: half of --beta.")
+                  "For simpo: the margin by which the chosen answer should win. Default: half of --beta.")
       ->check(not_negative(largest_rate))
       ->type_name("M");
   command
-      .add_option("--answer-share", flags.answer_share,
-                  "Of a preference: the weight of the chosen answer's mean loss per token, which is added. "
-                  "Default: 0.")
+      .add_option(
+          "--answer-share", flags.answer_share,
+          "For pairs of answers: the weight of the chosen answer's mean loss per token, which is added. "
+          "Default: 0.")
       ->check(not_negative(largest_rate))
       ->type_name("A");
 }
@@ -363,9 +364,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--kernels", flags.kernels,
                   "The kernels on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, "
-                  "in an order of\n"
-                  "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of "
-                  "an H100 or H200;\n"
+                  "with other bits;\n"
+                  "cublaslt: products by NVIDIA's library; wgmma: as tensor, with instructions of an H100 or "
+                  "H200;\n"
                   "cublaslt-wgmma: as cublaslt, with wgmma where the library has no kernel. Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"}))
       ->type_name("auto|portable|tensor|cublaslt|wgmma|cublaslt-wgmma");

@@ -53,7 +53,7 @@ def faults(path, text):
             yield f"{path}:{number}: blanks at the end of the line"
         if "\t" in line and not path.endswith(".go"):
             yield f"{path}:{number}: a tab"
-    # A template ends as the files that are made of it.
+    # Templates are exempt: some end without a line break.
     if text and not path.endswith(".in") and (not text.endswith("\n") or text.endswith("\n\n")):
         yield f"{path}: the file does not end with one line break"
 

@@ -25,7 +25,7 @@ struct PairSums {
 };
 struct PairEnd {
   double loss;
-  float weight[2];  // d loss / d token_loss of their targets.
+  float weight[2];  // For each document: d loss / d token_loss of its targets.
   // Whether the chosen document is ahead: DPO by P - R, IPO by (P - R)/n, SimPO and ORPO by P/n.
   bool chosen_is_ahead;
 };

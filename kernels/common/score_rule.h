@@ -2,7 +2,8 @@
 // backward.
 //
 // A row sees keys of its own document. In causal attention, it sees the keys up to its own; in bidirectional
-// attention, it sees the keys before and after its own, too. A window w leaves the keys with |row - key| < w.
+// attention, it sees the keys before and after its own, too. With a window w, it sees only those of them with
+// |row - key| < w.
 // So a row sees consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of
 // one document sees keys from first_key of its first row to end_key of its last row. Gradients of keys need
 // the reverse: rows [first_row, end_row) see a key. If rows have positions, each row of padding at the end of

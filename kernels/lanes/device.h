@@ -150,7 +150,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
 }
 
 // Hides from the optimiser that the result is x. So the compiler computes addresses from the result after
-// this point. Otherwise, it would keep addresses that it computed from x before in registers.
+// this point. Otherwise, it would compute them from x earlier and keep them in registers.
 __device__ __forceinline__ int opaque(int x) {
   asm volatile("" : "+r"(x));
   return x;

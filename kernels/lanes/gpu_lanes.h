@@ -68,9 +68,10 @@ STW_DEVICE F16 sqrt(F16 x) { STW_LANES(sqrt1(x.f[i])); }
 STW_DEVICE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(fma1(x.f[i], y.f[i], z.f[i])); }
 STW_DEVICE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
-// Rounds a number below 2^22 that is added to it: near 1.5·2^23 an fp32 number has no fraction bits, and the
-// lowest bits of the sum are the rounded number. This replaces the instructions for rounding and conversion,
-// which run on the special function unit, at a quarter of the speed of others or less.
+// Adding this constant rounds a number of magnitude below 2^22 to an integer, because near 1.5·2^23 an fp32
+// number has no fraction bits. The lowest bits of the sum are the integer. This replaces the instructions for
+// rounding and conversion, which run on the special function unit, at a quarter of the speed of others or
+// less.
 inline constexpr float rounding_bias = 12582912.0f;
 STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + rounding_bias) - rounding_bias); }
 STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) {

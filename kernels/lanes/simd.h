@@ -264,7 +264,8 @@ STW_INLINE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(__builtin_fmaf(x.f[i], y.f[i
 STW_INLINE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 round_even(F16 x) { STW_LANES(__builtin_rintf(x.f[i])); }
-// A NaN becomes 0. Its bits do not matter: x is a NaN too then, so the product is a NaN.
+// n as an integer; 0 if n is a NaN. Any integer would do then: the x of scale_by_power is a NaN too, so its
+// result is a NaN.
 STW_INLINE int32_t whole(float n) { return n == n ? (int32_t)n : 0; }
 STW_INLINE F16 scale_by_power(F16 x, F16 n) {
   STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23));

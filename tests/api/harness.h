@@ -187,11 +187,23 @@ inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind =
   return all;
 }
 
+// Whether all bits are equal. The operator == would take -0 for 0, and a NaN for different from itself.
+inline bool have_same_bits(const std::vector<std::vector<float>>& a,
+                           const std::vector<std::vector<float>>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.size() == y.size() &&
+           (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0);
+  });
+}
+
 // The state that a step changes. Two are equal exactly if every bit is.
 struct State {
   std::vector<std::vector<float>> parameters, first, second;
   uint64_t step, batches, skipped;
-  bool operator==(const State&) const = default;
+  bool operator==(const State& o) const {
+    return have_same_bits(parameters, o.parameters) && have_same_bits(first, o.first) &&
+           have_same_bits(second, o.second) && step == o.step && batches == o.batches && skipped == o.skipped;
+  }
 };
 inline State state_of(const World& w) {
   const stw_progress p = progress_of(w.trainer.get());

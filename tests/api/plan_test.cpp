@@ -253,9 +253,9 @@ TEST(Plan, PicturesOfOnePlanFromSeveralThreads) {
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
-// Budgets are monotone: a tighter one never raises the peak, a looser one never slows the plan, and the
-// minimum is one number. With automatic state bits, 32-bit states are chosen as soon as they cost less than a
-// tenth of the speed.
+// Budgets are monotone: a tighter one never raises the peak, a looser one never slows the plan, and the plans
+// of all budgets report the same minimum. With automatic state bits, 32-bit states are chosen as soon as they
+// cost less than a tenth of the speed.
 TEST(Plan, BudgetsAreMonotone) {
   for (const std::string& config : {std::string("nano"), small_llama})
     for (const uint32_t bits : {STW_STATES_32, STW_STATES_8, STW_STATES_AUTO}) {

@@ -270,7 +270,8 @@ TEST(Step, RefusesInvalidBatches) {
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
-  // Finite, but not in fp32, or not after a multiplication.
+  // Finite, but above the largest rate, 1e6. fp32 cannot represent the first two, and a multiplication could
+  // make the third infinite.
   for (const double rate : {1e39, 1e300, 1e38, 1.0000001e6}) {
     const std::string message =
         refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });

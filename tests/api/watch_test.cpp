@@ -165,9 +165,9 @@ TEST_F(Watching, ACancelDuringTheUpdateIsForTheNextCall) {
   EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), nullptr), STW_OK);
 }
 
-// Muon updates each matrix in an instruction of its own. A cancel at any of them comes before the first one,
-// or does not stop the step. If the watch's callback ends its thread between two of them, the trainer says
-// that it must be restored.
+// Muon updates each matrix in an instruction of its own. A cancel before the first of them undoes the step. A
+// later cancel does not stop the step. If the watch's callback ends its thread between two of them, the
+// trainer says that it must be restored.
 TEST_F(Watching, AnUpdateIsFinishedOrNotBegun) {
   auto plan = plan_of_watch();
   plan.optimizer = STW_OPTIMIZER_MUON;

@@ -5,7 +5,7 @@ import sys
 from compiled import Binding
 
 cpp = Binding("cpp", sys.argv[1:])
-# the header asks for whole lists, without their counts
+# stowage.hpp asks for whole lists, without their counts
 cpp.names_all(
     [cpp.folder / "stowage.hpp"],
     but={

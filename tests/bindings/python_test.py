@@ -47,7 +47,7 @@ BERT = {
     "vocab_size": 64,
     "max_position_embeddings": 16,
     "hidden_size": 32,
-    # with two token types
+    # type_vocab_size is absent, so there are two token types
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 64,
@@ -319,7 +319,7 @@ class Library(unittest.TestCase):
             stowage.Model("nano", config_json="{}")
 
     def test_a_signal_may_come_where_uses_are_counted(self):
-        """Objects that were collected can also be released at that point."""
+        """A signal handler may call the package there, and collected objects may be released there too."""
         code, out, complaint = run_program("""
 w = world()
 stowage._library._lock.acquire()   # as if in its middle, on this thread

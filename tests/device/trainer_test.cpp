@@ -15,8 +15,8 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = device_batch, sequence = device_sequence;
-#ifdef STW_SANITIZED  // every kernel and every copy, but not the bits of every split, which other builds
-                      // compare
+#ifdef STW_SANITIZED  // The tests still run every kernel and every copy. Other builds compare the bits of
+                      // every split.
 constexpr bool is_sanitized = true;
 #else
 constexpr bool is_sanitized = false;

@@ -160,7 +160,7 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
     d.saved.push_back(s.kind != SegmentKind::block
                           ? ~0u
                           : s.choice_of(static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
-  // Tiles, if the feed-forward part keeps nothing: in half of all blocks it keeps nothing.
+  // In half of all blocks the feed-forward part keeps nothing. It then runs in tiles, if it may.
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
     int64_t rows = 0;

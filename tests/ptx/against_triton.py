@@ -200,7 +200,7 @@ def attentions(machine, random):
         )
         allowed = (
             8e-3 if kind == "bf16" else 1e-3
-        )  # weights are rounded to 16 bits: |v| <= 2, half an ulp of the weights
+        )  # weights are rounded to 16 bits, by half an ulp at most, and multiplied by |v| <= 2
         yield (
             capability,
             kind,

@@ -85,7 +85,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                size_t shared_bytes, cudaStream_t stream) {
   ptx::Function& function = ptx::function_of(*kernel->module, kernel->name);
-  // Its static shared memory counts too, if no more was requested.
+  // If no limit was requested, static and dynamic shared memory together have the default limit.
   const size_t largest = kernel->largest_dynamic_bytes >= 0
                              ? static_cast<size_t>(kernel->largest_dynamic_bytes)
                              : ptx::default_shared_limit - function.shared_bytes;

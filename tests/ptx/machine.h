@@ -150,8 +150,8 @@ struct Warp {
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
   std::array<std::deque<std::vector<Copy>>, lanes> copies;  // The last group is not committed.
-  // The block's time at the last fence, the same before the last barrier, and the number of barriers before
-  // the last fence.
+  // The block's time at the warp's last fence; its time at the last fence that the warp ran before a barrier;
+  // and the number of barriers before the last fence.
   uint32_t fence_time = 0, fence_before_barrier = 0, barriers_at_fence = 0;
   bool products_begun = false;
   int number = 0;                                     // The warp's number in its block.

@@ -20,7 +20,8 @@ def fault_of_forward(kernel):
         return f"{len(of_scores)} waits for scores alone, not one"
     after = order[of_scores[0] + 1 :]
     exponentials = next((i for i, what in enumerate(after) if what != "MUFU.EX2"), len(after))
-    # For a block of 64 or 128 keys: a thread's scores, and before them the sums of two rows.
+    # A thread computes two exponentials to rescale the sums of its two rows, and then one for each of its
+    # scores: 32 or 64 for a block of 64 or 128 keys.
     return (
         None
         if exponentials in (34, 66)

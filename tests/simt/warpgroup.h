@@ -20,8 +20,9 @@ struct AsyncProduct {
   bool added = true;               // Whether the product is added to the old sums.
   bool a_is_in_registers = false;  // a is in registers, like the left operand of mma.m16n8k16.
 };
-// The operands that warp number `warp` of its group reads: its 16 rows of a (16 × 16), unless they are in
-// registers, and b (columns × 16), by element(byte of shared memory).
+// The operands that a warp reads: its 16 rows of a (16 × 16), unless they are in registers, and b (columns ×
+// 16). read_operands() reads them for warp number `warp` of a group. element(i) returns the 16-bit number at
+// byte i of shared memory.
 struct WarpOperands {
   float a[16][16], b[16][256];  // b by k, then by column.
   uint64_t digest;

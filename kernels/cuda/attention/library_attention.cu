@@ -1,6 +1,7 @@
 // Sums the gradients of keys and values over the query heads that share them. Bound by memory: both gradients
-// of each query head are read once, 4 bytes an element of both, and the shared gradients are written, by
-// 16-byte accesses. Sums are chains in fp32 in the order of the query heads, rounded once.
+// of each query head are read once, and the shared gradients are written. Every gradient has 2 bytes an
+// element, and a thread accesses 8 bytes at a time. Sums are chains in fp32 in the order of the query heads,
+// rounded once.
 #include "kernels/cuda/attention/library_attention.h"
 
 #include "kernels/cuda/groups.h"

@@ -10,8 +10,8 @@
 // of one product are the left operand of the next one, with P and dS rounded to 16 bits. Sums are fp32 and
 // belong to one warp, which adds in the order of the other rows. The kernel of queries runs first. It loads
 // out's rows in addition to dout's, into the place of its second stage, and computes D of its rows for itself
-// and for the kernel of keys. So there are no atomics, and no order depends on timing: 7 products instead of
-// the 5 of a single kernel.
+// and for the kernel of keys. So there are no atomics, and no order depends on timing. In return, the kernels
+// compute 7 products, where a single kernel would compute 5.
 //
 // The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (in
 // the kernel of keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because

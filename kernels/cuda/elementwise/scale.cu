@@ -1,5 +1,5 @@
-// y = factor·x, for the narrow activations of adapters. Bound by memory: x is read once. y may be x
-// (ahead.h).
+// y = factor·x, for the narrow activations of adapters. Bound by memory: x is read once. y may be x. A thread
+// has two groups in flight (ahead.h).
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 

@@ -102,8 +102,9 @@ static __global__ void __launch_bounds__(sort_threads)
   }
 }
 
-// The rows of a token before row `end`, from number `at` on. Several are loaded together, so that a frequent
-// token is a chain of additions instead of a chain of memory accesses.
+// Adds rows of a token to `sum`: those before row `end`, from entry `at` on, as long as `fetched` of them are
+// left. Moves `at` past them. `fetched` rows are loaded together, so that a frequent token is a chain of
+// additions instead of a chain of memory accesses.
 template <int fetched, DType dtype, class Count>
 STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t end,
                          int64_t i, Count n, int64_t& at, F16 sum) {

@@ -138,9 +138,9 @@ struct SliceCopy {
 // An epilogue processes the sums of a tile. StoredSums stores them, with the bias. Other epilogues derive
 // from EpilogueSums or TriangleSums, hold their data, and provide two functions. is_idle(epilogue): there is
 // nothing to do. process_sums(epilogue, product, row, column, sums, n, mirrored): processes two adjacent
-// sums, n of which are inside the output. `triangle`: there is one product, with m = n, and tiles above the
-// diagonal are not computed. `mirrored`: this tile lies below the diagonal, and its sums also stand for the
-// mirrored ones above.
+// sums, of which the second is outside the output if n = 1. `triangle`: there is one product, with m = n, and
+// tiles above the diagonal are not computed. `mirrored`: this tile lies below the diagonal, and its sums also
+// stand for the mirrored ones above.
 struct StoredSums {
   static constexpr bool stored = true, triangle = false;
 };

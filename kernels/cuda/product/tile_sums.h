@@ -86,8 +86,8 @@ STW_DEVICE int column_of(int thread) {
   return first_column_of_warp<T>(thread) + thread % 4 * 2;
 }
 
-// Calls body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n are inside
-// the output; n may be negative.
+// Calls body(i, j, half, row, column, n) for a thread's pairs, which lie in columns `column` and column + 1.
+// n is the number of the output's columns from `column` on. It may be negative.
 template <class T, class Body>
 STW_DEVICE void for_pairs(const Product& out, const Tile& tile, int thread, const Body& body) {
   STW_UNROLL
@@ -148,8 +148,8 @@ STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
   for (int j = 0; j < T::fragments_n; ++j)
     body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * Rows<T>::stride + 8 * j);
 }
-// Calls body(place, row, column, n) for all pairs of a part, divided among the block's threads; n numbers are
-// inside the output.
+// Calls body(place, row, column, n) for all pairs of a part, divided among the block's threads. n is as in
+// for_pairs, but 0 if the row is outside the output.
 template <class T, class Body>
 STW_DEVICE void for_places_of_part(int part, int thread, const Product& out, const Tile& tile,
                                    const Body& body) {

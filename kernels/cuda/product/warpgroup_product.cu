@@ -30,7 +30,7 @@ template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpgroupMultiply {
   static constexpr bool asynchronous = true, a_transposed = a_along == Contiguous::output,
                         b_transposed = b_along == Contiguous::output;
-  // For 64 rows or columns, all four steps are contiguous, whichever way lines run.
+  // Bytes of 64 rows or columns of a slice. They are contiguous in memory, whichever way lines run.
   static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
   static constexpr uint32_t a_step = (a_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
   static constexpr uint32_t b_step = (b_transposed ? step_depth * atom_line : step_depth) * sizeof(uint16_t);

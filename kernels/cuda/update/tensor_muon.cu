@@ -14,11 +14,11 @@
 // B takes both of its terms from the rounded A. If the first one came from an unrounded A, errors would
 // cancel less and be twice as large.
 //
-// u is not scaled; A and X of the first iteration are. Rows are padded with zeros to a multiple of 8
-// elements, because tensor cores take whole groups of 8. Only the tiles of A and B on and below the diagonal
-// are computed, and each is also stored transposed. In a tile on the diagonal, an element and its mirror
-// image are the device's results; they need not be equal. This is our own product, whatever computes the
-// other products: k is not split, and nothing depends on the order of blocks.
+// u is stored unscaled. The first iteration scales its A and its new X instead. Rows are padded with zeros to
+// a multiple of 8 elements, because tensor cores take whole groups of 8. Only the tiles of A and B on and
+// below the diagonal are computed, and each is also stored transposed. In a tile on the diagonal, an element
+// and its mirror image are the device's results; they need not be equal. This is our own product, whatever
+// computes the other products: k is not split, and nothing depends on the order of blocks.
 //
 // With the sides s <= l: 5·(3·s²·l + s³) floating-point operations of tensor cores plus the part of the
 // diagonal's tiles above the diagonal. Workspace: 6·s·l + 4·s² bytes (muon_layout.h).

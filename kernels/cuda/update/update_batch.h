@@ -52,8 +52,8 @@ bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
          a.first_element == b.first_element && batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
 }
 
-// Calls launch(tag, gradient, batch, blocks) for batches that cover a list, each with the matching instance
-// of the kernel.
+// Calls launcher(stored, gradient, batch, blocks) for batches that cover a list. The tags `stored` and
+// `gradient` choose the instance of the kernel.
 template <bool is_8bit, class Launcher>
 void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
   assert(list.count <= most_together);

@@ -41,7 +41,7 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
   for (const NamedTable& named : tables())
     for (int threads : {1, 2, 3, 5}) {
-      if (named.table == tables()[0].table && threads != 3) continue;   // Slow, and the same source.
+      if (named.table == tables()[0].table && threads != 3) continue;   // Slow; the others share its source.
       if (std::string(named.name) == "CUDA" && threads != 1) continue;  // It has its own threads.
       EXPECT_TRUE(same(compute(*named.table, s, qkv, dout, threads), first)) << named.name << " " << threads;
     }
@@ -136,7 +136,7 @@ TEST(Attention, SurvivesLargeScores) {
 const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};  // 325 rows.
 
 TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
-  std::vector<int64_t> samples = mixed_lengths;  // One sample of mixed documents,
+  std::vector<int64_t> samples = mixed_lengths;  // Two samples of mixed documents,
   samples.insert(samples.end(), mixed_lengths.rbegin(), mixed_lengths.rend());
   samples.push_back(325);                 // one that is a single document,
   samples.insert(samples.end(), 325, 1);  // one of single tokens.

@@ -118,8 +118,8 @@ TEST(Embedding, OfCodesHasTheBitsOfTheirValues) {
       }
 }
 
-// Adds rows of tokens to `start` in the documented order: the rows of a token within each chain_terms rows of
-// a sample, in row order.
+// Adds the rows of dy to the rows of their tokens in `start`, in the documented order: within each
+// chain_terms rows of a sample, the rows of a token are summed in row order, and the sum is added to `start`.
 std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& tokens,
                                   std::vector<float> start) {
   for (int64_t sample = 0; sample < p.rows(); sample += p.rows_per_sample)

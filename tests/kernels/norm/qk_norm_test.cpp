@@ -71,7 +71,7 @@ std::vector<double> normalized(const Problem& p, const double* x) {
 }
 
 std::vector<double> reference_dx(const Problem& p) {
-  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;  // The values.
+  std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;  // For values, dx is dy.
   constexpr double step = 1e-5;
   for (size_t at = 0; at < x.size(); ++at) {
     const int part = p.part(static_cast<int64_t>(at));

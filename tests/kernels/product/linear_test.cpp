@@ -317,7 +317,8 @@ TEST(Linear, InputGradientsInPiecesHaveTheBitsOfTheWhole) {
   for (const DType dtype : all_dtypes)
     for (const Problem::Addend kind :
          {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
-      // Features of the second part: pieces of one part begin where a chain does.
+      // Features of the second part: one whole chain, and a rest. It is computed in two pieces below, because
+      // a piece may begin only where a chain begins.
       const int64_t late = chain_terms + 48;
       Problem p(random, {2, 37, 96, {48, late}}, {dtype, dtype, dtype, dtype}, false, false, false);
       for (const NamedTable& t : tables()) {
@@ -382,7 +383,7 @@ TEST(Linear, FeaturesInPiecesHaveTheBitsOfTheWhole) {
   }
 }
 
-// An empty sum gives the same as accumulating nothing. The workspace is bounded for the largest shapes.
+// Gradients over no rows are 0. The workspace is bounded for the largest shapes.
 TEST(Linear, EmptyAndHugeShapes) {
   Random random(10);
   Problem p(random, {1, 4, 10, {6}}, {f32, f32, f32, f32}, false, false, false);

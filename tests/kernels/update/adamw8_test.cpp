@@ -276,7 +276,7 @@ TEST(AdamW8, HalfParametersAreTheirMasterRounded) {
   }
 }
 
-// The states of 32-bit moments as 8-bit states.
+// encode() makes 8-bit states from 32-bit moments. code_of() gives the code of the nearest value of a map.
 uint8_t code_of(const float* values, float x) {
   const auto* above = std::lower_bound(values, values + 256, x);
   if (above == values + 256) return 255;

@@ -273,8 +273,8 @@ TEST(Pack, SearchClosesGapsOfGreedyOrders) {
   EXPECT_GT(worst, 0.33);
 }
 
-// Greedy orders that learn from each other: even with too few decisions for the search to succeed, they come
-// nearer.
+// Repacking tries orders that learn from the orders before them. It lowers the height even with too few
+// decisions for the search to succeed.
 TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
   int missed = 0, lowered = 0, closed = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -291,8 +291,9 @@ TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
   RecordProperty("closed", closed);
 }
 
-// The same for more buffers than a list takes, if the first order came near: full rectangles, one after the
-// other in time, on top of a buffer that lives as long as all of them.
+// The same for more buffers than blocks_for_a_list (greedy.cpp). They are repacked only if the first order
+// came near the bound. The buffers are full rectangles, one after the other in time, on top of a buffer that
+// lives as long as all of them.
 TEST(Pack, RepackingLowersNearMissesOfManyBuffers) {
   int missed = 0, closed = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -164,7 +164,8 @@ TEST(PlanFile, RefusesEditedPlans) {
                                                  {"micro_batch", INT64_MAX},
                                                  {"tiles", 7},
                                                  {"tiles", tiles(0, 100)},
-                                                 // The last entry: blocks 0 and 1 keep inner tensors.
+                                                 // The last of these is refused because blocks 0 and 1 keep
+                                                 // inner tensors.
                                                  {"tiles", tiles(0, -256)},
                                                  {"tiles", tiles(0, 64)},
                                                  {"tiles", tiles(5, 256)},

@@ -373,7 +373,8 @@ TEST_F(Verify, CopiesDuringAStage) {
                        base),
                    "in the stage that copies it");
       }
-      // Gives its memory to another buffer before the end of the stage, if there is one.
+      // Ends the life of the copy's buffer at the copy. This is a mistake if another buffer begins to live
+      // later in the stage.
       given_away +=
           found([&](Arena&, Program& p, uint64_t&) { p.buffers[buffer].last = static_cast<int>(n); }, base)
               .find("loses its memory") != std::string::npos;

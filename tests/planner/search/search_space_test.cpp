@@ -342,7 +342,8 @@ TEST(SearchSpace, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
       }
 }
 
-// Blocks with adapters have so many choices that, with copies, only the best of them are mixed.
+// Blocks with adapters have many variants. If copies run while blocks compute, the search mixes only the best
+// variants.
 TEST(SearchSpace, OfManyChoicesTheSmallestBudgetWorksToo) {
   const SmallModel model{small_llama(), adapters_of_all()};
   const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };

@@ -7,7 +7,7 @@ namespace stw::cuda {
 namespace {
 
 TEST(Nvml, ReportsEveryProcessOnce) {
-  for (int time = 0; time < 2; ++time) {  // It is given back in between.
+  for (int time = 0; time < 2; ++time) {  // The library is shut down in between.
     const std::vector<MemoryHolder> holders = memory_holders("0000:19:00.0");
     ASSERT_EQ(holders.size(), 3u);
     EXPECT_TRUE(holders[0].process == 7 && holders[0].bytes == 1000 && holders[0].name == "Xorg");

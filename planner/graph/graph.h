@@ -142,8 +142,9 @@ struct Graph {
     return (labels > 0 && task != Task::number) || task == Task::masked_language_model;
   }
   size_t loss_ops() const { return counts_hits() ? 3 : 2; }  // at the end of evaluate_ops
-  // Whether the library can return logits: it returns one row for each text. A masked language model has
-  // logits of every token, and these would take more memory than training does.
+  // Whether the library can return logits: one row for each text, or for each token if tokens have labels. A
+  // masked language model has a logit for each token of the vocabulary in every row. Kept for all rows at
+  // once, they would take more memory than training does.
   bool returns_logits() const { return task != Task::masked_language_model; }
   // The number of logits of a row. Targets that are classes are smaller than this number.
   int64_t classes() const { return labels > 0 ? labels : vocabulary; }

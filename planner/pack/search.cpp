@@ -253,8 +253,8 @@ bool PackSearch::open(const Part& part) {
 }
 
 // Goes back to `frame` and makes its next choice that does not fail at once. If it has none left, its part
-// has failed, and so has the current choice of the parent frame, which is tried next. False if no choice is
-// left at all.
+// has failed, and so has the current choice of the parent frame. Then goes on with the next choice of the
+// parent frame. False if no choice is left at all.
 bool PackSearch::advance(int frame) {
   while (frame >= 0) {
     frames_.resize(at(frame) + 1);

@@ -104,8 +104,9 @@ uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
 }
 
 // Relies on the fact that more samples need more bytes: with the same choices, no tensor gets smaller. Tiles
-// that are possible only for some micro-batches do not change this. A micro-batch with too few rows for tiles
-// of a size has no more rows than one such tile; a micro-batch that is too large would have too many tiles.
+// that are possible only for some micro-batches do not change this. A micro-batch that is too small for tiles
+// of a size has no more rows than one such tile, so it needs no more bytes than the tile. A micro-batch that
+// is too large for them (most_tiles) only has fewer choices.
 std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
   if (fixed_program_bytes_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),

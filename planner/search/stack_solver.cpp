@@ -358,7 +358,7 @@ class Solver {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
-    // With the last variant, all remaining segments must take it.
+    // If `v` is the last variant, all remaining segments must take it.
     const bool is_last = v + 1 == runs_[current_].variants.size();
     std::vector<Excess> excess = excesses(v);
     const uint64_t below = time_to_beat();

@@ -60,8 +60,8 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   TrainerOptions t;
   t.seed = api::seed_or_default(o.set_mask, STW_SET_TRAINER_SEED, o.seed);
   t.watch = api::watch_of(o.watch);
-  // The header has floats, the update computes in double. A caller who writes 0.999f means 0.999; the float
-  // itself would miss 1 - 0.999 by 1.3e-5.
+  // The header has floats, the update computes in double. A caller who writes 0.999f means 0.999. With the
+  // float itself, 1 - beta2 would have a relative error of 1.3e-5.
   const auto given = [&](uint32_t bit, float value) {
     const std::optional<float> number = api::value_if_set(o.set_mask, bit, value);
     return number ? std::optional<double>(as_written(*number)) : std::nullopt;

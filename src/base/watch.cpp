@@ -76,8 +76,7 @@ void LongCall::notify() {
 void LongCall::advance(uint64_t units) {
   state_.done += units;
   if (units > 0) unit_progress_ = 0;
-  // A check-in that counts no work notifies only if an interval has passed. The clock is read at every 64th
-  // of them.
+  // notify() reads the clock. Of the check-ins that count no work, only every 64th calls it.
   constexpr uint32_t check_ins_per_notification = 64;
   if (watch_ && (units > 0 || ++check_ins_ % check_ins_per_notification == 0)) notify();
   if (is_cancelled()) throw_cancelled();

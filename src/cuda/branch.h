@@ -1,7 +1,7 @@
-// Weight gradients on a branch of their own. Only the update reads them, and where gradients accumulate also
-// the next gradient of the same parameter. A device may therefore compute them at the same time as the ops
-// that follow, which often leave multiprocessors idle. The arena's layout assumes that instructions run one
-// after the other. The branch must therefore end before its memory is reused.
+// Weight gradients on a branch of their own. The update reads them. If gradients accumulate, the next
+// gradient of the same parameter reads them, too. Nothing else does. A device may therefore compute them at
+// the same time as the ops that follow, which often leave multiprocessors idle. The arena's layout assumes
+// that instructions run one after the other. The branch must therefore end before its memory is reused.
 #pragma once
 #include <vector>
 

@@ -60,7 +60,7 @@ Current::Current(int ordinal) {
   if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
   CUcontext context = nullptr;
   if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
-  cudaSetDevice(ordinal);  // even if that is the current device: its current context may be another one
+  cudaSetDevice(ordinal);  // even if it is current already: the host may use a context of its own on it
   mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 

@@ -12,8 +12,8 @@ std::optional<bool> has_context(int ordinal);
 // earlier context: a primary context, one that the host created, or none. No device gets a context that the
 // host did not ask for. While another thread of the host captures a stream in CUDA's default mode, all
 // threads are forbidden to allocate, free and query. This object exempts its thread by setting the relaxed
-// mode. The capture does not see this thread's work, and is not harmed. It is harmed only if the captured
-// stream waits for the default stream, because re-planning copies on the default stream.
+// mode. The capture does not see this thread's work, and is not harmed, with one exception: a re-plan copies
+// on the default stream, which harms a capture whose stream waits for the default stream.
 class Current {
  public:
   explicit Current(int ordinal);

@@ -55,7 +55,7 @@ Status export_weights(TrainerCore& core, const std::string& folder) {
   std::vector<std::pair<int, std::string>> named;
   for (int t : core.model->parameters()) named.emplace_back(t, core.graph().at(t).name);
   STW_TRY(write_parameters(core, folder + "/model.safetensors", named));
-  // Readers round weights to the config's dtype, which still names the original model's.
+  // Readers round weights to the dtype in the config. There, it is still the dtype of the original model.
   constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
   Json config = core.model->config().json;
   for (const char* key : {"dtype", "torch_dtype"})

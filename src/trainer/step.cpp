@@ -147,7 +147,7 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
                                         : programs.micro_next;
     STW_TRY(core.load(program, source, first, samples));
     core.stream->upload(&core.execution.state->first_sample, &first, sizeof first);
-    // The micro-step then changes parameters, so that a failure cannot be undone.
+    // With a fused update, the micro-step changes parameters, and a failure cannot be undone.
     if (fused) core.as_created = false, core.condition = Condition::broken;
     if (fused && core.device.is_cuda()) supervisor->commit();  // it is launched as a whole
     STW_TRY(core.stream->run(core.execution, program));

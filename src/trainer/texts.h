@@ -37,12 +37,13 @@ class TextRunner {
   // non_finite, cancelled.
   Result<uint64_t> generate(const GenerateOptions& options);
   // The logits of the token after `count` tokens, one for each token of the vocabulary, or the logits of a
-  // classifier's labels. They are fp32, and valid until the next call that computes. Errors: unsupported
-  // where each token has a label.
+  // classifier's labels. They are fp32, and valid until the next call that computes. Errors: unsupported (a
+  // masked language model, or a model that labels each token), unsupported_shape, bad_argument, non_finite,
+  // cancelled.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
   // Writes the logits of all labels for each text, texts · labels numbers. Where tokens have labels, it
-  // writes them for each token of each text. Errors: unsupported if the model is no classifier; else as
-  // logits().
+  // writes them for each token of each text. Errors: unsupported (the model is no classifier),
+  // unsupported_shape, bad_argument, non_finite, cancelled.
   Status classify(std::span<const Text> texts, float* out);
   // Errors: unsupported_shape where so many tokens do not fit a sample; the message begins with `what`.
   Status check_length(const std::string& what, uint64_t tokens) const;

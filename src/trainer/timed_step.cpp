@@ -23,8 +23,8 @@ double median(std::vector<float> x) {
   return static_cast<double>(*middle);
 }
 
-// Gives the trainer the model's weights back after programs have run: by fill(), or at the end of its life.
-// The second happens if an exception or the end of the thread, by a callback, unwinds the stack.
+// Gives the trainer the model's weights back after programs have run. fill() does it. If the stack is unwound
+// before that, the destructor does it: after an exception, or after a callback that ends the thread.
 class WeightsBack {
  public:
   // Allocates now, so that the weights come back even if memory runs out later.

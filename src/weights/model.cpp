@@ -370,7 +370,8 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     if (entry && Nf4Weight::is_one(*weights_, *entry)) {
-      // Files have gpt2's matrices transposed, and reading transposes numbers but not codes.
+      // transformers transposes gpt2's matrices before it turns them into codes. Reading would have to
+      // transpose the codes back. Source: transformers, quantizer_bnb_4bit.py.
       if (config_.architecture == "gpt2")
         return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name +
                                             ": matrices of gpt2 in 4 bits are not supported"};

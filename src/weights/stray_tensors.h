@@ -1,5 +1,5 @@
-// Finds tensors in files that are named like parts of the model's blocks, but that this model does not have.
-// The model that was saved to the files used these tensors in its computation.
+// Finds stray tensors: by their names in the files, they are parts of the model's blocks, but this model does
+// not have them. The model that was saved to the files used these tensors in its computation.
 #pragma once
 #include <set>
 

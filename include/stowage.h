@@ -1352,7 +1352,7 @@ typedef struct stw_generate_options {
 /* Creates a trainer: allocates the plan's arena, and host memory (info.host) if the plan offloads, and fills
  * both with weights.
  * Guarantees: after this call the trainer allocates no memory for tensors, except in stw_trainer_replan. On
- * the CPU both come from the device's allocator.
+ * the CPU the arena and the host memory both come from the device's allocator.
  * Errors: STW_OUT_OF_MEMORY; STW_BAD_STATE (a plan that does not fit, or is for another model or device; a
  * gradient hook with offloaded, bf16 or fused gradients); STW_BAD_ARGUMENT (an option that the optimizer or
  * the task does not have); STW_UNSUPPORTED (kernels of a library that is missing); STW_DEVICE_ERROR;

@@ -63,8 +63,8 @@ namespace Stowage
             return status;
         }
 
-        /// <summary>Removes the pending cancel, if there is one: it stops the call that is made here, and so
-        /// no later call. If there is none, that call computes the logits of one token.</summary>
+        /// <summary>Makes a call that a pending cancel stops, so that the cancel stops no later call. If no
+        /// cancel is pending, the call computes the logits of one token, which are not used.</summary>
         private void TakeBack()
         {
             int token = 0;

@@ -71,7 +71,8 @@ namespace Stowage
         public long EvaluationTokens { get; }
         /// <summary>With marks: samples in which every document of the part occurs once; else 0.</summary>
         public long TrainingSamples { get; }
-        /// <summary>With marks: samples in which every document of the part occurs once; else 0.</summary>
+        /// <summary>With marks: samples in which every document of the part occurs once. With InOrder:
+        /// samples that hold every token once. Else 0.</summary>
         public long EvaluationSamples { get; }
         /// <summary>XXH3 of the files of tokens, marks and labels.</summary>
         public ulong ContentHash { get; }

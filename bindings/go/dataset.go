@@ -50,7 +50,7 @@ type DatasetOptions struct {
 type DatasetInfo struct {
 	Tokenizer                          Tokenizer
 	TrainingTokens, EvaluationTokens   uint64
-	TrainingSamples, EvaluationSamples uint64 // with marks
+	TrainingSamples, EvaluationSamples uint64 // with marks; EvaluationSamples also with InOrder; else 0
 	ContentHash                        uint64 // XXH3 of tokens, marks and labels
 }
 

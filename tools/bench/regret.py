@@ -2,7 +2,7 @@
 plans that fit.
 
 usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]
-  STOWAGE: the command, built in release; MODEL: one of the two
+  STOWAGE: the command, built in release; MODEL: nano or llama, by default both
 
 For two models, every plan of the frontier is trained for STEPS (30) steps in ROUNDS (3) interleaved
 rounds. A plan's time is the best of the rounds' medians. Its fastest step is given too: on a shared

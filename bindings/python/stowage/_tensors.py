@@ -374,8 +374,8 @@ def _references(address):
 
 
 def drop_unclaimed():
-    """Releases tensors that were exported and that no reader took. The destructor of a capsule would be too
-    late, because an exception may be in flight then."""
+    """Releases tensors that were exported and that no reader took. Capsules have no destructor for this,
+    because it could run in the middle of an exception."""
     _exports[0] = (object(),)  # an object that no other code holds
     alone = _references(0)
     del _exports[0]

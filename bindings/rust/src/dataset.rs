@@ -78,7 +78,7 @@ impl Drop for Dataset {
 }
 
 impl Dataset {
-    /// Opens text, or little-endian u16 ids (u32 if the vocabulary exceeds 65,536).
+    /// Opens text, or little-endian ids of the type [`DatasetOptions::token_type`].
     ///
     /// # Errors
     /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside the vocabulary, marks that do not belong

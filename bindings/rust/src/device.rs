@@ -169,7 +169,7 @@ unsafe extern "C" fn run(
 }
 
 /// An open device. It is closed after the last trainer on it is dropped. On CUDA, work runs asynchronously on
-/// the library's own stream.
+/// [`DeviceOptions::stream`], or without it on a stream that the library makes.
 pub struct Device {
     pub(crate) open: Arc<Open>,
 }

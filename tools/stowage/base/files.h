@@ -38,10 +38,10 @@ bool is_same(const std::string& one, const std::string& other);
 bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
-// These functions read fields of JSON that the library or this command wrote. They find the first value that
-// follows "key": after the first mention of "scope": (an empty scope: from the beginning). They are not
-// parsers: on unknown text the result is empty or wrong. Use them only to show values and to suggest
-// defaults.
+// These functions read fields of JSON that the library or this command wrote. They search for the quoted
+// `key` after the first mention of the quoted `scope` (if `scope` is empty: from the beginning), and read the
+// value that follows the key. They are not parsers: on unknown text the result is empty or wrong. Use them
+// only to show values and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);

@@ -22,7 +22,7 @@ void tell_from_handler(const char (&text)[size]) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size - 1);
 }
 
-// stw_trainer_cancel only sets a flag. Therefore a handler may call it.
+// stw_trainer_cancel is one atomic addition. Therefore a signal handler may call it.
 void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
     first_signal = signal;

@@ -384,7 +384,7 @@ Range TurnFinder::by_rendering(size_t i, const Content& content) {
   } else {
     const Value marked = marked_message(messages_[i], content.text, marks_);
     range = in_place_of(marks_, text_, with(i, marked), answered_by(i, marked));
-    // the range includes the text between it and the prompt
+    // the text between the prompt and the part that was found belongs to the message
     if (range && has_prompt && prompt.size() < range->first) range->first = prompt.size();
   }
   if (!range || range->first < end_ || range->first >= range->second)

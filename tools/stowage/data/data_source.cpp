@@ -102,7 +102,7 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   });
 }
 
-// A table with one of these columns has examples as its records, as objects with these members are examples.
+// If a table has one of these columns, its records are examples, like JSON objects with one of these members.
 constexpr std::string_view example_columns[] = {"prompt",        "completion", "messages",
                                                 "conversations", "chosen",     "rejected"};
 

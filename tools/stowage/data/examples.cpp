@@ -30,8 +30,9 @@ std::optional<size_t> first_learned(const Example& example) {
   return std::nullopt;
 }
 
-// Advice if no sample reaches a learned token. The least length that helps reaches the first learned token of
-// two examples, so that one can be held out.
+// Advice if no example is left, and `first` is not empty: it has the index of the first learned token of each
+// example whose learned tokens all lie past the end of a sample. The least --seq that helps reaches this
+// token in two of these examples, so that one of them can be held out, or in the only one.
 std::string longer_samples(std::vector<size_t> first, size_t longest) {
   std::sort(first.begin(), first.end());
   const size_t least = first[std::min<size_t>(1, first.size() - 1)];

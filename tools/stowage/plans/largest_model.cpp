@@ -14,9 +14,9 @@
 namespace command {
 namespace {
 
-// A lower bound, in half bytes, for the device and host memory of a parameter. Its weight takes
-// two bytes in any number format, or the bytes of its quantized codes. Its gradient counts too, if gradients
-// stay on the device.
+// A lower bound, in half bytes, for the device and host memory of a parameter. Its weight takes two bytes in
+// any number format, or the bytes of its quantized codes. Its gradient counts too, except with adapters, with
+// groups (which may freeze the parameter), with host memory and with fused updates.
 uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {
   if (has_adapters) {
     if (options.quantize == STW_QUANTIZE_NF4) return 1;

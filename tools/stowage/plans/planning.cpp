@@ -102,7 +102,7 @@ DeviceChoice choose_device(const std::string& name) {
     choice.name = name;
     return choice;
   }
-  // By default, this takes the library's choice, except that CUDA comes first.
+  // By default: the first CUDA device, or without one the first device that the library lists (the CPU).
   const bool found = backend == STW_BACKEND_AUTO
                          ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
                          : find_device(backend, info);

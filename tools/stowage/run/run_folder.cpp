@@ -123,8 +123,8 @@ RunFolder::RunFolder(const std::string& path) : path_(path) {
 bool RunFolder::holds(const std::string& path) const {
   std::error_code problem;
   if (path.empty() || !is_there(path)) return false;
-  // Checks both the place of the name, because a link in the folder would be removed, and the target of
-  // links.
+  // Goes upwards from two places: from the folder in which the name lies, because a link in the run's folder
+  // would be removed with the run, and from the target of all links.
   const bool upwards = fs::path(path).filename() == "..";
   const fs::path parent =
       upwards ? fs::path() : fs::canonical(fs::absolute(path, problem).parent_path(), problem);

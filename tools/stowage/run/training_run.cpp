@@ -313,8 +313,9 @@ void TrainingRun::keep_best() {
     });
 }
 
-// A run may have ended after its metrics named a best evaluation and before the checkpoint was kept. If that
-// state is lost, only evaluations from the resumed step on can be the best one.
+// The run may have ended after its metrics named a best evaluation and before the checkpoint of that
+// evaluation was kept. If the trainer was restored to that step, keeps its checkpoint now. Otherwise its
+// weights are lost, and only evaluations from the resumed step on can be the best one.
 void TrainingRun::find_best() {
   const BestEvaluation of_run = best();
   if (!settings_.keeps_best || !of_run.best) return;

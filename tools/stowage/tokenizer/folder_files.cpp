@@ -182,7 +182,7 @@ void read_ends(const TokenFiles& files, TokenizerDescription& out) {
     std::vector<int32_t> ids;
     if (!files.config.at(flag).flag_or(false)) return ids;
     const JsonView token = files.special(name);
-    // has been added already
+    // add_named_tokens() has added the token, so it has an id
     ids.push_back(*id_in(out, token.is_null() ? gpt2_end : special_token_of(token).content));
     return ids;
   };
@@ -227,7 +227,8 @@ void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& st
   check("tokenize_chinese_chars", has(Kind::spaces_around_ideographs), true);
 }
 
-// Some classes of transformers build these steps themselves and ignore those of the file.
+// Throws a Failure for settings that contradict the tokenizer's own file. Some classes of transformers build
+// their steps from these settings, and ignore the steps of that file.
 void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
   const JsonView splits = files.config.at("split_special_tokens");
   if (splits.flag_or(false)) refuse(splits, "split_special_tokens");
@@ -316,7 +317,7 @@ TokenizerDescription read_byte_pairs_files(const std::string& path) {
     add_named_tokens(files, roberta_tokens, out);
     const auto special = [&](const char* name) {
       const JsonView token = files.special(name);
-      // has been added already
+      // add_named_tokens() has added the token, so it has an id
       return *id_in(out, token.is_null() ? roberta_tokens.at(name) : special_token_of(token).content);
     };
     set_roberta_templates(special("cls_token"), special("sep_token"), out);

@@ -166,8 +166,8 @@ std::string Normalization::carried_out(const Step& step, std::string text, size_
   return text;
 }
 
-// Follows the library's offsets. It attributes a replacement to the last character of the match. If a
-// charsmap removes a character, it attributes the next one to it.
+// Follows the offsets of Hugging Face's library. There a replacement counts as coming from the last
+// character of the match. If a charsmap removes a character, the next one counts as coming from it.
 size_t Normalization::of_first_after(const Step& step, const Normalized& before, size_t most) {
   const size_t bytes = before.of_first;
   if (bytes == 0 || step.step.kind == NormalStep::Kind::strip_right) return bytes;

@@ -11,6 +11,7 @@
 #include "base/failure.h"
 #include "base/handles.h"
 #include "base/messages.h"
+#include "base/utf8.h"
 #include "data/pairs.h"
 #include "data/tagged.h"
 #include "data/token_files.h"

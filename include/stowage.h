@@ -53,8 +53,8 @@
  *    its thread until it returns. The library's own threads cannot be cancelled. A callback may end its
  *    thread (pthread_exit; Python's interpreter does that to daemon threads when it shuts down). If the
  *    caller is written in C, the entry is then unwound like a failed one. A trainer whose parameters were
- *    changing at that moment answers STW_BAD_STATE until it is restored. C++ ends the process there, because
- *    the entries are noexcept in C++.
+ *    changing at that moment answers STW_BAD_STATE until it is restored. If the caller is written in C++, the
+ *    process ends instead, because the entries are noexcept in C++.
  *  - Unloading: dlclose is safe when all objects are destroyed and no call is in progress. A view
  *    (stw_trainer_export_tensor) counts as an object until its deleter is called. Libraries that CUDA's
  *    driver and NVIDIA's libraries loaded stay loaded.
@@ -213,8 +213,8 @@ typedef struct stw_watch_options {
   uint32_t set_mask;              /* STW_SET_INTERVAL */
   stw_watch_fn notify;            /* NULL: the host polls with stw_watch_query, or only cancels */
   void* user;                     /* passed to `notify` */
-  uint32_t interval_milliseconds; /* shortest time between two calls of `notify`. A call that takes less time
-                                is not reported. Unset: 100. 0: `notify` is called after every piece of
+  uint32_t interval_milliseconds; /* shortest time between two calls of `notify`. An entry that takes less
+                                time is not reported. Unset: 100. 0: `notify` is called after every piece of
                                 work */
   uint32_t reserved;
 } stw_watch_options;

@@ -274,7 +274,7 @@ internal static unsafe class Abi
         /// <summary>passed to `notify`</summary>
         public void* user;
         /// <summary>
-        /// shortest time between two calls of `notify`. A call that takes less time is not reported.
+        /// shortest time between two calls of `notify`. An entry that takes less time is not reported.
         /// Unset: 100. 0: `notify` is called after every piece of work
         /// </summary>
         public uint interval_milliseconds;

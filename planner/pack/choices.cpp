@@ -117,11 +117,11 @@ bool ChoiceSearch::decide(int choice, State state) {
   return apply(choices_[at(choice)], state);
 }
 
-// Derives bounds and choices from each other, in rounds over the buffers whose bounds have changed. A limit
-// counts the rounds since the last new choice. If buffers do not interlock, the limit is about the number of
-// buffers. Bounds that still change then show that the choices form a cycle, and no placement satisfies them.
-// If buffers interlock, alignment can move bounds many times without a cycle, so the limit is fixed, and the
-// search gives up there.
+// Derives bounds and choices from each other, in rounds over the buffers whose bounds have changed. The
+// number of rounds since the last new choice has a limit. If buffers do not interlock, the limit is about the
+// number of buffers. Bounds that still change then show that the choices form a cycle, and no placement
+// satisfies them. If buffers interlock, alignment can move bounds many times without a cycle, so the limit is
+// fixed, and the search gives up there.
 bool ChoiceSearch::propagate() {
   size_t rounds = 0;
   while (!moved_.empty()) {

@@ -187,7 +187,7 @@ inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind =
   return all;
 }
 
-// Whether all bits are equal. The operator == would take -0 for 0, and a NaN for different from itself.
+// Whether all bits are equal. By the operator ==, -0 and 0 are equal, and a NaN differs from itself.
 inline bool have_same_bits(const std::vector<std::vector<float>>& a,
                            const std::vector<std::vector<float>>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {

@@ -531,7 +531,8 @@ TEST_F(Watching, ACallbackThatEndsItsThreadLeavesTheTrainerWhole) {
   EXPECT_EQ(state_of(w), state_of(other));
 }
 
-// A watch's callback may end its thread in every long call. The call is then undone, as after a cancel.
+// A watch's callback may end its thread in every long call. Before an update begins, the call is then undone,
+// as after a cancel.
 TEST_F(Watching, AWatchThatEndsItsThreadLeavesTheTrainerWhole) {
   const auto o = trainer_options();
   TokenBatch batch(4, 16);

@@ -290,7 +290,7 @@ pub struct stw_watch_options {
     pub notify: stw_watch_fn,
     /// passed to \`notify\`
     pub user: *mut c_void,
-    /// shortest time between two calls of \`notify\`. A call that takes less time is not reported.
+    /// shortest time between two calls of \`notify\`. An entry that takes less time is not reported.
     /// Unset: 100. 0: \`notify\` is called after every piece of work
     pub interval_milliseconds: u32,
     pub reserved: u32,

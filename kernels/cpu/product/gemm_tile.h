@@ -49,9 +49,9 @@ STW_INLINE void fetch_b(Ahead& ahead) {
   }
 }
 
-// Computes rows × tile_columns of c. b is a panel with rows `ldb` apart. a is a panel too; if `in_place`, it
-// consists of rows that are contiguous along k and `lda` apart. Chains of `chain` terms (the last one may
-// have fewer) are added in order to c, or to +0 if `zero_start`.
+// Computes rows × tile_columns of `c`. `b` is a panel with rows `ldb` apart. If `in_place`, `a` is rows that
+// are contiguous along k and `lda` apart; otherwise, `a` is a panel too. Chains of `chain` terms (the last
+// one may have fewer) are added in order to `c`, or to +0 if `zero_start`.
 template <int rows, bool in_place>
 static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b,
                          int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias,

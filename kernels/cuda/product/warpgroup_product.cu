@@ -134,7 +134,8 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
   return best;
 }
 // Rounded totals have no tile of 128 × 192, because rounding would need registers that this tile does not
-// have. 16-bit outputs with totals have no tile of 128 × 128: an output whose k is so long is large.
+// have. Products other than weight gradients have no tile of 128 × 128 with totals: a 16-bit output whose k
+// is so long that it needs totals is large.
 template <Summing summing, bool of_tokens>
 using Choice =
     Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,

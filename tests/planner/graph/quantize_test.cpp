@@ -164,7 +164,7 @@ TEST(Quantize, ValuesAreDecodedInPieces) {
         }
         EXPECT_NEAR(static_cast<double>(scratch.values), static_cast<double>(2 * of_piece), 4 * 64);
         // A piece has more values than the limit only if it has the least width, or the width of a kernel's
-        // tile. It then has at most 16 · max(inputs, features) more.
+        // tile. In the second case it has at most 16 · max(inputs, features) more.
         EXPECT_TRUE(p.width == unit ||
                     of_piece <= at_once + static_cast<uint64_t>(16 * std::max(inputs, features)))
             << of_piece;

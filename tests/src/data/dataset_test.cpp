@@ -550,7 +550,8 @@ TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
   // The long document counts as 21 tokens. The cut is 42 tokens from the end, between two other documents.
   lengths[0] = 10, lengths[40] = 100'000;
   EXPECT_EQ(trained(lengths), 380u);
-  // The document that begins nearest to the cut is the last one: first a short one, then the long one.
+  // In both lists, the last document begins nearest to the cut. It is short in the first list, and long
+  // in the second.
   EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);
   EXPECT_EQ(trained({5, 5, 5, 5, 3000}), 20u);
 }

@@ -262,7 +262,8 @@ std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, c
   return std::nullopt;
 }
 
-// Throws if a file that should be JSON lines is a table. If it is neither, the reader reports the wrong line.
+// Throws if a file that should be JSON lines is a table. If it is neither, the reader will name the first
+// line that is not JSON.
 void refuse_table(std::string_view text, const std::string& path, bool is_whole) {
   const std::string_view first = without_space(text);
   if (first.empty() || first.find_first_of("{[") < first.find('\n')) return;

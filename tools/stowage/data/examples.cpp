@@ -30,9 +30,10 @@ std::optional<size_t> first_learned(const Example& example) {
   return std::nullopt;
 }
 
-// Advice if no example is left, and `first` is not empty: it has the index of the first learned token of each
-// example whose learned tokens all lie past the end of a sample. The least --seq that helps reaches this
-// token in two of these examples, so that one of them can be held out, or in the only one.
+// Advice if no example is left because samples are too short. `first` is not empty. For each example whose
+// learned tokens all lie past the end of a sample, it has the index of the first of them. The least --seq
+// that helps reaches this token in two examples, so that one of them can be held out. If there is only one
+// such example, it reaches the token in that one.
 std::string longer_samples(std::vector<size_t> first, size_t longest) {
   std::sort(first.begin(), first.end());
   const size_t least = first[std::min<size_t>(1, first.size() - 1)];

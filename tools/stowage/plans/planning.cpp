@@ -42,7 +42,7 @@ uint32_t kernels_of(const std::string& name) {
                                     : STW_KERNELS_AUTO;
 }
 
-// The format of the weights under a run's adapters. Adapters are used over the format over which they were
+// The format of the weights under a run's adapters. It stays the one with which the adapters were
 // trained.
 std::string quantize_of_run(const ModelFlags& model, const char* field) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");

@@ -28,7 +28,7 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text, const std::string& name, bool as_it_is = false) const;
   // The tokens of a text without special tokens around it. `places` receives the positions after added tokens
   // that are found before normalization. The tokens before such a position do not depend on the text after
-  // it. encode_rest() returns the tokens after it, for a text that may end anywhere.
+  // it. encode_rest() returns the tokens of the text from this position on, which may be cut off anywhere.
   std::vector<int32_t> encode_placed(std::string_view text, const std::string& name,
                                      std::vector<TokenPlace>& places) const;
   std::vector<int32_t> encode_rest(std::string_view rest, const std::string& name) const;

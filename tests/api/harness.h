@@ -176,9 +176,19 @@ inline Handle<DLManagedTensorVersioned> view_of(stw_trainer* trainer, size_t ind
   });
 }
 
+// The values of tensors. Two are equal exactly if every bit is: -0 differs from 0, and a NaN equals itself.
+struct Values : std::vector<std::vector<float>> {
+  bool operator==(const Values& o) const {
+    return std::equal(begin(), end(), o.begin(), o.end(), [](const auto& x, const auto& y) {
+      return x.size() == y.size() &&
+             (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0);
+    });
+  }
+};
+
 // All values of one kind, tensor after tensor; only for fp32 trainers.
-inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind = STW_TENSOR_PARAMETER) {
-  std::vector<std::vector<float>> all;
+inline Values values_of(const World& w, uint32_t kind = STW_TENSOR_PARAMETER) {
+  Values all;
   for (size_t i = 0; i < stw_model_tensor_count(w.model.get()); ++i) {
     const auto view = view_of(w.trainer.get(), i, kind);
     const float* data = static_cast<const float*>(view->dl_tensor.data);
@@ -187,23 +197,11 @@ inline std::vector<std::vector<float>> values_of(const World& w, uint32_t kind =
   return all;
 }
 
-// Whether all bits are equal. By the operator ==, -0 and 0 are equal, and a NaN differs from itself.
-inline bool have_same_bits(const std::vector<std::vector<float>>& a,
-                           const std::vector<std::vector<float>>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.size() == y.size() &&
-           (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof x[0]) == 0);
-  });
-}
-
-// The state that a step changes. Two are equal exactly if every bit is.
+// The state that a step changes.
 struct State {
-  std::vector<std::vector<float>> parameters, first, second;
+  Values parameters, first, second;
   uint64_t step, batches, skipped;
-  bool operator==(const State& o) const {
-    return have_same_bits(parameters, o.parameters) && have_same_bits(first, o.first) &&
-           have_same_bits(second, o.second) && step == o.step && batches == o.batches && skipped == o.skipped;
-  }
+  bool operator==(const State&) const = default;
 };
 inline State state_of(const World& w) {
   const stw_progress p = progress_of(w.trainer.get());

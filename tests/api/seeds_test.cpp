@@ -5,7 +5,7 @@ namespace stw::api_test {
 namespace {
 
 // The result of a run with a seed. `mask`: 0 or the field's bit.
-using Made = std::vector<std::vector<float>>;
+using Made = Values;
 
 std::string dropping_gpt2() {
   std::string config = tiny_gpt2;
@@ -69,7 +69,9 @@ Made generated(uint32_t mask, uint64_t seed) {
   o.seed = seed;
   stw_error error = sized<stw_error>();
   must(stw_trainer_generate(w.trainer.get(), &o, &count, &error), error);
-  return {std::vector<float>(out, out + count)};
+  Made tokens;
+  tokens.emplace_back(out, out + count);
+  return tokens;
 }
 
 TEST(Seeds, ZeroIsASeedIfItsBitIsSet) {

@@ -83,6 +83,16 @@ class Watching : public testing::Test {
     o.watch = watcher.get();
     return o;
   }
+
+  // Makes a call from C. The watch ends its thread at notification number `place`, counted from 0.
+  void end_thread_at(size_t place, const CallInC& made) {
+    watcher.forget();
+    watcher.then = [&] {
+      if (watcher.notices.size() == place + 1) pthread_exit(nullptr);
+    };
+    call_in_c(made);
+    watcher.then = nullptr;
+  }
 };
 
 TEST_F(Watching, AStepReportsItsMicroStepsAndIsUndoneAtEveryPlace) {
@@ -191,12 +201,7 @@ TEST_F(Watching, AnUpdateIsFinishedOrNotBegun) {
     EXPECT_EQ(values_of(fresh), status == STW_OK ? after : before) << place;
 
     World ended(tiny_gpt2, plan, &o);
-    watcher.forget();
-    watcher.then = [&] {
-      if (watcher.notices.size() == place + 1) pthread_exit(nullptr);
-    };
-    call_in_c({"step", ended.trainer.get(), dataset.get(), batch.batch(), nullptr, nullptr});
-    watcher.then = nullptr;
+    end_thread_at(place, {"step", ended.trainer.get(), dataset.get(), batch.batch(), nullptr, nullptr});
     double loss = 0;
     const stw_status next = stw_trainer_evaluate(ended.trainer.get(), dataset.get(), 1, &loss, nullptr);
     EXPECT_EQ(next, status == STW_OK ? STW_BAD_STATE : STW_OK) << place;
@@ -551,27 +556,20 @@ TEST_F(Watching, AWatchThatEndsItsThreadLeavesTheTrainerWhole) {
                {"calibrate", checkpoint}, {"timeline", timeline},          {"save", checkpoint},
                {"restore", checkpoint},   {"export_model", folder.path()}, {"replan", checkpoint}};
   for (const auto& [name, path] : calls) {
-    size_t notices = 0;  // of a whole call
+    World whole(tiny_gpt2, plan_of_watch(), &o);
+    TemporaryDirectory other;
+    const std::string other_path = path == folder.path() ? other.path() : other / "file";
+    const bool reads = std::string(name) == "restore";
+    watcher.forget();
+    call_in_c({name, whole.trainer.get(), dataset.get(), batch.batch(), nullptr,
+               reads ? path.c_str() : other_path.c_str()});
+    const size_t notices = watcher.notices.size();
+    ASSERT_GT(notices, 4u) << name;
     for (const size_t permille : {0, 10, 500, 990}) {
       World w(tiny_gpt2, plan_of_watch(), &o);
       const State before = state_of(w);
-      if (permille == 0) {
-        World whole(tiny_gpt2, plan_of_watch(), &o);
-        TemporaryDirectory other;
-        const std::string path_there = path == folder.path() ? other.path() : other / "file";
-        watcher.forget();
-        call_in_c({name, whole.trainer.get(), dataset.get(), batch.batch(), nullptr,
-                   std::string(name) == "restore" ? checkpoint.c_str() : path_there.c_str()});
-        ASSERT_GT(watcher.notices.size(), 4u) << name;
-        notices = watcher.notices.size();
-      }
       const size_t last = notices * permille / 1000;
-      watcher.forget();
-      watcher.then = [&] {
-        if (watcher.notices.size() == last + 1) pthread_exit(nullptr);
-      };
-      call_in_c({name, w.trainer.get(), dataset.get(), batch.batch(), nullptr, path.c_str()});
-      watcher.then = nullptr;
+      end_thread_at(last, {name, w.trainer.get(), dataset.get(), batch.batch(), nullptr, path.c_str()});
       EXPECT_EQ(watcher.notices.size(), last + 1) << name;
       EXPECT_EQ(progress_of(w.trainer.get()).phase, uint32_t{STW_PHASE_IDLE}) << name;
       EXPECT_EQ(watcher.now().work, uint32_t{STW_WORK_NONE}) << name;

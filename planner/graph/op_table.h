@@ -41,14 +41,14 @@ inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0;
 struct OpRow {
   OpKind kind;
   const char* name;
-  Cost (*cost)(const Graph&, const Op&, const Extent&) = nullptr;  // every row sets it
+  Cost (*cost)(const Graph&, const Op&, const Extent&);
   // Bytes of scratch memory of the CPU kernel and of the CUDA kernel.
   uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
   uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
-  void (*backward)(Differentiation&,
-                   const Op&) = nullptr;  // emits the gradient ops; null: not differentiable
-  std::array<InPlace, 2> in_place{};      // tried in this order
-  int shapes_from = 127;  // inputs from this position on are not read; only their shapes are used
+  // Emits the gradient ops. Null: the op is not differentiable.
+  void (*backward)(Differentiation&, const Op&) = nullptr;
+  std::array<InPlace, 2> in_place{};  // tried in this order
+  int shapes_from = 127;              // inputs from this position on are not read; only their shapes are used
   // Several ops of the kind that follow each other may be one instruction (program.h), as in PyTorch's
   // multi_tensor_apply.
   bool is_multi_tensor = false;

@@ -55,9 +55,7 @@ LongCall::~LongCall() {
   if (watch_) watch_->end();
 }
 
-bool LongCall::is_cancelled() const noexcept {
-  return !committed_.load(std::memory_order_relaxed) && (own_.any() || host_.any());
-}
+bool LongCall::is_cancelled() const noexcept { return !is_committed() && (own_.any() || host_.any()); }
 
 void LongCall::throw_cancelled() {
   for (const CancelSource& source : {own_, host_})
@@ -70,7 +68,7 @@ void LongCall::notify() {
                                                       static_cast<double>(state_.total))
                                   : 0;
   // After commit() the host cannot stop the call.
-  if (!watch_->set(state_) && !committed_.load(std::memory_order_relaxed)) throw_cancelled();
+  if (!watch_->set(state_) && !is_committed()) throw_cancelled();
 }
 
 void LongCall::advance(uint64_t units) {

@@ -498,6 +498,9 @@ STW_API stw_status stw_model_tensor_find(const stw_model* model, const char* nam
 /* The name of the index-th label, which lives as long as the model. NULL past the last label, and for a model
  * without labels. Thread: any. Since: 0.1 */
 STW_API const char* stw_model_label_at(const stw_model* model, size_t index) STW_NOEXCEPT;
+/* The model's config.json, as stw_model_export writes it, with its task and labels. JSON text that ends with
+ * a zero byte and lives as long as the model. NULL gives NULL. Thread: any. Since: 0.1 */
+STW_API const char* stw_model_config(const stw_model* model) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder. Adapters are merged into the matrices that they
  * belong to. Types are those of the model's own files (F32 if there are none). config.json is written last.
  * After an error, neither file exists unless it existed before.

@@ -355,6 +355,8 @@ class Model {
   std::vector<std::string> labels() const {
     return detail::names([&](size_t index) { return stw_model_label_at(get(), index); });
   }
+  /// The text of its config.json, with its task and labels.
+  std::string config() const { return stw_model_config(get()); }
   /// Writes config.json and model.safetensors, with the adapters merged into their matrices.
   void export_to(const std::filesystem::path& folder, stw_watch* watch = nullptr) const {
     detail::check([&](stw_error* error) {

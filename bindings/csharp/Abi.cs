@@ -1554,6 +1554,9 @@ internal static unsafe class Abi
     public static extern byte* stw_model_label_at(stw_model* model, UIntPtr index);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern byte* stw_model_config(stw_model* model);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_model_export(stw_model* model, byte* folder, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]

@@ -227,6 +227,16 @@ namespace Stowage
             }
         }
 
+        /// <summary>The text of its config.json, with its task and labels.</summary>
+        public string Config
+        {
+            get
+            {
+                using (Held held = Hold())
+                    return Texts.Read(stw_model_config((stw_model*)held.Pointer));
+            }
+        }
+
         /// <summary>Writes config.json and model.safetensors, with the adapters merged into their
         /// matrices.</summary>
         /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be

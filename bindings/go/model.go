@@ -187,6 +187,16 @@ func (m *Model) Labels() []string {
 	return names(func(index int) *C.char { return C.stw_model_label_at(pointer, C.size_t(index)) })
 }
 
+// Config is the text of its config.json, with its task and labels.
+func (m *Model) Config() string {
+	pointer, err := m.use("Model")
+	if err != nil {
+		return ""
+	}
+	defer m.done()
+	return C.GoString(C.stw_model_config(pointer))
+}
+
 // Export writes config.json and model.safetensors, with the adapters merged into their matrices.
 func (m *Model) Export(folder string) error { return m.ExportWatched(folder, nil) }
 

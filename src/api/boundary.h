@@ -33,6 +33,7 @@ struct stw_watch {
 };
 struct stw_model {
   std::shared_ptr<const stw::Model> model;
+  std::string config;  // config.json
 };
 struct stw_plan {
   std::shared_ptr<const stw::Planned> planned;

@@ -93,7 +93,8 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options,
     }
     auto model = Model::open(source);
     STW_API_TRY(model);
-    *out = new stw_model{std::move(*model)};
+    std::string config = config_text((*model)->config().json);
+    *out = new stw_model{std::move(*model), std::move(config)};
     return STW_OK;
   });
 }
@@ -131,6 +132,10 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) STW_NOEX
 const char* stw_model_label_at(const stw_model* model, size_t index) STW_NOEXCEPT {
   if (!model || index >= model->model->config().labels.size()) return nullptr;
   return model->model->config().labels[index].c_str();
+}
+
+const char* stw_model_config(const stw_model* model) STW_NOEXCEPT {
+  return model ? model->config.c_str() : nullptr;
 }
 
 size_t stw_model_tensor_count(const stw_model* model) STW_NOEXCEPT {

@@ -110,6 +110,8 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
 const Architecture& architecture_of(const ModelConfig& config);
 
+// The text of a config.json, as exports write it.
+std::string config_text(const Json& config);
 // The text of a preset's config.json, or null.
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);  // null if `index` is too large

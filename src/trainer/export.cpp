@@ -60,7 +60,7 @@ Status export_weights(TrainerCore& core, const std::string& folder) {
   Json config = core.model->config().json;
   for (const char* key : {"dtype", "torch_dtype"})
     if (config.find(key)) config.set(key, names[static_cast<size_t>(core.plan().numerics.precision)]);
-  return write_text(folder + "/config.json", to_string(config, 2) + "\n");
+  return write_text(folder + "/config.json", config_text(config));
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ Status write_merged(const Model& model, const std::string& folder) {
   // The temporary file of config.json is created first and renamed last. A folder counts as a model's only if
   // it has config.json. After a kill between the two renames, the folder has weights without it, and the
   // temporary file shows why.
-  const std::string text = to_string(model.config().json, 2) + "\n";
+  const std::string text = config_text(model.config().json);
   STW_ASSIGN(last, FileWriter::create(config));
   STW_TRY(last.write(text.data(), text.size()));
   Status written = write_weights(model, weights);

@@ -153,6 +153,7 @@ TEST(Cpp, PlansHaveAllFields) {
   EXPECT_EQ(model.index_of(model.tensors()[1].name), 1u);
   EXPECT_FALSE(model.index_of("no such tensor"));
   EXPECT_TRUE(model.labels().empty());
+  EXPECT_NE(model.config().find("\"model_type\": \"gpt2\""), std::string::npos) << model.config();
   const stowage::Plan plan(model, two_threads(), small());
   plan.verify();
   EXPECT_STREQ(stowage::Plan::load(model, plan.json()).info().fingerprint, plan.info().fingerprint);

@@ -1036,6 +1036,8 @@ class Training(unittest.TestCase):
     def test_classifies(self):
         model = stowage.Model(GPT2, labels=["low", "high"])
         self.assertEqual([model.labels, model.info.labels], [["low", "high"], 2])
+        self.assertEqual(model.config["id2label"], {"0": "low", "1": "high"})
+        self.assertEqual(stowage.Model(GPT2).config, GPT2)
         self.assertEqual(stowage.Model(GPT2, labels=3).labels, ["LABEL_0", "LABEL_1", "LABEL_2"])
         world = World(model)
         texts = [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]]

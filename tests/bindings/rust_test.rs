@@ -172,6 +172,7 @@ fn models_list_their_tensors() {
         model.tensor_index("transformer.wte.weight").or_else(|| model.tensor_index("wte.weight")).unwrap();
     assert_eq!((tensors[index].shape.as_slice(), tensors[index].elements), (&[64, 32][..], 2048));
     assert_eq!(model.tensor_index("no such tensor"), None);
+    assert!(model.config().contains("\"model_type\": \"gpt2\""));
     assert!(model.labels().is_empty());
     let labels = ModelOptions { config_json: Some(GPT2), label_names: &["no", "yes"], ..Default::default() };
     assert_eq!(Model::new(&labels).unwrap().labels(), ["no", "yes"]);

@@ -738,6 +738,7 @@ FUNCTIONS = {   # name: (type of the result, types of the arguments)
     "stw_model_tensor_at": (stw_status, [c_void_p, c_size_t, POINTER(stw_tensor_info)]),
     "stw_model_tensor_find": (stw_status, [c_void_p, c_char_p, POINTER(c_size_t)]),
     "stw_model_label_at": (c_char_p, [c_void_p, c_size_t]),
+    "stw_model_config": (c_char_p, [c_void_p]),
     "stw_model_export": (stw_status, [c_void_p, c_char_p, POINTER(stw_error)]),
     "stw_model_export_watched": (stw_status, [c_void_p, c_char_p, c_void_p, POINTER(stw_error)]),
     "stw_model_preset_at": (c_char_p, [c_size_t]),

@@ -3,7 +3,7 @@
 import ctypes
 import json
 
-from ._library import Handle, call, entry, every, names
+from ._library import Handle, call, entry, every, names, text
 from ._options import encoded, info, options, query_info, strings
 from .watch import used
 
@@ -38,6 +38,11 @@ class Model(Handle):
     def labels(self):
         """The names of a classifier's labels; empty for other models."""
         return names("stw_model_label_at", self)
+
+    @property
+    def config(self):
+        """The content of its config.json, with its task and labels."""
+        return json.loads(text(entry("stw_model_config", self)))
 
     @property
     def tensors(self):

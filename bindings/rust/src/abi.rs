@@ -1472,6 +1472,7 @@ extern "C" {
     pub fn stw_model_tensor_find(model: *const stw_model, name: *const c_char,
         index: *mut usize) -> stw_status;
     pub fn stw_model_label_at(model: *const stw_model, index: usize) -> *const c_char;
+    pub fn stw_model_config(model: *const stw_model) -> *const c_char;
     pub fn stw_model_export(model: *const stw_model, folder: *const c_char,
         error: *mut stw_error) -> stw_status;
     pub fn stw_model_export_watched(model: *const stw_model, folder: *const c_char, watch: *mut stw_watch,

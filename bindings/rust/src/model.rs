@@ -164,6 +164,11 @@ impl Model {
             .collect()
     }
 
+    /// The text of its config.json, with its task and labels.
+    pub fn config(&self) -> &str {
+        unsafe { from_c(abi::stw_model_config(self.pointer())) }
+    }
+
     /// Writes config.json and model.safetensors, with the adapters merged into their matrices.
     pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
         self.export_watched(folder, None)

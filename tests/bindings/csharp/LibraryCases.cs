@@ -85,6 +85,7 @@ internal sealed partial class Cases
             LabelNames = new[] { "nein", "ja, ☂" } }))
         {
             AllEqual(model.Labels(), new[] { "nein", "ja, ☂" });
+            True(model.Config.Contains("\"1\": \"ja, ☂\""));
             Equal($"{model.Info.Layers} {model.Info.Width} {model.Info.Architecture} " +
                 $"{model.Info.Labels} {model.Info.Vocabulary} {model.Info.Positions}", "2 32 gpt2 2 64 16");
             Equal(model.Info.HasWeights, false);

@@ -155,6 +155,7 @@ func TestFailuresAreErrors(t *testing.T) {
 func TestModelsListTheirTensors(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2, LabelNames: []string{"no", "yes"}}))
 	equal(t, model.Labels(), []string{"no", "yes"})
+	equal(t, strings.Contains(model.Config(), `"1": "yes"`), true)
 	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels,
 		model.Info().Generates, model.Info().TokenTypes}, []any{2, "gpt2", 2, true, 0})
 	equal(t, model.Tensors()[0].Shape, []int64{64, 32})

@@ -110,6 +110,43 @@ class UseTest(CommandTest):
         self.refused("inspect", self.write("damaged.stw", bytes(damaged)), says=["damaged.stw", "checksum"])
         self.refused("inspect", str(self.folder), says=[str(self.folder)])
 
+    def test_inspect_prints_the_config(self):
+        listed = self.run_command("plan", "--help").stdout.partition("Presets:")[2].split("\n\n")[0]
+        presets = [name.strip() for name in listed.split(",")]
+        self.assertTrue({"nano", "gpt2", "llama-1b"} < set(presets), presets)
+        request = [
+            "--task",
+            "masked",
+            "--batch",
+            1,
+            "--seq",
+            8,
+            "--device",
+            "cpu",
+            "--vram",
+            "8TiB",
+            "--json",
+        ]
+        for name in presets:
+            with self.subTest(preset=name):
+                text = self.run_command("inspect", "--config", name).stdout
+                config = json.loads(text)
+                words = request if "bert" in config["model_type"] else request[2:]
+                file = self.write(f"{name}.json", text)
+                self.assertEqual(self.run_command("inspect", "--config", file).stdout, text)
+                planned = self.run_command("plan", "--model", name, *words).stdout
+                self.assertEqual(self.run_command("plan", "--model", file, *words).stdout, planned)
+                self.assertEqual(json.loads(planned)["model"]["architecture"], config["model_type"])
+        exported = (pathlib.Path(self.run_folder) / "config.json").read_text(encoding="utf-8")
+        self.assertEqual(self.run_command("inspect", "--config", self.run_folder).stdout, exported)
+        self.refused("inspect", "--config", "gpt3", says=["gpt3: no such file", "presets are nano, gpt2"])
+        self.refused(
+            "inspect", "--config", self.write("x.json", '{"format": "stowage-plan"}'), says=["x.json"]
+        )
+        self.refused(
+            "inspect", "--config", "nano", "--labels", 3, expect=USAGE, says=["--labels: ", "--config"]
+        )
+
     def test_inspect_refuses_other_files(self):
         """Files of any length, such as token files."""
         tokens = self.write("tokens.bin", b"\x07")

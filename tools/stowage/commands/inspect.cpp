@@ -75,6 +75,13 @@ void show_model(const std::string& source, const std::string& name) {
   }
 }
 
+// Prints only the config.json, for programs.
+void show_config(const std::string& source) {
+  ModelFlags flags;
+  flags.source = source;
+  fmt::print("{}", stw_model_config(open_model(flags).get()));
+}
+
 void show_history(const MetricHistory& history) {
   const auto last = [](const char* name, const std::vector<MetricPoint>& points, const std::string& more) {
     if (!points.empty())
@@ -259,6 +266,7 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
 void add_inspect(CLI::App& application) {
   struct Flags {
     std::string path;
+    bool config = false;
     ModelFlags model;
   };
   auto flags = std::make_shared<Flags>();
@@ -269,6 +277,8 @@ void add_inspect(CLI::App& application) {
                   "preset's name.")
       ->required()
       ->type_name("");
+  command.add_flag("--config", flags->config,
+                   "Print the config.json of a model or preset, as JSON, and nothing else.");
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
   add_labels_flag(command, flags->model);
@@ -278,9 +288,14 @@ void add_inspect(CLI::App& application) {
   command.callback([flags, &command] {
     const std::vector<CLI::Option*> options = command.get_options();
     const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) {
-      return option->count() > 0 && option != command.get_option("PATH");
+      return option->count() > 0 && option != command.get_option("PATH") &&
+             option != command.get_option("--config");
     });
-    inspect(flags->path, flags->model, given == options.end() ? "" : (*given)->get_name());
+    const std::string flag = given == options.end() ? "" : (*given)->get_name();
+    if (flags->config && !flag.empty())
+      throw Failure(exit_usage, fmt::format("{}: this flag is for plans, and --config is for models", flag));
+    if (flags->config) return show_config(flags->path);
+    inspect(flags->path, flags->model, flag);
   });
 }
 

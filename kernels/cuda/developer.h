@@ -9,6 +9,8 @@
 //   developer_switches().refused > 0    // this kind of product has no such tile, and nothing ran
 #pragma once
 
+#include <cstdint>
+
 namespace stw::kernels::cuda {
 
 // Rows × columns of the output of a block; by wgmma, or by mma.sync.
@@ -31,6 +33,7 @@ static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_
 struct DeveloperSwitches {
   int tile = -1;    // ProductTile of all tensor-core products; -1: the one with the shortest estimated time.
   int refused = 0;  // Counts launches that the forced tile does not support.
+  int chosen = -1;  // ProductTile of the last product that was launched. The launch sets it.
   // False: products by wgmma omit the fence, one for each slice, that makes copies visible to them. Only a
   // real GPU can show whether the products see all copies without the fence. The emulated GPU ends the
   // program when a product reads copies without it.
@@ -39,6 +42,10 @@ struct DeveloperSwitches {
   // bf16 operands only) or 6 for 128 × 128, and 4 or 6 for 64 × 128. A value of 3 chooses the smaller number,
   // a value of 6 the larger. 0: it is 6, but 4 for 64 × 128 if two tiles share a multiprocessor.
   int stages = 0;
+  // Terms of k that weight gradients add up before their sum is added to the total; a multiple of 256. 0:
+  // 256. With a whole product's k, only the last addition is left. The difference in time is the price of
+  // totals. The bits change.
+  int64_t chain = 0;
   // Programs recorded from now on compute weight gradients in parallel with other ops (src/cuda/branch.h).
   bool weight_gradient_branch = false;
 };

@@ -6,22 +6,21 @@ tools/gpu-check runs it.
     bench.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
 Prints one line of a table for each figure. Near the end of its N seconds (570) it starts nothing more and
-names the parts that it left out; run these alone. Three parts for the first minutes on a card run only if
-named, and do not use PyTorch: `headline`, gpt2 with the most important kinds of kernels; `profile`, the
-ops of the fastest exact kind; `llama`, three steps of llama-1b. `--peer N`: seconds for PyTorch's training
-of a model; `--product-tflops X`: the card's own peak, as gpu_probe measured it."""
+names the parts that it left out; run these alone. Four parts for the first minutes on a card run only if
+named, and do not use PyTorch: `speed`, gpt2 with our own kinds of kernels; `headline`, gpt2 with the most
+important kinds of all; `profile`, the ops of the fastest exact kind; `llama`, three steps of llama-1b.
+`--peer N`: seconds for PyTorch's training of a model."""
 
 import collections
 import importlib.util
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 
 import runs
-from runs import Runs, Table, call, left
+from runs import Runs, Table, call, card_bytes_in_use, figure, figures, left
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 BENCH = os.path.join(ROOT, "tools/bench")
@@ -51,12 +50,13 @@ KERNELS = (
     ),
 )
 ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
+# mma.sync comes first, because wgmma may hang. NVIDIA's libraries come last, because they may load slowly.
+OWN = ("tensor", "wgmma")
 HEADLINE = (
-    "wgmma",
+    *OWN,
     "wgmma --attention cudnn",
     "cublaslt --fast --attention cudnn",
     "cublaslt-wgmma --fast --attention cudnn",
-    "tensor",
 )
 SECONDS_TO_BEGIN = 30  # with less time left nothing starts; at most an eighth of all time
 SECONDS_AFTER_PEER = 150  # time reserved for the kinds measured after PyTorch, however long PyTorch compiles
@@ -88,12 +88,6 @@ def flops_of_token(config, sequence):
     return 6 * (layers * block + width * config["vocab_size"]) + 6 * layers * sequence * width
 
 
-def preset(name):
-    """The preset's config.json, from its only source."""
-    with open(os.path.join(ROOT, "src/models/presets.cpp"), encoding="utf-8") as file:
-        return json.loads(re.search(r'\{"' + re.escape(name) + r'", R"\((.*?)\)"', file.read(), re.S)[1])
-
-
 def marked(good):
     return "" if good else "   BELOW ITS MARK"
 
@@ -110,7 +104,7 @@ def describe(theirs):
 class Bench:
     def __init__(self, folder, tiny, wants_peaks=True, peaks=None):
         self.folder, self.tiny, self.peer_seconds = folder, tiny, runs.SECONDS
-        self.table = Table()
+        self.table, self.failed_kinds = Table(), []  # failed_kinds: kinds that hang or do not train
         model = tiny or "gpt2"
         self.wgmma = False
         self.table.part(
@@ -135,11 +129,18 @@ class Bench:
     def may_begin(self, what):
         if left() > min(SECONDS_TO_BEGIN, runs.SECONDS / 8):
             return True
-        self.table.row(what, True, "left out: no time")
+        self.table.row(what, None, "left out: no time")
         return False
 
     def kinds(self, all_of_them):
         return [k for k in all_of_them if self.wgmma or "wgmma" not in k]
+
+    def may_try(self, what, kernels):
+        """After wgmma has failed, no kind with wgmma is tried."""
+        failed = next((k for k in self.failed_kinds if "wgmma" in k and "wgmma" in kernels), None)
+        if failed:
+            self.table.row(what, None, f"left out: {failed} failed")
+        return not failed
 
     def peer(self, *words, seconds):
         """PyTorch's result as a dictionary, or the reason for a failure."""
@@ -179,10 +180,10 @@ class Bench:
             return self.tiny, 32, 2
         path = self.folder.at(name + ".json")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(preset(name), file)
+            json.dump(self.folder.config(name), file)
         return path, sequence, batch
 
-    def run(self, model, sequence, batch, kernels, *words, steps, patience=100):
+    def run(self, model, sequence, batch, kernels, *words, steps, patience=None, watch=None):
         """The tokens/s of each step, or None and the reason for a failure."""
         with open(model, encoding="utf-8") as file:
             vocabulary = json.load(file)["vocab_size"]
@@ -204,30 +205,57 @@ class Bench:
             *words,
             data=self.folder.tokens(vocabulary),
             patience=patience,
+            watch=watch,
         )
 
     def speed(self, what, shape, kernels, *words, mark=None, steps=6):
         """Adds a row to the table. Returns the median tokens/s without the first step."""
-        # initializing billions of weights takes time
+        if not self.may_try(what, kernels):
+            return None
+        before, most = card_bytes_in_use(), 0
+
+        def watch():
+            nonlocal most
+            most = max(most, card_bytes_in_use() or 0)
+
         speeds, why = self.run(
-            *shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100
+            *shape,
+            kernels,
+            *words,
+            steps=3 if self.tiny else steps,
+            patience=200 if mark else None,  # initializing billions of weights takes time
+            watch=None if before is None else watch,
         )
         if speeds is None:
+            self.failed_kinds.append(kernels)
             self.table.row(what, False, why)
             return None
+        figure("tokens/s of " + what, statistics.median(speeds[1:]))
+        outside = "" if before is None else self.outside(most - before, kernels)
         speed, share = statistics.median(speeds[1:]), ""
         if "product_tflops" in self.peaks:
             with open(shape[0], encoding="utf-8") as file:
                 flops = flops_of_token(json.load(file), shape[1])
-            share = (
-                f", {speed * flops / self.peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
-            )
+            of_peak = speed * flops / self.peaks["product_tflops"] * 1e-12
+            figure("share of the peak of " + what, of_peak)
+            share = f", {100 * of_peak:.1f} % of the card's bf16 products"
         self.table.row(
             what,
             True,
-            f"{speed:,.0f} tokens/s{share}" + (f", mark {mark:,}{marked(speed >= mark)}" if mark else ""),
+            f"{speed:,.0f} tokens/s{share}"
+            + (f", mark {mark:,}{marked(speed >= mark)}" if mark else "")
+            + outside,
         )
         return speed
+
+    def outside(self, used, kernels):
+        """The memory in use outside of the arena, which the plan's reserve has to hold."""
+        planned = self.folder.plan("run").get("bytes")
+        if not planned:
+            return ""
+        outside = (used - planned["arena"]) / 2**20
+        figure("MiB outside of the arena", outside)
+        return f", {outside:,.0f} MiB outside of the arena"
 
     def model(self, name):
         """Trains with stowage and PyTorch."""
@@ -237,7 +265,7 @@ class Bench:
             for kernels in self.kinds(all_of_them):
                 what = f"{name}, T {MODELS[name][0]}, bf16, {kernels}"
                 if self.may_begin(what):
-                    # by far the slowest
+                    # portable is by far the slowest
                     speed = self.speed(what, shape, kernels, steps=3 if kernels == "portable" else 6)
                     speeds.update({kernels: speed} if speed else {})
 
@@ -298,18 +326,22 @@ class Bench:
             if e.get("tid") == 1 and e["ph"] == "X"
         ], ""
 
-    def headline(self):
+    def speed_of_own(self):
+        self.headline(OWN)
+
+    def headline(self, kinds=HEADLINE):
         """Training speed of gpt2, four steps for each kind of kernels."""
         shape = self.shape("gpt2", *MODELS["gpt2"])
-        for kernels in self.kinds(HEADLINE):
+        for kernels in self.kinds(kinds):
             what = f"gpt2, T 1024, bf16, {kernels}"
             if self.may_begin(what):
                 self.speed(what, shape, kernels, steps=4)
 
     def llama(self):
         shape = self.shape("llama-1b", *MODELS["llama-1b"])
-        for kernels in self.kinds(("wgmma",)) or ("tensor",):
-            self.speed(f"llama-1b, T 2048, bf16, {kernels}", shape, kernels, steps=3)
+        for kernels in reversed(self.kinds(OWN)):  # wgmma; if that fails, mma.sync
+            if self.speed(f"llama-1b, T 2048, bf16, {kernels}", shape, kernels, steps=3):
+                break
 
     def profile(self):
         self.ops((("gpt2", 1024, 64),), self.kinds(("wgmma",)) or ("tensor",))
@@ -474,18 +506,26 @@ class Bench:
 
 def main():
     build, words = sys.argv[1], sys.argv[2:]
-    given = runs.options(words, "tiny", "product-tflops", "peer")
-    early = ("headline", "profile", "llama")
+    given = runs.options(words, "tiny", "peer")
+    early = ("speed", "headline", "profile", "llama")
     parts = ("ops", "attention", "optimizers", "budgets", "marks")
     for word in words:
         if word not in MODELS and word not in parts and word not in early:
             sys.exit(f"bench.py: {word}: expected one of {', '.join((*MODELS, *parts, *early))}")
     with Runs(build) as folder:
-        peaks = {"product_tflops": float(given["product-tflops"])} if "product-tflops" in given else {}
+        measured = figures().get("product TFLOP/s")  # the card's own peak, by gpu_probe
+        peaks = {"product_tflops": measured[-1]} if measured else {}
         bench = Bench(folder, given.get("tiny"), not words or any(word not in early for word in words), peaks)
         bench.peer_seconds = float(given.get("peer", runs.SECONDS))
         for name in words or (*MODELS, *parts):
-            bench.table.part(name, (lambda: bench.model(name)) if name in MODELS else getattr(bench, name))
+            part = (
+                (lambda: bench.model(name))
+                if name in MODELS
+                else bench.speed_of_own
+                if name == "speed"
+                else getattr(bench, name)
+            )
+            bench.table.part(name, part)
     sys.exit(bench.table.end())
 
 

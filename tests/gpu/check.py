@@ -6,8 +6,10 @@
                                              in N seconds together (570)
     check.py BUILD --tiny CONFIG [...]       with a tiny model on an emulated device, to test this script
 
-Three parts run only if named: `wgmma` checks that wgmma keeps its bits on smollm-135m; `eighty` compares
-training it with a large budget and with 8 GiB; `products` runs only the product tests under memcheck.
+Four parts run only if named: `quick` is `kernels` without the tests that read large operands across the bus;
+`wgmma` checks that wgmma keeps its bits on smollm-135m, computes right values and has the loss of mma.sync;
+`eighty` compares training with a large budget and with 8 GiB; `products` runs only the product tests under
+memcheck.
 
 Prints one line of a table for each check. The whole output of failing programs goes to a file next to the
 table: FAILURES or failures.txt."""
@@ -20,7 +22,7 @@ import sys
 import time
 
 from isolated import run_if_any_runs, run_isolated
-from runs import Runs, Table, call, card_bytes_in_use, clipped, left, options
+from runs import Runs, Table, call, card_bytes_in_use, clipped, figure, figures, left, options
 
 BUILD, is_limited = sys.argv[1], False  # is_limited: --seconds was given
 table = Table()
@@ -32,10 +34,11 @@ def program(name, path, first=None, chosen="*"):
     first one. Suites that a time limit leaves out are named and do not count as failures."""
     begin = time.monotonic()
     outcome = run_if_any_runs(path, first, chosen) if first else run_isolated(path, chosen)
-    good = outcome.is_good() or (is_limited and outcome.passed > 0 and not outcome.failed)
+    good = outcome.is_good() or (is_limited and not outcome.failed and bool(outcome.left_out))
+    figure(f"failures of {name}", len(outcome.failed) if outcome.passed or outcome.failed else 1)
     row(
         name,
-        good,
+        None if good and not outcome.is_good() else good,
         f"{outcome}"
         if outcome.failed or outcome.skipped or outcome.left_out
         else f"{outcome} in {time.monotonic() - begin:.0f} s",
@@ -84,6 +87,7 @@ LONG = [
     "byte",
 ]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
+LOSS_APART = 1e-2  # the most by which the loss of wgmma may differ from that of mma.sync
 CHAIN = 256  # kernels::chain_terms: loss chunks of a sample begin at multiples of it
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
@@ -149,16 +153,33 @@ def bits(folder, nano, long, deep):
         same_bits(folder, deep, precision, kernels, name="heads of 64")
 
 
-def wgmma_bits(folder, deep):
-    """The result that decides whether wgmma becomes the default on cards that have it."""
+def wgmma_bits(folder, deep, probe):
+    """Results that decide, with tokens/s, whether wgmma becomes the default on cards that have it
+    (decisions.py): bits, values, and the loss of training beside that of mma.sync."""
     if not folder.has_wgmma(*deep[:6]):
         return row("E1 to E3 with wgmma", False, "there is no wgmma here")
     holds = same_bits(folder, deep, "bf16", "wgmma", name="heads of 64")
-    row(
-        "E1 to E3 with wgmma on smollm-135m",
-        holds,
-        "yes: flip wgmma_is_default (planner/plan/request.cpp)" if holds else "no: the default stays",
+    figure("bits of wgmma", holds)
+    row("E1 to E3 with wgmma on smollm-135m", holds, "")
+    code, text, _ = folder.train(
+        "t", *deep, "--precision", "bf16", "--kernels", "tensor", "--device", "cuda", "--vram", "16GiB"
     )
+    losses = [folder.losses(out) for out in "at"]
+    if code != 0 or not all(losses) or len(losses[0]) != len(losses[1]):
+        row("the loss of wgmma and of mma.sync", False, text[-400:])
+    else:
+        apart = max(abs(x - y) for x, y in zip(*losses))
+        figure("loss of wgmma, difference", apart)
+        row(
+            "the loss of wgmma and of mma.sync",
+            apart <= LOSS_APART,
+            f"at most {apart:.2e} apart in {len(losses[0])} steps, limit {LOSS_APART}",
+        )
+    if "values wgmma" not in figures():  # of an earlier call
+        _, text, _ = call([*probe, "--seconds", min(20, left() - 3), "attention", "products"], left())
+        print(text, flush=True)
+        found = figures().get("values wgmma", [])
+        row("values of wgmma", bool(found) and min(found) == 1, f"{len(found)} results")
 
 
 def odd_samples(folder, model, deep):
@@ -320,7 +341,7 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
             os.environ.pop("STW_GUARDED", None)
         name = f"compute-sanitizer {tool} of {chosen.split('.')[0]}…"
         if left() < least:
-            row(name, False, "left out for want of time")
+            row(name, None, "left out for want of time")
             continue
         # Failing runtime calls are not reported: the tests see them, and handle some.
         code, text, took = call(
@@ -400,6 +421,12 @@ def main():
             if tiny
             else {"kernels": "*", "training": "*"}
         )
+        quick = some["kernels"] if tiny else "*-ProductTiles.*"
+        probe = [
+            os.path.join(BUILD, "tests/gpu/gpu_probe"),
+            *(("--small",) if tiny else ()),
+            *(("--figures", os.environ["FIGURES"]) if "FIGURES" in os.environ else ()),
+        ]
         programs = {
             "kernels": lambda: program("kernels", kernels, "Add.*", some["kernels"]),
             "training": lambda: program("training", trainer, None, some["training"]),
@@ -420,7 +447,8 @@ def main():
                 for tool in ("memcheck", "racecheck", "synccheck")
             }
             | {
-                "wgmma": lambda: wgmma_bits(folder, deep),
+                "quick": lambda: program("kernels", kernels, "Add.*", quick),
+                "wgmma": lambda: wgmma_bits(folder, deep, probe),
                 "eighty": lambda: two_budgets(
                     folder, budgets[0], budgets[1], "2GiB" if tiny else "60GiB", ("wgmma",)
                 ),

@@ -7,7 +7,7 @@ import re
 import time
 
 import runs
-from runs import call, left
+from runs import CUT, OutOfTime, call, left
 
 AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))  # suites that run at once
 
@@ -32,7 +32,8 @@ def ended_in(word, text):
 class Outcome:
     def __init__(self):
         # words: output of failed runs
-        self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []
+        self.passed, self.failed, self.skipped, self.words = 0, [], [], []
+        self.left_out = []  # suites that the time limit left out or cut off
         self.gave_up = False  # the remaining tests were not tried
 
     def add(self, other):
@@ -41,7 +42,7 @@ class Outcome:
             getattr(self, name).extend(getattr(other, name))
 
     def __str__(self):
-        left = f", {len(self.left_out)} suites left out for want of time" if self.left_out else ""
+        left = f", {len(self.left_out)} suites left out or cut off for want of time" if self.left_out else ""
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
         return (
             f"{self.passed} passed, {len(self.failed)} failed{skipped}{left}"
@@ -61,19 +62,25 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
     tests = [suite + name for name in names]
 
     def run(chosen, seconds):
-        code, text, _ = call(
-            [program, "--gtest_filter=" + ":".join(chosen)], min(seconds, end - time.monotonic())
-        )
+        try:
+            code, text, _ = call(
+                [program, "--gtest_filter=" + ":".join(chosen)], min(seconds, end - time.monotonic())
+            )
+        except OutOfTime:
+            code, text = CUT, ""
         passed, skipped = ended_in("OK", text) & set(chosen), ended_in("SKIPPED", text) & set(chosen)
         outcome.passed += len(passed)
         outcome.skipped += sorted(skipped)
-        if code != 0 or len(passed | skipped) < len(chosen):
+        failed = ended_in("FAILED", text) & set(chosen)
+        # The end of all time ended it, not its own limit: only tests that have failed are failures.
+        is_cut = code == CUT and time.monotonic() >= end - 0.5
+        missing = [test for test in chosen if test not in passed | skipped]
+        if is_cut:
+            missing = [test for test in missing if test in failed]
+            outcome.left_out += [suite + "* (cut off)"] if not outcome.left_out else []
+        if missing or (code != 0 and not is_cut):
             outcome.words.append(text)
-        return (
-            code,
-            ended_in("FAILED", text) & set(chosen),
-            [test for test in chosen if test not in passed | skipped],
-        )
+        return 0 if is_cut else code, failed, missing
 
     if time.monotonic() > end:
         outcome.left_out.append(suite + "*")

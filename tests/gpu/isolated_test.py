@@ -96,6 +96,14 @@ class Isolated(unittest.TestCase):
         outcome = self.run_on({"A.": {"x": ""}, "end": {}})
         self.assertEqual((outcome.passed, outcome.failed), (1, ["A.* (together)"]))
 
+    def test_a_suite_that_the_time_limit_cuts_off_has_not_failed(self):
+        outcome = self.run_on({"A.": {"x": "", "y": "hang"}, "B.": {"x": "hang"}}, all_seconds=3, at_once=2)
+        self.assertEqual((outcome.passed, outcome.failed), (1, []))
+        self.assertEqual(outcome.left_out, ["A.* (cut off)", "B.* (cut off)"])
+        outcome = self.run_on({"A.": {"bad": "fail", "y": "hang"}}, all_seconds=3)
+        self.assertEqual((outcome.passed, len(outcome.failed)), (0, 1))
+        self.assertIn("A.bad", outcome.failed[0])
+
     def test_suites_without_time_are_named(self):
         outcome = self.run_on({"A.": {"x": ""}, "B.": {"x": ""}}, all_seconds=-1)
         self.assertFalse(outcome.is_good())
@@ -135,7 +143,7 @@ class Isolated(unittest.TestCase):
 
     def test_processes_end_at_the_time_limit(self):
         begin, runs.SECONDS = time.monotonic(), 0
-        with self.assertRaises(TimeoutError):
+        with self.assertRaises(runs.OutOfTime):
             runs.call(["sleep", "60"])
         runs.SECONDS = 570
         child = os.fork()
@@ -163,9 +171,15 @@ class Isolated(unittest.TestCase):
             with runs.Runs(build) as folder:
                 self.assertEqual(folder.speeds("run", 3, patience=8), ([10, 20, 30], ""))
                 found, why = folder.speeds("run", 4, patience=8)
+                runs.SECONDS = time.monotonic() - runs.BEGIN + 5
+                try:
+                    with self.assertRaisesRegex(runs.OutOfTime, "cut off: no time left, after 3 steps"):
+                        folder.speeds("run", 4, patience=60)
+                finally:
+                    runs.SECONDS = 570
         self.assertIsNone(found)
         self.assertIn("the last one", why)
-        self.assertIn("ran past its time, 3 steps", why)
+        self.assertIn("hangs after 3 steps", why)
         self.assertLess(time.monotonic() - begin, 90)
 
     def test_options_come_first_and_set_the_limit(self):
@@ -180,11 +194,27 @@ class Isolated(unittest.TestCase):
 
     def test_an_exception_ends_only_its_part(self):
         table, done = Table(), []
+
+        def late():
+            raise runs.OutOfTime("cut off")
+
         with contextlib.redirect_stdout(io.StringIO()) as output:
             table.part("bad", lambda: [][0])
+            table.part("late", late)
             table.part("good", lambda: done.append(True))
         self.assertEqual((table.failures, done), (1, [True]))
         self.assertIn("IndexError", output.getvalue())
+        self.assertRegex(output.getvalue(), r"(?m)^cut +late +cut off$")
+
+    def test_the_kind_of_card_stands_in_every_row(self):
+        table = Table()
+        table.card = "A card"
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            table.row("one", True, "figures\nmore")
+            table.row("two", False, "figures")
+        self.assertRegex(
+            output.getvalue(), r"(?m)^ok +one +figures  \[A card\]\nmore\nFAIL +two +figures  \[A card\]$"
+        )
 
 
 class Packed(unittest.TestCase):

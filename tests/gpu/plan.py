@@ -1,15 +1,19 @@
-"""The first quarter of an hour on a card, in two calls. The second call does not need the results of the
-first:
+"""The first quarter of an hour on a card, in three calls. No call needs the results of another:
 
-    plan.py first BUILD [--seconds N] [--tiny CONFIG]               correctness and speed: 300 s
-    plan.py second BUILD [--seconds N] [--peer N] [--tiny CONFIG]   comparison with PyTorch, and results
-                                                                    that decide the defaults: 310 s, of
-                                                                    which PyTorch gets 120
+    plan.py first BUILD [OPTIONS]    Are the results right, and how fast is it? 140 s
+    plan.py second BUILD [OPTIONS]   PyTorch, all kinds of kernels, and what decides the defaults: 280 s, of
+                                     which PyTorch gets 105 (--peer N)
+    plan.py third BUILD [OPTIONS]    what has been repaired (--repaired PART,... of gpu_probe), llama-1b, and
+                                     the training tests: 130 s
 
-Every step has a time cap and ends with it. The output of a step goes at once to PREFIX-STEP.txt, and the
-table of all steps to PREFIX-table.txt after each step, so that a killed call leaves both. PREFIX is an
-environment variable, or the name of the call. `--tiny` is for emulated devices: a tiny model and small
-sizes."""
+Options: `--seconds N`; `--patience N`, seconds after which a run without a step hangs; `--tiny CONFIG`, for
+emulated devices: a tiny model and small sizes.
+
+Every step has a time cap and ends with it. Only a bundle that cannot be unpacked ends a call early. After
+each step these files are written, so that a killed call leaves them: PREFIX-table.txt, the table of all
+steps; PREFIX-figures.tsv, all figures; PREFIX-logs.tgz, the output of each step. With the output of the call
+and that of failing programs these are five files. The last block that a call prints says what its figures
+decide (decisions.py) and what to do next. PREFIX is an environment variable, or the name of the call."""
 
 import collections
 import importlib.util
@@ -20,28 +24,37 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import threading
 import time
 
+import decisions
+import runs
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS = {"first": 300, "second": 310}
-PEER_SECONDS = 120
+SECONDS = {"first": 140, "second": 280, "third": 130}
+PEER_SECONDS = 105
 LEAST_SECONDS = 8  # a step with less time is left out
 TO_END = 4  # seconds between a step's own limit and its cap
 TO_DIE = 3  # seconds between SIGTERM and SIGKILL
 
 # `command`: a function of the seconds left that returns the arguments, or the reason for leaving the step
 # out. `cap`: in seconds. `shows`: a pattern; its last matches go into the table. `stops`: whether a failure
-# ends the call. `otherwise`: a step that uses the remaining time after such a failure.
-Step = collections.namedtuple("Step", "name cap command shows stops otherwise", defaults=("", False, None))
+# ends the call. `ends_itself`: whether the command has the time limit too. If not, its end at the cap is no
+# failure.
+Step = collections.namedtuple("Step", "name cap command shows stops ends_itself", defaults=("", False, True))
 
 
 class Plan:
     """Shared by both calls: where things are."""
 
-    def __init__(self, part, build, tiny=None, peer_seconds=PEER_SECONDS):
-        self.part, self.build, self.tiny, self.peer_seconds = part, build, tiny, peer_seconds
-        self.prefix = os.environ.get("PREFIX", part)
+    def __init__(self, part, build, given):
+        self.part, self.build, self.tiny = part, build, given.get("tiny")
+        self.peer_seconds = float(given.get("peer", PEER_SECONDS))
+        self.patience = ("--patience", given["patience"]) if "patience" in given else ()
+        self.repaired = given.get("repaired", "tiles,attention").split(",")
+        self.prefix, self.scratch = os.environ.get("PREFIX", part), tempfile.gettempdir()
 
     def script(self, name, *words):
         """Arguments of a script in this folder, with its time limit less the time that it needs to end."""
@@ -52,6 +65,7 @@ class Plan:
             os.path.join(HERE, name),
             self.build,
             *tiny,
+            *self.patience,
             "--seconds",
             f"{max(seconds - TO_END, 1):.0f}",
             *words,
@@ -61,43 +75,33 @@ class Plan:
         path = os.path.join(self.build, "tests/gpu/gpu_probe")
         return [path, *(("--small",) if self.tiny else ()), *words]
 
+    def probed(self, *parts):
+        return lambda seconds: self.probe(
+            "--seconds", f"{seconds - TO_END:.0f}", "--figures", os.environ["FIGURES"], *parts
+        )
+
     def profiled(self, _):
         if not shutil.which("ncu"):
             return "there is no ncu here"
+        sections = ("SpeedOfLight", "WarpStateStats", "Occupancy")
         return [
             "ncu",
-            "--section",
-            "SpeedOfLight",
-            "--section",
-            "WarpStateStats",
-            "--section",
-            "Occupancy",
+            "--clock-control",
+            "none",  # the default would lock the card's clocks
+            *(word for section in sections for word in ("--section", section)),
             *self.probe("--here", "once"),
         ]
 
     def peer(self, seconds):
         if importlib.util.find_spec("torch") is None:
             return "there is no PyTorch here"
-        if self.tiny:
-            return [
-                sys.executable,
-                self.peer_script(),
-                "train",
-                self.tiny,
-                "32",
-                "2",
-                "--eager",
-                "--device",
-                "cpu",
-                "--seconds",
-                f"{seconds - TO_END:.0f}",
-            ]
-        from bench import MODELS, preset  # imported here because the paths of the tree are set now
+        from bench import MODELS  # imported here because bench.py needs the paths of tools/bench
 
-        config = self.prefix + "-gpt2.json"
-        with open(config, "w", encoding="utf-8") as file:
-            json.dump(preset("gpt2"), file)
-        sequence, batch = MODELS["gpt2"]
+        config, (sequence, batch) = self.tiny, (32, 2)
+        if not self.tiny:
+            config, (sequence, batch) = os.path.join(self.scratch, "gpt2.json"), MODELS["gpt2"]
+            with open(config, "w", encoding="utf-8") as file:
+                json.dump(runs.Runs(self.build).config("gpt2"), file)
         return [
             sys.executable,
             self.peer_script(),
@@ -105,19 +109,27 @@ class Plan:
             config,
             str(sequence),
             str(batch),
+            *(("--eager", "--device", "cpu") if self.tiny else ()),
             "--seconds",
             f"{seconds - TO_END:.0f}",
         ]
 
     @staticmethod
     def peer_script():
-        return os.path.join(HERE, "../../tools/bench/peer_gpu.py")
+        return os.path.normpath(os.path.join(HERE, "../../tools/bench/peer_gpu.py"))
 
-    def peak_words(self):
-        """The card's own peak, if the first call measured it."""
-        text = read(self.prefix.replace("second", "first") + "-probe.txt")
-        found = re.search(r"the card's own bf16 product +([0-9.e+-]+) TFLOP/s", text)
-        return ("--product-tflops", found[1]) if found else ()
+    def memcheck(self, seconds):
+        if not decisions.needs_memcheck(runs.figures()):
+            return "products and attention are right"
+        return self.script("check.py", "products")(seconds)
+
+    @staticmethod
+    def state(_):
+        return [
+            "sh",
+            "-c",
+            "nvidia-smi -q -d CLOCK,POWER,ECC; dmesg 2>&1 | grep -E 'NVRM|Xid' | tail -n 9; true",
+        ]
 
     def steps(self):
         unpack = Step(
@@ -127,35 +139,44 @@ class Plan:
             r"tools/gpu-check",
             stops=True,
         )
-        if self.part == "first":
-            memcheck = Step(
-                "memcheck of products", 600, self.script("check.py", "products"), r"compute-sanitizer"
-            )
-            return [
-                unpack,
-                Step("libraries", 40, self.script("check.py", "libraries"), r"NVIDIA's", stops=True),
-                Step(
-                    "probe",
-                    64,
-                    lambda seconds: self.probe(
-                        "--seconds", f"{seconds - TO_END:.0f}", "--out", self.prefix + "-probe-lines.txt"
-                    ),
-                    r"pessimistic +\d|results are wrong|the card's own",
-                    otherwise=memcheck,
-                ),
-                Step("kernel tests", 90, self.script("check.py", "kernels"), r"kernels  "),
-                Step("tokens/s of gpt2", 70, self.script("bench.py", "headline"), r"tokens/s"),
-                Step("ops of gpt2", 30, self.script("bench.py", "profile"), r"TFLOP/s|GB/s"),
-                Step("ncu of six kernels", 40, self.profiled, r"Throughput"),
-            ]
+        state = Step("state of the card", 8, self.state, r"NVRM|Xid", ends_itself=False)
+        # The last step but the state gets the time that is left.
+        return [unpack, *getattr(self, self.part)(), state]
+
+    def first(self):
         return [
-            unpack,
-            Step("PyTorch", self.peer_seconds, self.peer, r"tokens_per_second"),
-            Step("training tests", 80, self.script("check.py", "training"), r"training  "),
-            Step("wgmma's bits on smollm-135m", 60, self.script("check.py", "wgmma"), r"E1|E2"),
-            Step("gpt2 in 8 GiB and in all", 40, self.script("check.py", "eighty"), r"E2"),
-            Step("llama-1b by wgmma", 40, self.script("bench.py", *self.peak_words(), "llama"), r"tokens/s"),
+            Step("tokens/s of gpt2", 40, self.script("bench.py", "speed"), r"tokens/s"),
+            Step("probe", 64, self.probed(), PROBE_SHOWS),
+            Step("libraries", 25, self.script("check.py", "libraries"), r"NVIDIA's"),
+            Step("kernel tests", 40, self.script("check.py", "quick"), r"kernels  "),
+            Step("memcheck of products", 60, self.memcheck, r"compute-sanitizer"),
         ]
+
+    def second(self):
+        return [
+            Step("peaks", 10, self.probed("copy", "peak"), PROBE_SHOWS),
+            Step("PyTorch", self.peer_seconds, self.peer, r"tokens_per_second", ends_itself=False),
+            Step("tokens/s of gpt2", 65, self.script("bench.py", "headline"), r"tokens/s|left out"),
+            Step("wgmma's bits on smollm-135m", 45, self.script("check.py", "wgmma"), r"E1|E2|wgmma"),
+            Step("gpt2 in 8 GiB and in 60", 30, self.script("check.py", "eighty"), r"E2"),
+            Step("ops of gpt2", 20, self.script("bench.py", "profile"), r"TFLOP/s|GB/s"),
+            Step("ncu of six kernels", 40, self.profiled, r"Throughput", ends_itself=False),
+        ]
+
+    def third(self):
+        return [
+            Step("repaired", 30, self.probed("copy", *self.repaired), PROBE_SHOWS),
+            Step("tokens/s of gpt2", 35, self.script("bench.py", "speed"), r"tokens/s"),
+            Step("llama-1b", 40, self.script("bench.py", "llama"), r"tokens/s"),
+            Step("training tests", 60, self.script("check.py", "training"), r"training  "),
+            Step("memcheck of products", 60, self.memcheck, r"compute-sanitizer"),
+        ]
+
+
+# The probe's lines for the table: expectations, switches, tiles, and what is wrong.
+PROBE_SHOWS = (
+    r"pessimistic +\d|results are wrong|the card's own|times as fast|takes .* longer|on a branch|cut off"
+)
 
 
 def read(path):
@@ -172,6 +193,8 @@ class Runner:
     def __init__(self, title, prefix, seconds, out=sys.stdout):
         self.title, self.prefix, self.seconds, self.out = title, prefix, seconds, out
         self.begin, self.rows, self.running = time.monotonic(), [], None
+        self.card = os.environ.get("CARD", "")
+        self.logs = tempfile.mkdtemp(prefix="stowage-logs-")  # few files go to the folder of results
 
     def left(self):
         return self.seconds - (time.monotonic() - self.begin)
@@ -183,20 +206,25 @@ class Runner:
     def run(self, steps):
         """Returns whether no step failed."""
         for i, step in enumerate(steps):
-            if self.run_one(step) or not (step.stops or step.otherwise):
+            if self.run_one(step) or not step.stops:
                 continue
-            if step.otherwise:
-                self.run_one(step.otherwise._replace(cap=self.left()))
             for rest in steps[i + 1 :]:
                 self.row(rest, "left out", 0, [f"{step.name} failed"])
             break
-        self.say("\n" + self.table())
-        return not any(result in ("FAIL", "timed out") for _, result, _, _ in self.rows)
+        self.say("\n" + self.table() + "\n" + self.block())
+        shutil.rmtree(self.logs, ignore_errors=True)
+        return not self.failed()
+
+    def failed(self):
+        return [step.name for step, result, _, _ in self.rows if result in ("FAIL", "timed out")]
+
+    def block(self):
+        return decisions.block(self.title, self.card, runs.figures(), self.failed())
 
     def run_one(self, step):
         """Returns whether it did not fail."""
         seconds = min(step.cap, self.left())
-        if seconds < LEAST_SECONDS:
+        if seconds < min(LEAST_SECONDS, step.cap):
             self.row(step, "left out", 0, ["no time"])
             return True
         try:
@@ -207,13 +235,21 @@ class Runner:
         if isinstance(command, str):
             self.row(step, "left out", 0, [command])
             return True
-        path = self.prefix + "-" + re.sub(r"\W+", "-", step.name) + ".txt"
+        path = os.path.join(self.logs, re.sub(r"\W+", "-", step.name) + ".txt")
         self.say(f"\n== {step.name}, at most {seconds:.0f} s\n")
         begin = time.monotonic()
         code = self.call(command, seconds, path)
-        result = "ok" if code == 0 else "timed out" if code is None else "FAIL"
-        self.row(step, result, time.monotonic() - begin, shown(step, read(path), code))
-        return code == 0
+        text = read(path)
+        if step.shows == "tokens_per_second":
+            for found in configurations(text):
+                runs.figure("tokens/s of PyTorch", found["tokens_per_second"])
+        result = "FAIL"
+        if code == 0:
+            result = "ok"
+        elif code is None:
+            result = "timed out" if step.ends_itself else "cut off"
+        self.row(step, result, time.monotonic() - begin, shown(step, text, code))
+        return result in ("ok", "cut off")
 
     def call(self, command, seconds, path):
         """The exit status, or None if the step had to be killed."""
@@ -273,16 +309,31 @@ class Runner:
                 continue
             if number == signal.SIGTERM:
                 time.sleep(0.05)  # other processes of its group may still be ending
-        run.wait()
+        if run.poll() is None:  # it hangs in the driver
+            self.say(f"process {run.pid} did not end within 5 s of SIGKILL\n")
 
     def row(self, step, result, seconds, lines):
         self.rows.append((step, result, seconds, lines))
-        with open(self.prefix + "-table.txt", "w", encoding="utf-8") as file:
-            file.write(self.table())
+        for name, text in (
+            ("table.txt", self.table() + "\n" + self.block()),
+            ("figures.tsv", self.of_card()),
+        ):
+            with open(f"{self.prefix}-{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        packed = self.prefix + "-logs.tgz"
+        with tarfile.open(packed + ".new", "w:gz") as tar:
+            tar.add(self.logs, "logs")
+        os.replace(packed + ".new", packed)
+
+    def of_card(self):
+        """The figures, with the kind of card in every row."""
+        lines = read(os.environ.get("FIGURES", "")).splitlines()
+        return "".join(f"{self.card}\t{line}\n" for line in lines)
 
     def table(self):
         lines = [
-            f"{self.title}: {time.monotonic() - self.begin:.0f} of {self.seconds:.0f} s",
+            f"{self.title} on {self.card or 'an unknown card'}: "
+            f"{time.monotonic() - self.begin:.0f} of {self.seconds:.0f} s",
             f"{'step':<30} {'result':<10} {'seconds':>8} {'cap':>6}",
         ]
         for step, result, seconds, shown_lines in self.rows:
@@ -294,7 +345,7 @@ class Runner:
         return "\n".join(lines) + "\n"
 
 
-def shown(step, text, code, most=40):
+def shown(step, text, code, most=90):
     """Summarizes the output of a step: its failures, and the lines for the table."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in dict.fromkeys(lines) if line.startswith("FAIL")]
@@ -306,23 +357,29 @@ def shown(step, text, code, most=40):
         if step.shows and re.search(step.shows, line) and line not in wrong
     ]
     if step.shows == "tokens_per_second":
-        matching = fastest_first(matching)
+        matching = fastest_first(text)
     return [clip(line) for line in wrong[:most] + matching[-most:]]
 
 
-def fastest_first(lines):
-    """Sorts configurations, the fastest first."""
+def configurations(text):
+    """The results of PyTorch, one for each configuration."""
     found = []
-    for line in lines:
+    for line in text.splitlines():
         try:
-            found.append(json.loads(line))
+            one = json.loads(line)
         except ValueError:
-            pass
-    found.sort(key=lambda one: -one["tokens_per_second"])
+            continue
+        if isinstance(one, dict) and "tokens_per_second" in one:
+            found.append(one)
+    return found
+
+
+def fastest_first(text):
+    """Describes configurations, the fastest first."""
     return [
-        "{tokens_per_second:,.0f} tokens/s: {mode}, micro-batch {micro_batch}, "
+        "{tokens_per_second:,.0f} tokens/s on {card}: {mode}, micro-batch {micro_batch}, "
         "vocabulary {vocabulary:,}, attention {attention}".format(**one)
-        for one in found
+        for one in sorted(configurations(text), key=lambda one: -one["tokens_per_second"])
     ]
 
 
@@ -339,8 +396,11 @@ def options(words):
             plain.append(word)
             continue
         name, value = word[2:], next(words, None)
-        if name not in ("seconds", "peer", "tiny") or value is None:
-            sys.exit(f"plan.py: {word}: expected --seconds N, --peer N, --tiny CONFIG\n{__doc__}")
+        if name not in ("seconds", "peer", "tiny", "patience", "repaired") or value is None:
+            sys.exit(
+                f"plan.py: {word}: expected --seconds N, --peer N, --patience N, --repaired PART,..., "
+                f"--tiny CONFIG\n{__doc__}"
+            )
         given[name] = value
     if len(plain) != 2 or plain[0] not in SECONDS:
         sys.exit(__doc__)
@@ -349,16 +409,20 @@ def options(words):
 
 def main():
     part, build, given = options(sys.argv[1:])
-    plan = Plan(part, build, given.get("tiny"), float(given.get("peer", PEER_SECONDS)))
+    plan = Plan(part, build, given)
     runner = Runner(part, plan.prefix, float(given.get("seconds", SECONDS[part])))
 
     def stop(*_):
         runner.end()
-        runner.say("\nstopped from outside\n" + runner.table())
+        runner.say("\nstopped from outside\n" + runner.table() + "\n" + runner.block())
         os._exit(143)
 
     signal.signal(signal.SIGTERM, stop)
-    sys.exit(0 if runner.run(plan.steps()) else 1)
+    # In the build's folder, which the calls on one card share, and which a new bundle replaces.
+    os.environ["FIGURES"] = os.path.join(build, f"figures-{os.environ.get('COMMIT', 'unknown')}.tsv")
+    with tempfile.TemporaryDirectory(prefix="stowage-plan-") as plan.scratch:
+        good = runner.run(plan.steps())
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Shared by check.py and bench.py: runs of the command, and a table with a line for each result."""
+"""Shared by check.py, bench.py and plan.py: runs of the command, a table with a line for each result, and
+the file of figures that decisions.py reads. FIGURES and CARD are environment variables."""
 
 import array
 import json
@@ -16,21 +17,26 @@ import time
 
 # time limit of a script, so that it ends by itself within ten minutes; `--seconds N` changes it
 SECONDS = 570
+# seconds until a run's first step and between steps, after which it hangs; `--patience N` changes it
+PATIENCE = 25
 BEGIN = time.monotonic()
+AFTER_KILL = 5  # seconds that a killed process may take to end
 
 
 def options(words, *names):
     """Removes `--name value` pairs with these names from the front of `words` and returns the values by
-    name. `--seconds` sets the script's own limit."""
-    global SECONDS
-    found = {}
-    while words and words[0].removeprefix("--") in (*names, "seconds") and words[0].startswith("--"):
+    name. `--seconds` sets the script's own limit, `--patience` the limit of a run that hangs."""
+    global SECONDS, PATIENCE
+    found, names = {}, (*names, "seconds", "patience")
+    while words and words[0].removeprefix("--") in names and words[0].startswith("--"):
         if len(words) == 1:
             sys.exit(f"{words[0]}: a value is missing")
         found[words[0].removeprefix("--")] = words[1]
         del words[:2]
     if "seconds" in found:
         SECONDS = float(found["seconds"])
+    if "patience" in found:
+        PATIENCE = float(found["patience"])
     return found
 
 
@@ -49,26 +55,57 @@ def clipped(text, most=200_000):
     )
 
 
+def figure(name, value):
+    """Adds a number to the file of figures."""
+    if path := os.environ.get("FIGURES"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{name}\t{value:.17g}\n")
+
+
+def figures():
+    """The numbers of the file of figures: a list for each name, in the order of the file."""
+    found = {}
+    try:
+        with open(os.environ.get("FIGURES", ""), encoding="utf-8") as file:
+            for line in file:
+                name, tab, value = line.rstrip("\n").rpartition("\t")
+                if tab and line.endswith("\n"):
+                    found.setdefault(name, []).append(float(value))
+    except OSError:
+        pass
+    return found
+
+
 class Table:
     def __init__(self):
         self.failures = 0
+        self.card = os.environ.get("CARD", "")  # the kind of card stands in every row
 
     def row(self, name, passed, text):
-        self.failures += not passed
-        print(f"{'ok  ' if passed else 'FAIL'}  {name:<44} {text}", flush=True)
+        """`passed`: None if the time limit left it out or cut it off, which is no failure."""
+        self.failures += passed is False
+        result = {True: "ok  ", False: "FAIL", None: "cut "}[passed if passed is None else bool(passed)]
+        first, *rest = f"{result}  {name:<44} {text}".split("\n")
+        print("\n".join([first + (f"  [{self.card}]" if self.card else ""), *rest]), flush=True)
 
     def part(self, name, run):
         """Runs one part. An exception ends only this part."""
         if left() < min(20, SECONDS / 20):
-            return self.row(name, False, "left out for want of time: name it alone")
+            return self.row(name, None, "left out for want of time: name it alone")
         try:
             run()
+        except OutOfTime as error:
+            self.row(name, None, str(error))
         except Exception as error:  # any error
             self.row(name, False, f"{type(error).__name__}: {error}"[-600:])
 
     def end(self):
         print(f"{self.failures} checks failed")
         return 1 if self.failures else 0
+
+
+class OutOfTime(Exception):
+    """No time is left to begin something."""
 
 
 # children that run; whether nothing more may start
@@ -80,7 +117,7 @@ def started(words, output, environment=None):
     own, which would keep the card busy."""
     with running_lock:
         if ends or left() < 1:
-            raise TimeoutError("no time left: name it alone")
+            raise OutOfTime("cut off: no time left: name it alone")
         run = subprocess.Popen(
             [str(word) for word in words],
             stdin=subprocess.DEVNULL,
@@ -101,8 +138,12 @@ def kill(run):
 
 
 def stop(run):
+    """Ends a process. One that hangs in the driver may survive SIGKILL: it is named, and the others go on."""
     kill(run)
-    run.wait()
+    try:
+        run.wait(AFTER_KILL)
+    except subprocess.TimeoutExpired:
+        print(f"      process {run.pid} did not end within {AFTER_KILL} s of SIGKILL", flush=True)
     with running_lock:
         running.discard(run)
 
@@ -116,6 +157,9 @@ def end_all(*_):
     sys.exit(143)
 
 
+CUT = -1000  # the exit status of a call that ran past its time; signals have small negative ones
+
+
 def call(words, seconds=500, environment=None):
     """Returns the exit status, the output, and the duration."""
     begin = time.monotonic()
@@ -124,22 +168,22 @@ def call(words, seconds=500, environment=None):
         try:
             code = run.wait(max(min(seconds, left()), 1))
         except subprocess.TimeoutExpired:
-            code = -1
+            code = CUT
         finally:
             stop(run)
         file.seek(0)
         text = file.read().decode(errors="replace")
-    return code, text + ("\nran past its time" if code == -1 else ""), time.monotonic() - begin
+    return code, text + ("\nran past its time" if code == CUT else ""), time.monotonic() - begin
 
 
-def speeds_in(path):
-    """Reads the complete lines of a run's metrics."""
+def values_in(path, name):
+    """A value of the complete lines of a run's metrics."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.endswith("\n")]
     except OSError:
         return []
-    return [line["tokens_per_second"] for line in lines if "tokens_per_second" in line]
+    return [line[name] for line in lines if name in line]
 
 
 def card_bytes_in_use():
@@ -204,11 +248,17 @@ class Runs:
                 ).tofile(file)
         return path
 
-    def speeds(self, out, steps, *words, data=None, patience=100, watch=None):
+    def losses(self, out):
+        """The training loss of each step of a run."""
+        return values_in(self.at(out) + "/metrics.jsonl", "loss")
+
+    def speeds(self, out, steps, *words, data=None, patience=None, watch=None):
         """The tokens/s of the first `steps` steps of a run, or None and the reason for a failure. The run
         is stopped then, so it saves nothing. `watch` is called repeatedly while it runs. Without `data` it
         trains on a text, which needs a tokenizer. `patience` limits the seconds until the first step and
-        between steps, so that a hanging device does not use up the time of all later runs."""
+        between steps (PATIENCE), so that a hanging device does not use up the time of all later runs. Raises
+        OutOfTime if the script's own limit ends the run."""
+        patience = patience or PATIENCE
         folder, log = self.at(out), self.at(out + "-log.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(log, "w", encoding="utf-8") as file:
@@ -244,7 +294,7 @@ class Runs:
                 time.sleep(0.1)
                 if watch:
                     watch()
-                before, found = len(found), speeds_in(folder + "/metrics.jsonl")
+                before, found = len(found), values_in(folder + "/metrics.jsonl", "tokens_per_second")
                 if len(found) > before:
                     heard = time.monotonic()
             ended = run.poll()
@@ -254,10 +304,19 @@ class Runs:
             stop(run)
         if len(found) >= steps:
             return found[:steps], ""
+        if ended is None and left() <= 0:
+            raise OutOfTime(f"cut off: no time left, after {len(found)} steps")
         with open(log, encoding="utf-8", errors="replace") as file:
             return None, file.read()[-400:] + (
-                f"ran past its time, {len(found)} steps" if ended is None else ""
+                f"{'hangs' if ended is None else 'ended'} after {len(found)} steps"
             )
+
+    def config(self, name):
+        """A preset's config.json, as the command prints it."""
+        code, text, _ = call([self.stowage, "inspect", "--config", name], 20)
+        if code != 0:
+            raise RuntimeError(f"the config of {name}: {text[-400:]}")
+        return json.loads(text)
 
     def weights(self, out):
         try:

@@ -8,14 +8,15 @@ usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--seconds N] [--eager] [-
                                               attention, GB/s of a copy
 
 fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples
-of SEQ tokens per step. `train` begins with the usual settings: the default mode of torch.compile,
-micro-batches of 64 or as many as fit, the vocabulary padded to a multiple of 64, then the vocabulary without
-padding. If --seconds allows, it continues with settings that may be faster: micro-batches of 32 and 128,
-cuDNN's attention, the mode max-autotune-no-cudagraphs. If torch.compile fails, it measures without it. A
-configuration starts only if the time left is at least that of the slowest configuration so far. `least`: one
-sample per micro-batch, two per step, every block recomputed (torch.utils.checkpoint), AdamW with 8-bit
-states, and the smallest limit of PyTorch's allocator at which two steps succeed; the card's context is not
-included. `--device cpu` is for testing the script without a GPU.
+of SEQ tokens per step. `train` begins with a short run without torch.compile, whose figure is there within 15
+s of a warm start. Then come the usual settings: the default mode of torch.compile, micro-batches of 64 or as
+many as fit, the vocabulary padded to a multiple of 64, then the vocabulary without padding. If --seconds
+allows, it continues with settings that may be faster: micro-batches of 32 and 128, cuDNN's attention, the
+mode max-autotune-no-cudagraphs. If torch.compile fails, it measures more without it. The kind of card stands
+in every line. A configuration starts only if the time left is at least that of the slowest configuration so
+far. `least`: one sample per micro-batch, two per step, every block recomputed (torch.utils.checkpoint), AdamW
+with 8-bit states, and the smallest limit of PyTorch's allocator at which two steps succeed; the card's
+context is not included. `--device cpu` is for testing the script without a GPU.
 """
 
 import argparse
@@ -232,9 +233,13 @@ def attention_by(backend):
     )
 
 
-def steps_of(options, config, micro_batch, mode):
+def card_of(device):
+    return torch.cuda.get_device_name() if device == "cuda" else device
+
+
+def steps_of(options, config, micro_batch, mode, short=False):
     """Returns the median seconds of the timed steps, and the tokens of a step. A step includes reading the
-    loss, because a training loop logs it."""
+    loss, because a training loop logs it. `short`: steps of four micro-batches at most."""
     torch.manual_seed(1)
     device = options.device
     torch.set_float32_matmul_precision("high")
@@ -265,9 +270,11 @@ def steps_of(options, config, micro_batch, mode):
             raise ArithmeticError("the loss is not finite")
         sync(device)
 
-    for _ in range(3):  # compiles, and fills the allocator's pools
+    for _ in range(1 if short else 3):  # compiles, and fills the allocator's pools
         step(2)
     count, seconds = math.ceil(options.batch / micro_batch), []
+    if short:
+        count = min(count, 4)
     for _ in range(options.steps):
         begin = time.perf_counter()
         step(count)
@@ -282,19 +289,26 @@ def train(options):
     longest, best = 0, None
     padded, own = math.ceil(config["vocab_size"] / 64) * 64, config["vocab_size"]
 
-    def attempt(micro_batch, vocabulary, mode, attention="default"):
+    def attempt(micro_batch, vocabulary, mode, attention="default", short=False):
         """Returns whether it fits, and prints the result. Also false if there is no time."""
         nonlocal longest, best
         began = time.monotonic()
-        if best and options.seconds and began - begin + longest > options.seconds:
+        if best and is_over():
             return False
         try:
             with attention_by(attention):
-                seconds, tokens = steps_of(options, {**config, "vocab_size": vocabulary}, micro_batch, mode)
+                seconds, tokens = steps_of(
+                    options, {**config, "vocab_size": vocabulary}, micro_batch, mode, short
+                )
             found = {
                 "peer": "torch",
+                "card": card_of(options.device),
                 "version": torch.__version__,
-                "mode": mode if mode == "eager" else "compile" if mode == "default" else "compile " + mode,
+                "mode": ("eager, short" if short else mode)
+                if mode == "eager"
+                else "compile"
+                if mode == "default"
+                else "compile " + mode,
                 "micro_batch": micro_batch,
                 "vocabulary": vocabulary,
                 "attention": attention,
@@ -317,6 +331,9 @@ def train(options):
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
 
+    def is_over():
+        return bool(options.seconds) and time.monotonic() - begin + longest > options.seconds
+
     def tried(*configuration):
         """Reports errors other than out-of-memory and continues."""
         try:
@@ -329,15 +346,23 @@ def train(options):
             )
             return False
 
-    mode, micro_batch = "eager" if options.eager else "default", min(options.batch, 64)
-    while micro_batch >= 1 and not tried(micro_batch, padded, mode) and best is None:
+    mode, micro_batch, is_found = "eager" if options.eager else "default", min(options.batch, 64), False
+    first = min(options.batch, 16)
+    while first >= 1 and not tried(first, padded, "eager", "default", True):
+        first //= 2
+    while micro_batch >= 1 and not is_found:
+        is_found = tried(micro_batch, padded, mode)
+        if is_found or is_over():
+            break
         # the memory suffices, so the compiler failed
         if mode != "eager" and tried(micro_batch, padded, "eager"):
-            mode = "eager"
+            mode, is_found = "eager", True
             break
         micro_batch //= 2
     if best is None:
         raise SystemExit("peer_gpu.py: nothing could be measured")
+    if not is_found:
+        return
     if own != padded:
         tried(micro_batch, own, mode)
     for other in (micro_batch * 2, micro_batch // 2):
@@ -385,7 +410,11 @@ def least(options):
     with open(options.config, encoding="utf-8") as file:
         config = json.load(file)
     if options.device == "cpu":
-        return print(json.dumps({"least_bytes": 0, "optimizer": train_small(config, options.seq, "cpu")}))
+        return print(
+            json.dumps(
+                {"card": "cpu", "least_bytes": 0, "optimizer": train_small(config, options.seq, "cpu")}
+            )
+        )
     total = torch.cuda.get_device_properties(0).total_memory
 
     def fits(limit):
@@ -404,14 +433,15 @@ def least(options):
     while high - low > max(high // 100, 1 << 21):
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
-    print(json.dumps({"least_bytes": high, "optimizer": name}))
+    print(json.dumps({"card": card_of("cuda"), "least_bytes": high, "optimizer": name}))
 
 
 def peaks(options):
     device, small = options.device, options.device == "cpu"
     n = 512 if small else 8192
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
-    found = {"product_tflops": round(2 * n**3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
+    found = {"card": card_of(device)}
+    found |= {"product_tflops": round(2 * n**3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
     size = 1 << (20 if small else 31)
     source, target = (
         torch.empty(size, dtype=torch.uint8, device=device),

@@ -444,6 +444,7 @@ void launch_tiles(const Launch& l, int64_t tiles, Products all, const Epilogue& 
   assert(all.restart == 0 || (counts_tokens<a_along, b_along>));
   assert(all.first % chain_terms == 0 && all.chain % T::slice_depth == 0);
   all.fence = developer_switches().fence;
+  if (const int64_t chain = developer_switches().chain; chain > 0 && all.chain > 0) all.chain = chain;
   if (tiles > 0)
     launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Epilogue>,
            static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, epilogue);
@@ -458,6 +459,7 @@ struct TilesToChoose {
   static void choose(int best, const InTile& in_tile) {
     DeveloperSwitches& switches = developer_switches();
     const int number = switches.tile >= 0 ? switches.tile : best;
+    switches.chosen = number;
     if (((T::number == number && (in_tile(T{}), true)) || ...)) return;
     ++switches.refused;
   }

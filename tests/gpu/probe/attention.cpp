@@ -155,6 +155,7 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
                 "the gradient of attention");
     };
     const kernels::AttentionArgs a = args_of(s, noise, outputs, way.products);
+    report.uses_warpgroups(way.products == ProductKernels::warpgroup);
     run(a);
     const auto out = outputs.out.values<uint16_t>(s.out()), dqkv = outputs.dqkv.values<uint16_t>(s.qkv());
     double forward = 0, gradient = 0;
@@ -199,6 +200,8 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
     const double back =
         calls.seconds(calls.table.attention_gradient, a, kernels::cuda::attention_gradient_workspace(a),
                       "the gradient of attention", options.small);
+    report.uses_warpgroups(false);
+    report.values(way.name, wrong.empty());
     report.row(wrong.empty(), text_of("attention %s, %s", s.text().c_str(), way.name),
                "forward " + rate_of_product(s.flops(), ahead, peaks) +
                    text_of(", error %.0e; backward ", forward) +
@@ -210,18 +213,26 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
 
 }  // namespace
 
+static std::vector<Shape> shapes_of(const Options& options) {
+  if (options.small) return {{2, 80, 2, 2, 64}, {2, 72, 4, 2, 128}};
+  return {{16, 1024, 12, 12, 64}, {8, 2048, 32, 8, 128}};
+}
+
 void check_attention(Report& report, const Options& options, Peaks& peaks) {
   Calls calls;
   std::vector<Way> ways = {{"tensor", ProductKernels::tensor}};
   if (has_warpgroups()) ways.push_back({"wgmma", ProductKernels::warpgroup});
-  const auto cudnn = cuda::CudnnAttention::create("");
-  if (cudnn) ways.push_back({"cuDNN", ProductKernels::library}), calls.attention = (*cudnn)->library();
-  else report.note("attention by cuDNN", "not available: " + cudnn.error().message);
-  const std::vector<Shape> shapes = options.small
-                                        ? std::vector<Shape>{{2, 80, 2, 2, 64}, {2, 72, 4, 2, 128}}
-                                        : std::vector<Shape>{{16, 1024, 12, 12, 64}, {8, 2048, 32, 8, 128}};
+  const std::vector<Shape> shapes = shapes_of(options);
   for (const Shape& s : shapes) check_shape(report, options, peaks, calls, s, ways, &s == &shapes[0]);
-  if (!cudnn) return;
+}
+
+void measure_cudnn_attention(Report& report, const Options& options, Peaks& peaks) {
+  Calls calls;
+  const auto cudnn = cuda::CudnnAttention::create("");
+  if (!cudnn) return report.note("attention by cuDNN", "not available: " + cudnn.error().message);
+  calls.attention = (*cudnn)->library();
+  for (const Shape& s : shapes_of(options))
+    check_shape(report, options, peaks, calls, s, {{"cuDNN", ProductKernels::library}}, false);
   for (const std::string& declined : (*cudnn)->take_declined())
     report.note("attention by cuDNN", "it declines, our own kernels did it: " + declined);
   if (const auto status = (*cudnn)->take_error(); !status)

@@ -73,11 +73,15 @@ void check_branch(Report& report, const Options& options, Peaks&) {
   if (!planned->plan.fits) throw std::runtime_error("GPT-2 does not fit into 40 GiB");
   const double tokens = static_cast<double>(request.global_batch * request.sequence);
   const int64_t vocabulary = options.small ? 256 : 50257;
-  const Steps serial = train(*device, model, planned, vocabulary, false),
-              parallel = train(*device, model, planned, vocabulary, true);
+  report.uses_warpgroups(has_warpgroups());
+  const Steps serial = train(*device, model, planned, vocabulary, false);
   report.note("steps of GPT-2", text_of("%.0f tokens/s", tokens / serial.seconds));
-  report.row(serial.loss == parallel.loss && serial.norm == parallel.norm,
-             "steps of GPT-2, weight gradients on a branch",
+  const Steps parallel = train(*device, model, planned, vocabulary, true);
+  report.uses_warpgroups(false);
+  const bool same = serial.loss == parallel.loss && serial.norm == parallel.norm;
+  report.figure("gain of the branch", serial.seconds / parallel.seconds);
+  report.figure("bits of the branch", same ? 1 : 0);
+  report.row(same, "steps of GPT-2, weight gradients on a branch",
              text_of("%.0f tokens/s, %.3f of the time; loss %.9g and %.9g", tokens / parallel.seconds,
                      parallel.seconds / serial.seconds, serial.loss, parallel.loss));
 }

@@ -16,7 +16,10 @@ bool has_device() {
   return found && kernels::cuda_table() != nullptr;
 }
 void choose_device() { check(cudaSetDevice(0), "the device"); }
+static bool warpgroups_are_forbidden = false;
+void forbid_warpgroups() { warpgroups_are_forbidden = true; }
 bool has_warpgroups() {
+  if (warpgroups_are_forbidden) return false;
   int major = 0, minor = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);

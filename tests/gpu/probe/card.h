@@ -21,8 +21,9 @@ using kernels::DType;
 using kernels::ProductKernels;
 
 bool has_device();
-void choose_device();                              // the first device; creates its context
-bool has_warpgroups();                             // kernels for compute capability 9.0
+void choose_device();      // the first device; creates its context
+bool has_warpgroups();     // kernels for compute capability 9.0, unless they are forbidden
+void forbid_warpgroups();  // for this process: has_warpgroups() is false from now on
 void check(cudaError_t status, const char* what);  // throws an error
 void finish(const char* what);                     // waits until all launched work has ended
 

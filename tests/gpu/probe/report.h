@@ -2,7 +2,10 @@
 //
 // Every part runs in a child process. The parent watches it and never uses the device. If a part breaks the
 // device or hangs, only that process ends: the part is reported as failed, and a new process continues with
-// the next part.
+// the next part. If kernels with wgmma were running, a new process repeats the part without them, and no
+// later part uses them. So a fault of wgmma costs no other kernel its figures.
+//
+// A part that the end of all time interrupts is cut off. It has not failed.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,10 +17,15 @@ struct Options {
   bool small = false;        // sizes for an emulated device
   double seconds = 60;       // for all parts together; parts without time are named as left out
   double part_seconds = 25;  // for one part
-  std::string file;          // receives the same lines; may be empty
+  // Seconds without a result after which kernels with wgmma hang. Not on an emulated device, which is slow.
+  double wgmma_seconds = 10;
+  std::string file;     // receives the same lines; may be empty
+  std::string figures;  // receives a line `name<tab>value` for each figure; may be empty
   // in this process, without a watching parent: for profilers and debuggers
   bool here = false;
-  std::string crash, hang;  // names of parts that crash or hang, to test that the others still run
+  // Names of parts that crash or hang, to test that the others still run. The name `wgmma` stands for all
+  // kernels with wgmma.
+  std::string crash, hang;
 };
 
 // The card's own peaks; 0: unknown.
@@ -28,12 +36,18 @@ struct Peaks {
 // Reports results of a part to the watching process.
 class Report {
  public:
-  explicit Report(int descriptor) : descriptor_(descriptor) {}
+  explicit Report(int descriptor, const Options& options) : descriptor_(descriptor), options_(options) {}
   void begin(const std::string& part);
   // A result with a check: whether bits or values are right, and figures.
   void row(bool good, const std::string& name, const std::string& text);
   // A figure without a check.
   void note(const std::string& name, const std::string& text);
+  // A number that tests/gpu/decisions.py reads.
+  void figure(const std::string& name, double value);
+  // Whether the results of a kind of kernels are right: the figure `values KIND`, 0 or 1.
+  void values(const char* kind, bool good) { figure(std::string("values ") + kind, good ? 1 : 0); }
+  // Announces that kernels with wgmma run from now on, or no longer.
+  void uses_warpgroups(bool uses);
   // Passes the peaks on to parts in other processes.
   void peaks(const Peaks& peaks);
   // Adds time of a kind for the table at the end, in nanoseconds per token of GPT-2 124M.
@@ -42,6 +56,8 @@ class Report {
  private:
   void line(const std::string& text);
   int descriptor_;
+  const Options& options_;
+  bool uses_warpgroups_ = false;
 };
 
 struct Part {

@@ -70,15 +70,14 @@ __device__ __forceinline__ void fence_accumulators(float (&sums)[count][numbers]
   for (int k = 0; k < numbers; ++k) asm volatile("" : "+f"(sums[i][k])::"memory");
 }
 
-// Forces these sums to be computed before the code after this call. A store depends on them: it runs only if
-// they are negative, which never happens. The assembler moves a wait for products before arithmetic that does
-// not need the products, but not before a store.
-__device__ __forceinline__ void force_evaluation(void* shared_place, const float (&sums)[2]) {
-  asm volatile(
-      "{.reg .pred below; .reg .f32 sum; add.rn.f32 sum, %1, %2; setp.lt.f32 below, sum, 0f00000000; @below "
-      "st.shared.f32 [%0], sum;}" ::"r"(shared_address(shared_place)),
-      "f"(sums[0]), "f"(sums[1])
-      : "memory");
+// Forces `bits` to be computed before the code after this call. A store depends on them: it runs only if
+// their sign is set, which must never happen. The assembler moves a wait for products before arithmetic that
+// does not need the products, but not before a store.
+__device__ __forceinline__ void force_evaluation(void* shared_place, uint32_t bits) {
+  asm volatile("{.reg .pred below; setp.lt.s32 below, %1, 0; @below st.shared.b32 [%0], %1;}" ::"r"(
+                   shared_address(shared_place)),
+               "r"(bits)
+               : "memory");
 }
 
 // d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or d = a · b if not `added`. Warp w has rows

@@ -262,7 +262,7 @@ void wait_products() {
 }
 template <int count, int numbers>
 void fence_accumulators(float (&)[count][numbers]) {}
-inline void force_evaluation(void*, const float (&)[2]) {}
+inline void force_evaluation(void*, uint32_t) {}
 template <DType dtype, bool a_transposed, bool b_transposed, bool added = true, int fragments>
 void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
   simt::multiply_async({a, b, 8 * fragments, a_transposed, b_transposed, dtype == DType::bf16, added}, d[0]);

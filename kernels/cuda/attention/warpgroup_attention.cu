@@ -237,7 +237,8 @@ STW_DEVICE void attend_segment(const AttentionArgs& args, const QueryBlock& plac
     wait_products<1>();  // The scores.
     fence_accumulators(s);
     apply_block<T>(s, args, place, seen, block, running, rescale);
-    force_evaluation(memory, running.sum);  // While the other product runs.
+    // Sums of probabilities have no sign. They are computed while the other product runs.
+    force_evaluation(memory, bits_of(running.sum[0]) | bits_of(running.sum[1]));
     wait_products<0>();
     fence_accumulators(out);
     STW_UNROLL

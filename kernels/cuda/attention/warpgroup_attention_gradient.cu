@@ -21,8 +21,9 @@ struct GradientTiles {
   static constexpr int depth = head_dim, others = 64, threads = 2 * warpgroup_threads,
                        rows = 2 * warpgroup_rows;
   static constexpr int own_size = rows * depth, other_size = others * depth;  // Elements.
+  // The last word is GradientMemory::spare.
   static constexpr size_t shared_bytes =
-      (2 * own_size + 4 * other_size) * sizeof(uint16_t) + 4 * others * sizeof(float) + aligning_bytes;
+      (2 * own_size + 4 * other_size) * sizeof(uint16_t) + (4 * others + 1) * sizeof(float) + aligning_bytes;
 };
 
 // The rows of a block: keys or queries.
@@ -162,16 +163,21 @@ STW_DEVICE void mask_others(float (&s)[T::others / 8][4], const DocumentRule<int
   }
 }
 
-// Turns scores into probabilities. `other_lse`: the lse of the others, for the kernel of keys.
+// Turns scores into probabilities, while the products with the values run. `other_lse`: the lse of the
+// others, for the kernel of keys.
 template <class T>
 STW_DEVICE void as_probabilities(float (&s)[T::others / 8][4], float factor,
-                                 const OwnStatistics& own_statistics, const float* other_lse) {
+                                 const OwnStatistics& own_statistics, const float* other_lse, float* spare) {
+  uint32_t all_bits = 0;
   STW_UNROLL
   for (int n = 0; n < T::others / 8; ++n) STW_UNROLL
-  for (int e = 0; e < 4; ++e)
+  for (int e = 0; e < 4; ++e) {
     s[n][e] =
         fast_exp2(fma1(s[n][e], factor,
                        -(T::of_keys ? other_lse[8 * n + accumulator_column(e)] : own_statistics.lse[e / 2])));
+    all_bits |= bits_of(s[n][e]);
+  }
+  force_evaluation(spare, all_bits);  // No probability has a sign.
 }
 
 // P becomes P·F and d becomes dS, where F holds dropout's factors. `other_dot`: the dots of the others, for
@@ -224,6 +230,7 @@ struct GradientMemory {
   uint16_t *own_s, *own_d;  // Rows of Q and dout, or of K and V.
   uint16_t* others;         // Two stages of (K, V), or of (Q, dout).
   float* statistics;        // Kernel of keys: two stages of the others' lse and dots.
+  float* spare;             // For force_evaluation.
 };
 
 // The gradients of a block's rows that belong to one document.
@@ -289,7 +296,7 @@ STW_DEVICE void segment_gradient(const AttentionArgs& args, const QueryStatistic
       }
       mask_others<T>(s, rule, all, warp_row, stage.at);
     }
-    as_probabilities<T>(s, args.scale * log2_of_e, own_statistics, other_lse);
+    as_probabilities<T>(s, args.scale * log2_of_e, own_statistics, other_lse, memory.spare);
     wait_products<0>();
     fence_accumulators(d);
     differentiate<T>(s, d, args, b, stage, warp_row, own_statistics, other_lse + T::others);
@@ -317,6 +324,7 @@ static __global__ void __launch_bounds__(T::threads, 1)
   memory.own_d = memory.own_s + T::own_size;
   memory.others = memory.own_d + T::own_size;
   memory.statistics = reinterpret_cast<float*>(memory.others + 4 * T::other_size);
+  memory.spare = memory.statistics + 4 * T::others;
   const GradientBlock b = gradient_block<T>(args);
   const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) {
     copy_rows<T::threads, T::depth, T::rows>(head, stride, b.first, b.count, to);

@@ -1,5 +1,5 @@
 // The tiles of a matrix product of 16-bit operands on tensor cores, independent of the instruction that
-// computes them (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
+// computes them (tensor_product.h, warpgroup_product_tiles.h). Sums are in fp32.
 //
 // A tensor core takes a step of 16 of k at a time. The device defines how it adds the 16 products to the sum,
 // but it always truncates the result, so the error of a chain of such steps grows with its length. Therefore

@@ -7,4 +7,8 @@ namespace stw::kernels::cuda {
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void warpgroup_product(const Launch& l, const Products& all);
 
+// The same for operands of one type.
+template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
+void warpgroup_product_of_type(const Launch& l, const Products& all);
+
 }  // namespace stw::kernels::cuda

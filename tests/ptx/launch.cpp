@@ -93,10 +93,12 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   std::vector<char> given(function.parameter_memory.size());
   for (size_t k = 0; k < function.parameters.size(); ++k)
     std::memcpy(given.data() + function.parameters[k].at, arguments[k], function.parameters[k].bytes);
-  simt::enqueue(stream, [&function, given, grid, block, shared_bytes] {
+  const auto limit = static_cast<uint32_t>(simt::take_shared_limit());
+  simt::enqueue(stream, [&function, given, grid, block, shared_bytes, limit] {
     std::copy(given.begin(), given.end(), function.parameter_memory.begin());  // Its address is in the code.
-    ptx::run(function,
-             {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<uint32_t>(shared_bytes)});
+    ptx::run(
+        function,
+        {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<uint32_t>(shared_bytes), limit});
   });
   return cudaSuccess;
 }

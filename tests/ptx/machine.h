@@ -237,6 +237,7 @@ void count_shared(Traffic& traffic, const uint64_t* addresses, uint32_t mask, ui
 struct Grid {
   uint32_t blocks[3], threads[3];
   uint32_t shared_bytes;
+  uint32_t shared_limit = largest_shared_bytes;  // Of a block without warpgroups.
 };
 void run(Function& function, const Grid& grid);
 

@@ -176,7 +176,7 @@ void run(Function& f, const Grid& grid) {
   Traffic traffic;
   Block block;
   block.shared_bytes = f.shared_bytes + grid.shared_bytes;
-  if (block.shared_bytes > (f.for_warpgroups ? largest_for_warpgroups : largest_shared_bytes))
+  if (block.shared_bytes > (f.for_warpgroups ? largest_for_warpgroups : grid.shared_limit))
     die(std::to_string(block.shared_bytes) + " bytes of shared memory");
   const Memory shared = aligned(block.shared_bytes);
   block.shared = shared.get();

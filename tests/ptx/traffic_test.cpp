@@ -71,10 +71,11 @@ class Traffic : public CudaDeviceTest {
            {"tensor_attention", "tensor_gradient", "warpgroup_attention", "warpgroup_gradient"})
         EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
       // In the time in which an H200 moves a byte, its 132 multiprocessors (1.7 GHz) issue 6 operations of a
-      // lane. The kernels below are bound by memory only.
-      for (const char* streaming :
-           {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel", "swiglu_gradient_kernel",
-            "qk_norm_kernel", "block_cross_entropy", "chunk_sums", "dequantize"})
+      // lane. The kernels below are bound by memory only. (cross_entropy_traffic_test.cpp counts
+      // cross-entropy with rows of a usual vocabulary: here, what a row costs once is most of its
+      // instructions.)
+      for (const char* streaming : {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel",
+                                    "swiglu_gradient_kernel", "qk_norm_kernel", "chunk_sums", "dequantize"})
         EXPECT_TRUE(r.precision == Precision::fp32 || name.find(streaming) == name.npos ||
                     t.instructions <= 5 * t.sectors)
             << short_name(name);

@@ -37,8 +37,6 @@ constexpr int most_pieces = 64, most_copies = 64;
 // Shared memory of a block, static and dynamic, up to which no attribute is needed; see launch in
 // kernels/lanes/device.h.
 constexpr size_t default_shared_limit = 48 * 1024;
-// Largest shared memory of a block on the GPUs that have least: compute capability 8.6, 8.9, 12.0.
-constexpr size_t most_shared = 99 * 1024;
 constexpr size_t most_with_warpgroups = 227 * 1024;  // 9.0.
 
 struct Warp {
@@ -69,7 +67,7 @@ struct Block {
   Piece piece[most_pieces];
   int pieces = 0;
   char* dynamic = nullptr;
-  size_t dynamic_bytes = 0;
+  size_t dynamic_bytes = 0, shared_limit = most_shared;
   Copy copy[most_threads][most_copies];
   int copies[most_threads] = {}, groups[most_threads] = {};
   // Whether a thread has copies that have arrived and no fence after them; whether any thread had some at the
@@ -269,7 +267,7 @@ SIMT_UNSEEN void run_block() {
   ++counters.blocks;
   running = &host;
   resume(next_thread());
-  if (b.dynamic_bytes > most_shared && !b.uses_warpgroups)
+  if (b.dynamic_bytes > b.shared_limit && !b.uses_warpgroups)
     die("more dynamic shared memory than every device has");
   if (b.dynamic) give_shared(b.dynamic, b.dynamic_bytes);
   for (int i = 0; i < b.pieces; ++i) give_shared(b.piece[i].memory, b.piece[i].bytes);
@@ -284,7 +282,7 @@ void die(const char* what) {
 }
 
 SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_thread)(void*),
-                     void* context_of_body) {
+                     void* context_of_body, size_t shared_limit) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z, blocks = uint64_t{grid.x} * grid.y * grid.z;
   if (blocks == 0) die("an empty grid");
   if (threads == 0 || threads > most_threads) die("a block has 1 to 1024 threads");
@@ -296,6 +294,7 @@ SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_
   place.grid_extent = grid;
   b.threads = static_cast<int>(threads);
   b.dynamic_bytes = shared_bytes;
+  b.shared_limit = shared_limit;
   body = body_of_thread;
   context = context_of_body;
   draw = options.seed * 0x9e3779b97f4a7c15u + 1;
@@ -362,7 +361,7 @@ SIMT_UNSEEN void* shared(const void* key, size_t bytes) {
   if (b.pieces == most_pieces) die("too many shared variables");
   size_t all = b.dynamic_bytes + bytes;
   for (int i = 0; i < b.pieces; ++i) all += b.piece[i].bytes;
-  if (all > most_shared) die("too much shared memory");
+  if (all > b.shared_limit) die("too much shared memory");
   if (b.dynamic_bytes <= default_shared_limit && all > default_shared_limit)
     die("more shared memory than a launch gets that does not ask for it");
   b.piece[b.pieces] = {key, take_shared(bytes), bytes};

@@ -4,7 +4,8 @@
 // It finds errors that a real device hides: reads of shared memory that was not written (it is full of NaN);
 // threads that wait for a barrier which others never reach; lanes that disagree about a collective; copies
 // that are not waited for, or that overwrite data still being read; misaligned vector accesses; empty grids;
-// more shared memory than every device has (except for products by warpgroups, which only some devices have);
+// more shared memory than every device has (except for products by warpgroups, which only some devices have,
+// and for kernels that ask the device);
 // and products that read data before they arrive or after they change. AddressSanitizer finds accesses
 // outside shared memory, ThreadSanitizer finds races between threads of a block and between blocks. It cannot
 // show speed, or orders of real warps other than `Order`.
@@ -39,8 +40,11 @@ struct Place {
 };
 extern Place place;
 
-// Runs body(context) once for every thread of the grid.
-void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* context);
+// Largest shared memory of a block on the GPUs that have least: compute capability 8.6, 8.9, 12.0.
+inline constexpr size_t most_shared = 99 * 1024;
+// Runs body(context) once for every thread of the grid. shared_limit: of a block without warpgroups.
+void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* context,
+         size_t shared_limit = most_shared);
 
 // Returns the number of threads of the block whose predicate is set.
 int barrier(int predicate);

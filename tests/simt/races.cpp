@@ -165,6 +165,17 @@ void real_kernels() {
   StepState counted{};
   call(table.hit_count, HitCountArgs{rows, width, tokens.data(), {x.data(), DType::f32}, width, &counted}, 0);
   call(table.cross_entropy, entropy, 0);
+  {  // Two warps a row, and more rows than blocks.
+    const int64_t many = 512, wide = 1304;
+    std::vector<uint16_t> logits(static_cast<size_t>(many * wide), 0x3f00);
+    const std::vector<int32_t> targets(static_cast<size_t>(many), 7);
+    std::vector<float> losses(targets.size());
+    CrossEntropyArgs in_blocks = entropy;
+    in_blocks.rows = many, in_blocks.vocabulary = in_blocks.stride = wide, in_blocks.fast = true;
+    in_blocks.targets = targets.data(), in_blocks.token_loss = losses.data(),
+    in_blocks.logits = {logits.data(), DType::bf16};
+    call(table.cross_entropy, in_blocks, 0);
+  }
   std::vector<float> values(x.size(), 0.5f);
   call(table.value_hits,
        ValueHitsArgs{rows, width, tokens.data(), values.data(), {x.data(), DType::f32}, width, &counted}, 0);

@@ -16,6 +16,7 @@
 #include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/simt/machine.h"
@@ -254,6 +255,12 @@ void make_current(CUcontext context) { current = context; }
 
 using namespace simt;
 
+static thread_local bool asked_for_shared = false;
+size_t simt::take_shared_limit() {
+  const bool adapted = std::exchange(asked_for_shared, false);
+  return adapted ? static_cast<size_t>(faults.shared_bytes) - 1024 : most_shared;
+}
+
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -290,6 +297,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = faults.capability / 10;
   else if (attribute == cudaDevAttrComputeCapabilityMinor) *value = faults.capability % 10;
   else if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = 227 * 1024;
+  else if (attribute == cudaDevAttrMaxSharedMemoryPerMultiprocessor)
+    *value = faults.shared_bytes, asked_for_shared = true;
+  else if (attribute == cudaDevAttrL2CacheSize) *value = faults.cache_bytes;
   else if (attribute == cudaDevAttrMultiProcessorCount) *value = multiprocessors;
   else return set_last(cudaErrorNotSupported);
   return cudaSuccess;

@@ -25,6 +25,8 @@ struct Faults {
   int driver = 13000;  // cudaDriverGetVersion; 0: no driver.
   int capability = 90;
   uint64_t memory_bytes = uint64_t{8} << 30;
+  int shared_bytes = 228 << 10;  // Shared memory of a multiprocessor. A block may have 1 KB less.
+  int cache_bytes = 50 << 20;    // The second-level cache.
   // Users of device 0's memory, as the driver's library reports them.
   std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};
   bool tells_memory = true;  // Whether the driver's library reports the memory in use.
@@ -53,6 +55,9 @@ extern int64_t cudnn_descriptors;    // Not yet destroyed.
 extern uint64_t single_launches;     // Launches of kernels outside graphs.
 // Runs the call when the stream reaches it, or records it in a graph. Every launch of a kernel uses it.
 void enqueue(CUstream_st* stream, std::function<void()> call);
+// The largest shared memory of a block of the next launch. If the host has asked for that of a multiprocessor
+// since the last launch, the kernel has adapted to the device; else it must run on every device.
+size_t take_shared_limit();
 // Whether this thread records a graph.
 bool is_recording();
 // Runs everything that has begun, on all streams.

@@ -57,6 +57,7 @@ void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
                A... arguments) {
   // Arguments are copied at the launch, as on a device.
   std::tuple<P...> copied(static_cast<P>(arguments)...);
+  const size_t shared_limit = take_shared_limit();
   enqueue(stream, [=]() mutable {
     struct Call {
       void (*kernel)(P...);
@@ -68,7 +69,7 @@ void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
           auto* c = static_cast<Call*>(context);
           std::apply(c->kernel, *c->arguments);
         },
-        &call);
+        &call, shared_limit);
   });
 }
 

@@ -5,27 +5,31 @@
 namespace stw::kernels::test {
 namespace {
 
+// Traffic and instructions of attention and its gradient.
+ptx::Traffic traffic_of(const AttentionShape& s) {
+  const AttentionInputs in = inputs(s, 40);
+  ptx::count_traffic(true);
+  compute(*cuda_table(), s, in.qkv, in.dout, 1);
+  ptx::count_traffic(false);
+  ptx::Traffic sum;
+  EXPECT_EQ(ptx::traffic().size(), 3u) << s;  // Forward, gradients of queries and of keys.
+  for (const auto& [name, t] : ptx::traffic())
+    sum.instructions += t.instructions, sum.least_sectors += t.least_sectors;
+  return sum;
+}
+
 struct Counts {
   double instructions = 0, sectors = 0;
 };  // The traffic of one score.
 
 Counts counts_of(const AttentionShape& s) {
-  const AttentionInputs in = inputs(s, 40);
-  ptx::count_traffic(true);
-  compute(*cuda_table(), s, in.qkv, in.dout, 1);
-  const auto kernels = ptx::traffic();
-  ptx::count_traffic(false);
   int64_t scores = 0;
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t key = 0; key < s.rows; ++key) scores += s.sees(0, row, key);
-  Counts sum;
-  for (const auto& [name, t] : kernels) {
-    sum.instructions += static_cast<double>(t.instructions) / static_cast<double>(scores);
-    // least_sectors does not depend on the alignment of the operands.
-    sum.sectors += static_cast<double>(t.least_sectors) / static_cast<double>(scores);
-  }
-  EXPECT_EQ(kernels.size(), 3u) << s;  // Forward, gradients of queries and of keys.
-  return sum;
+  const ptx::Traffic sum = traffic_of(s);
+  // least_sectors does not depend on the alignment of the operands.
+  return {static_cast<double>(sum.instructions) / static_cast<double>(scores),
+          static_cast<double>(sum.least_sectors) / static_cast<double>(scores)};
 }
 
 // Blocks of keys that no row sees are skipped at both ends.
@@ -47,6 +51,24 @@ TEST(AttentionTraffic, OfBothSidesIsNoMoreForAScoreThanOfCausal) {
       EXPECT_LE(of_both.instructions, of_causal.instructions) << both;
       EXPECT_LE(of_both.sectors, of_causal.sectors) << both;
     }
+}
+
+// A tile of padding, whose rows are documents of one row each, costs less than a tile that sees itself.
+TEST(AttentionTraffic, PaddingCostsLessThanOneTile) {
+  for (const ProductKernels products : {ProductKernels::tensor, ProductKernels::warpgroup}) {
+    AttentionShape s = {1, 128, 1, 1, 64, true, 0, DType::bf16, position_ids_of({128}), products};
+    const ptx::Traffic plain = traffic_of(s);
+    s.rows = 256;
+    s.position_ids.resize(256, 0);
+    const ptx::Traffic padded = traffic_of(s);
+    std::printf("%d: 128 rows take %.0f instructions and %.0f sectors, 128 rows of padding %.0f and %.0f\n",
+                static_cast<int>(products), static_cast<double>(plain.instructions),
+                static_cast<double>(plain.least_sectors),
+                static_cast<double>(padded.instructions - plain.instructions),
+                static_cast<double>(padded.least_sectors - plain.least_sectors));
+    EXPECT_LE(2 * padded.instructions, 3 * plain.instructions);
+    EXPECT_LE(2 * padded.least_sectors, 4 * plain.least_sectors);
+  }
 }
 
 }  // namespace

@@ -8,12 +8,11 @@
 // special function unit. But the bits of a row depend only on its document, whose keys are counted from its
 // first one, and every run gives the same bits. The limit is the tensor cores: 4·keys·head_dim operations a
 // query, half of that if causal.
-#include "kernels/cuda/attention/tensor_attention.h"
+#include "kernels/cuda/attention/single_rows.h"
 
 namespace stw::kernels::cuda {
 
 inline constexpr int tensor_keys = 64;  // Keys of a block.
-inline constexpr float lowest = -3.402823466e38f;
 
 // The queries of a block, and the rows of their sample.
 struct TensorQueryBlock {
@@ -222,6 +221,11 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2)
   const int tile_end = b.first + tensor_rows < b.count ? b.first + tensor_rows : b.count;
   Segment segment;
   for (int next = b.first; next < tile_end; next = segment.end) {
+    const int begin = next;
+    next = end_of_single_rows(documents, begin, tile_end, b.count);
+    attend_single_rows<dtype, depth, false, true>(args, b.sample, b.head, b.queries, b.keys, b.values,
+                                                  {b.first + row_of_warp(), begin, next});
+    if (next == tile_end) return;
     segment = segment_at(args, documents, next, tile_end, b.count, static_cast<int>(args.window));
     attend_segment<dtype, depth>(args, b, segment, slope, keys, values);
   }

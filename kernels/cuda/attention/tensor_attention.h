@@ -12,7 +12,7 @@ namespace stw::kernels::cuda {
 
 // A warp has 16 of the tile's rows.
 inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;
-inline constexpr float log_of_2 = 0.693147181f;
+inline constexpr float log_of_2 = 0.693147181f, lowest = -3.402823466e38f;
 
 // Whether the tensor-core kernels support this attention; otherwise the kernels with the CPU's bits compute
 // it. Depends on shapes and types alone, so that the same plan always uses the same kernel.

@@ -16,7 +16,7 @@
 // The lower bound is the time of the tensor cores. Other instructions add to it: a stage of 64 products (in
 // the kernel of keys, head_dim 64) has about 540 instructions of a warp. Most stages need no mask, because
 // every row needs all other rows of the stage.
-#include "kernels/cuda/attention/tensor_attention.h"
+#include "kernels/cuda/attention/single_rows.h"
 
 namespace stw::kernels::cuda {
 
@@ -344,6 +344,11 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2)
   const int tile_end = b.first + tensor_rows < b.count ? b.first + tensor_rows : b.count;
   Segment segment;
   for (int next = b.first; next < tile_end; next = segment.end) {
+    const int begin = next;
+    next = end_of_single_rows(documents, begin, tile_end, b.count);
+    differentiate_single_rows<dtype, of_keys, true>(args, b.sample, b.own_head,
+                                                    {b.first + row_of_warp(), begin, next});
+    if (next == tile_end) return;
     segment = segment_at(args, documents, next, tile_end, b.count, static_cast<int>(args.window));
     segment_gradient<dtype, depth, of_keys>(args, all_statistics, b, segment, memory);
   }

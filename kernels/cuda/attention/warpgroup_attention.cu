@@ -8,6 +8,7 @@
 // of a row depend only on its document.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
+#include "kernels/cuda/attention/single_rows.h"
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
 
 namespace stw::kernels::cuda {
@@ -262,10 +263,20 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   const QueryBlock place = query_block<T>(args);
   const int count = place.count, tile_end = place.first + T::rows < count ? place.first + T::rows : count;
   const Documents documents = documents_of(args, place.sample);
-  // Copies all queries at once, whatever their document: the rows of a product are independent.
-  copy_rows<T::threads, T::depth, T::rows>(place.queries, place.width, place.first, count, queries);
-  Segment segment;
+  const HalfRows heads[] = {{place.queries, place.width},
+                            {place.keys, place.width},
+                            {place.keys + args.kv_heads * T::depth, place.width}};
+  Segment segment = {};
   for (int next = place.first; next < tile_end; next = segment.end) {
+    const int begin = next;
+    next = end_of_single_rows(documents, begin, tile_end, count);
+    attend_single_rows<dtype, T::depth, true, T::dropped>(args, place.sample, place.head, heads[0], heads[1],
+                                                          heads[2],
+                                                          {place.first + row_of_warp(), begin, next});
+    if (next == tile_end) return;
+    // Copies all queries at once, whatever their document: the rows of a product are independent.
+    if (segment.end == 0)
+      copy_rows<T::threads, T::depth, T::rows>(place.queries, place.width, place.first, count, queries);
     segment = segment_at(args, documents, next, tile_end, count, 0);
     attend_segment<T, dtype>(args, place, segment, memory, queries);
   }

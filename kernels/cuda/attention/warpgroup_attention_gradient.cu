@@ -10,6 +10,7 @@
 // asynchronous copies: a load would make a thread wait while the products run.
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
+#include "kernels/cuda/attention/single_rows.h"
 #include "kernels/cuda/attention/warpgroup_attention_tiles.h"
 
 namespace stw::kernels::cuda {
@@ -329,14 +330,21 @@ static __global__ void __launch_bounds__(T::threads, 1)
   const auto copy_own = [&](const uint16_t* head, int stride, uint16_t* to) {
     copy_rows<T::threads, T::depth, T::rows>(head, stride, b.first, b.count, to);
   };
-  // Copies all rows at once, whatever their document: the rows of a product are independent.
-  copy_own(T::of_keys ? keys_of<T>(args, b) : queries_of<T>(args, b, b.own_head), b.width, memory.own_s);
-  copy_own(T::of_keys ? values_of<T>(args, b) : outputs_of<T>(args.dout.data, b, b.own_head),
-           T::of_keys ? b.width : b.out_width, memory.own_d);
   const Documents documents = documents_of(args, b.sample);
   const int tile_end = b.first + T::rows < b.count ? b.first + T::rows : b.count;
-  Segment segment;
+  Segment segment = {};
   for (int next = b.first; next < tile_end; next = segment.end) {
+    const int begin = next;
+    next = end_of_single_rows(documents, begin, tile_end, b.count);
+    differentiate_single_rows<dtype, T::of_keys, T::dropped>(args, b.sample, b.own_head,
+                                                             {b.first + row_of_warp(), begin, next});
+    if (next == tile_end) return;
+    if (segment.end ==
+        0) {  // Copies all rows at once, whatever their document: their products are independent.
+      copy_own(T::of_keys ? keys_of<T>(args, b) : queries_of<T>(args, b, b.own_head), b.width, memory.own_s);
+      copy_own(T::of_keys ? values_of<T>(args, b) : outputs_of<T>(args.dout.data, b, b.own_head),
+               T::of_keys ? b.width : b.out_width, memory.own_d);
+    }
     segment = segment_at(args, documents, next, tile_end, b.count, 0);
     segment_gradient<T, dtype>(args, all_statistics, b, segment, memory);
   }

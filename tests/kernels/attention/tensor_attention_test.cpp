@@ -309,6 +309,52 @@ TEST(TensorAttention, SingleTokensPassTheirValues) {
     }
 }
 
+// A row alone in its document has the output and lse of the first row of a longer causal document, which also
+// sees only itself but is computed with the tile's other rows.
+TEST(TensorAttention, SingleRowsHaveTheBitsOfFirstRows) {
+  const int64_t rows = 72;
+  for (const auto& [head_dim, dropout] : {std::pair{64, 0.0f}, {64, 0.3f}, {40, 0.0f}, {128, 0.0f}})
+    for (AttentionShape s : in_all_ways({1, rows, 2, 1, head_dim, true, dropout, DType::bf16})) {
+      AttentionInputs in = inputs(s, 830);
+      in.qkv.set(3 * head_dim + 5, -0.0f);  // A value.
+      s.position_ids = position_ids_of(std::vector<int64_t>(rows / 2, 2));
+      const Outcome pairs = compute_on_device(s, in);
+      s.position_ids = position_ids_of(std::vector<int64_t>(rows, 1));
+      const Outcome single = compute_on_device(s, in);
+      for (int64_t row = 0; row < rows; row += 2) {
+        ASSERT_TRUE(same_bits(slice(single.out, row * s.out_width(), s.out_width()),
+                              slice(pairs.out, row * s.out_width(), s.out_width())))
+            << s << ", row " << row;
+        for (const int64_t at : {row, rows + row})
+          ASSERT_EQ(single.lse[static_cast<size_t>(at)], pairs.lse[static_cast<size_t>(at)]) << s;
+      }
+    }
+}
+
+// Padding behind a document, and rows alone before and between longer ones. Rows of padding have no gradient
+// of their outputs.
+TEST(TensorAttention, PaddingHasNoGradientAndChangesNoDocument) {
+  const std::vector<int64_t> before = {1, 1, 70, 1, 40};
+  const int64_t used = 113, rows = 300;
+  for (const auto& [head_dim, causal] : {std::pair{64, true}, {128, true}, {64, false}, {24, true}})
+    for (AttentionShape s : in_all_ways({1, rows, 4, 2, head_dim, causal, 0, DType::f16})) {
+      std::vector<int64_t> lengths = before;
+      lengths.resize(before.size() + rows - used, 1);
+      s.position_ids = position_ids_of(lengths);
+      AttentionInputs in = inputs(s, 840);
+      for (int64_t i = used * s.out_width(); i < in.dout.count(); ++i)
+        in.dout.set(i, i % 2 == 0 ? 0.0f : -0.0f);
+      const Outcome padded = compute_on_device(s, in);
+      const Buffer rest = slice(padded.dqkv, used * s.width(), (rows - used) * s.width());
+      EXPECT_TRUE(same_bits(rest, Buffer(s.dtype, rest.count()))) << s;
+      s.rows = used, s.position_ids = position_ids_of(before);
+      const Outcome alone =
+          compute_on_device(s, {slice(in.qkv, 0, used * s.width()), slice(in.dout, 0, used * s.out_width())});
+      EXPECT_TRUE(same_bits(slice(padded.out, 0, used * s.out_width()), alone.out)) << s;
+      EXPECT_TRUE(same_bits(slice(padded.dqkv, 0, used * s.width()), alone.dqkv)) << s;
+    }
+}
+
 // Scores beyond the range of the exponential; a maximum that grows from block to block.
 TEST(TensorAttention, SurvivesLargeScores) {
   for (int head_dim : {16, 64})

@@ -217,10 +217,49 @@ class Isolated(unittest.TestCase):
         )
 
 
+@unittest.skipUnless(shutil.which("xz") and shutil.which("git"), "there is no xz or no git")
 class Packed(unittest.TestCase):
     """tools/gpu-check in a tree of its own. The build makes no program, and the programs do nothing."""
 
     ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    SOURCE = "src/cuda/one.cpp"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = folder.name
+        for path in ("tools/gpu-check", "tests/gpu/bundle.py"):
+            self.put(path, "")
+            shutil.copy(os.path.join(self.ROOT, path), os.path.join(self.tree, path))
+        self.tool("meson")
+        self.tool("ninja")
+        self.tool("nvidia-smi", "echo 'A card, 9.0'")
+        self.put(
+            "tests/gpu/check.py",
+            "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], "
+            "stdout=subprocess.PIPE).stdout.decode())\n",
+        )
+        self.put(".gitignore", "/bin/\n/build-gpu/\n/gpu-packages/\n/log\n*.txt\n*.pyc\n")
+        self.put(self.SOURCE, "// one\n")
+        self.git("init", "--quiet")
+        self.commit()
+        self.put("gpu-packages/commit", "abc123\n")
+        self.put("build-gpu/build.ninja", "")
+        self.put(
+            "build-gpu/tools/stowage/stowage",
+            '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n',
+        )
+        for path in (
+            "src/libstowage.so.0.1.0",
+            "src/libstowage.so.0.1.0.p/large.o",
+            "tests/gpu/gpu_probe",
+            "tests/gpu/gpu_kernel_tests",
+            "tests/gpu/gpu_trainer_tests",
+            "meson-logs/meson-log.txt",
+            ".ninja_log",
+        ):
+            self.put("build-gpu/" + path, "the library")
+        os.symlink("libstowage.so.0.1.0", self.tree + "/build-gpu/src/libstowage.so.0")
 
     def put(self, path, text):
         path = os.path.join(self.tree, path)
@@ -228,6 +267,30 @@ class Packed(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(path, stat.S_IRWXU)
+
+    def tool(self, name, script=""):
+        """A program that logs its call."""
+        self.put("bin/" + name, f'#!/bin/sh\necho {name} "$@" >> "{self.tree}/log"\n{script}\n')
+
+    def logged(self):
+        with open(self.tree + "/log", encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        os.remove(self.tree + "/log")
+        return lines
+
+    def git(self, *words):
+        return subprocess.run(
+            ["git", "-c", "user.name=x", "-c", "user.email=x@x", *words],
+            cwd=self.tree,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    def commit(self):
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "x")
+        return self.git("describe", "--always", "--exclude", "*")
 
     def check(self, *words):
         return subprocess.run(
@@ -240,53 +303,130 @@ class Packed(unittest.TestCase):
             check=False,
         )
 
-    @unittest.skipUnless(shutil.which("xz"), "there is no xz")
+    def works(self, *words):
+        done = self.check(*words)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def on_the_card(self):
+        """A call on a machine that has no programs yet."""
+        shutil.move(self.tree + "/build-gpu", self.tree + "/bin/built")
+        try:
+            return self.check("test")
+        finally:
+            shutil.rmtree(self.tree + "/build-gpu", ignore_errors=True)
+            shutil.move(self.tree + "/bin/built", self.tree + "/build-gpu")
+
+    def refuses(self, *says):
+        done = self.on_the_card()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        for text in says:
+            self.assertIn(text, done.stdout)
+
+    def runs(self):
+        done = self.on_the_card()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("the library", done.stdout)
+        return done.stdout
+
+    def of_bundle(self, name):
+        with open(f"{self.tree}/gpu-packages/{name}", encoding="utf-8") as file:
+            return file.read().strip()
+
     def test_programs_come_from_another_machine(self):
-        with tempfile.TemporaryDirectory() as self.tree:
-            self.put("tools/gpu-check", "")
-            shutil.copy(os.path.join(self.ROOT, "tools/gpu-check"), self.tree + "/tools/gpu-check")
-            self.put("tests/gpu/bundle.py", "")
-            shutil.copy(os.path.join(self.ROOT, "tests/gpu/bundle.py"), self.tree + "/tests/gpu/bundle.py")
-            for tool, text in (("meson", ""), ("ninja", ""), ("nvidia-smi", "echo 'A card, 9.0'")):
-                self.put("bin/" + tool, "#!/bin/sh\n" + text + "\n")
-            self.put(
-                "tests/gpu/check.py",
-                "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], "
-                "stdout=subprocess.PIPE).stdout.decode())\n",
-            )
-            self.put("gpu-packages/commit", "abc123")
-            self.put(
-                "build-gpu/tools/stowage/stowage",
-                '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n',
-            )
-            for path in (
-                "src/libstowage.so.0.1.0",
-                "src/libstowage.so.0.1.0.p/large.o",
-                "tests/gpu/gpu_probe",
-                "tests/gpu/gpu_kernel_tests",
-                "tests/gpu/gpu_trainer_tests",
-                "meson-logs/meson-log.txt",
-                ".ninja_log",
-            ):
-                self.put("build-gpu/" + path, "the library")
-            os.symlink("libstowage.so.0.1.0", self.tree + "/build-gpu/src/libstowage.so.0")
-            self.assertEqual(self.check("build", "90").returncode, 0)
-            shutil.rmtree(self.tree + "/build-gpu")
-            tested = self.check("test")
-            self.assertEqual(tested.returncode, 0, tested.stdout)
-            self.assertIn("abc123\n", tested.stdout.splitlines()[0] + "\n")
-            self.assertIn("the library", tested.stdout)
-            self.assertTrue(os.path.exists(self.tree + "/build-gpu/tests/gpu/gpu_trainer_tests"))
-            self.assertFalse(os.path.exists(self.tree + "/build-gpu/src/libstowage.so.0.1.0.p"))
-            named = self.check("test", "--seconds", "99", "kernels")
-            self.assertEqual(named.returncode, 0, named.stdout)
-            self.assertTrue(
-                [name for name in os.listdir(self.tree) if name.endswith("-abc123-test-kernels.txt")],
-                os.listdir(self.tree),
-            )
-            shutil.rmtree(self.tree + "/build-gpu")
-            os.remove(self.tree + "/gpu-packages/programs.tar.xz")
-            self.assertIn("run 'tools/gpu-check build' first", self.check("test").stdout)
+        commit = self.git("describe", "--always", "--exclude", "*")
+        self.works("build", "90")
+        shutil.rmtree(self.tree + "/build-gpu")
+        shutil.rmtree(self.tree + "/.git")
+        tested = self.works("test")
+        self.assertIn(f"commit {commit}\n", tested.splitlines()[0] + "\n")
+        self.assertIn("there is no git here to compare it with", tested)
+        self.assertIn("the library", tested)
+        self.assertTrue(os.path.exists(self.tree + "/build-gpu/tests/gpu/gpu_trainer_tests"))
+        self.assertFalse(os.path.exists(self.tree + "/build-gpu/src/libstowage.so.0.1.0.p"))
+        self.works("test", "--seconds", "99", "kernels")
+        self.assertTrue(
+            [name for name in os.listdir(self.tree) if name.endswith(f"-{commit}-test-kernels.txt")],
+            os.listdir(self.tree),
+        )
+        shutil.rmtree(self.tree + "/build-gpu")
+        os.remove(self.tree + "/gpu-packages/programs.tar.xz")
+        self.assertIn("run 'tools/gpu-check build' first", self.check("test").stdout)
+
+    def test_a_build_names_its_commit(self):
+        self.works("build", "90")
+        self.assertEqual(self.of_bundle("commit"), self.git("describe", "--always", "--exclude", "*"))
+        self.assertEqual(self.of_bundle("capability"), "90")
+        self.put(self.SOURCE, "// two\n")
+        self.works("build")  # for the card of this machine
+        self.assertRegex(self.of_bundle("commit"), "-dirty$")
+
+    def test_if_xz_fails_there_is_no_bundle(self):
+        self.works("build", "90")
+        self.put("build-gpu/tests/gpu/gpu_probe", "large" * 100000)
+        for script in ("cat > /dev/null; exit 3", "exit 3", "head -c 1000; exit 3"):
+            self.tool("xz", script)
+            failed = self.check("build", "90")
+            self.assertEqual(failed.returncode, 1, failed.stdout)
+            self.assertIn("xz failed with exit status 3", failed.stdout)
+            self.assertEqual(sorted(os.listdir(self.tree + "/gpu-packages")), ["capability", "commit"])
+
+    def test_a_bundle_of_other_sources_is_refused(self):
+        first = self.commit_of_new_source("// two\n")
+        self.works("build", "90")
+        self.runs()
+        self.put("tests/gpu/other.py", "# a script\n")
+        self.put("README.md", "Words.\n")
+        self.commit()
+        self.runs()
+        self.put(self.SOURCE, "// three\n")
+        self.refuses(f"the bundle is of commit {first}, the tree is ", "-dirty (in src/cuda/one.cpp): run ")
+        second = self.commit_of_new_source("// three\n")
+        self.refuses(f"of commit {first}, the tree is {second} (in src/cuda/one.cpp): run 'tools/gpu-check r")
+        self.works("rebuild")
+        self.runs()
+        self.put(self.SOURCE, "// four\n")  # not committed
+        self.works("rebuild")
+        self.assertIn(f"commit {second}-dirty for", self.runs())
+        self.put(self.SOURCE, "// five\n")
+        self.refuses(f"of commit {second}-dirty, the tree is {second}-dirty (in src/cuda/one.cpp): run ")
+
+    def commit_of_new_source(self, text):
+        self.put(self.SOURCE, text)
+        return self.commit()
+
+    def test_a_bundle_of_an_unknown_commit_is_refused(self):
+        self.works("build", "90")
+        commit = self.of_bundle("commit")
+        shutil.rmtree(self.tree + "/.git")
+        self.put("other", "")
+        self.git("init", "--quiet")
+        other = self.commit()
+        self.refuses(f"the bundle is of commit {commit}, the tree is {other}: run 'tools/gpu-check rebuild'")
+
+    def test_rebuild_neither_configures_nor_leaves_the_bundle_old(self):
+        self.works("build", "90")
+        self.assertEqual([line.split()[:2] for line in self.logged()], [["meson", "setup"], ["ninja", "-k"]])
+        self.put(self.SOURCE, "// two\n")
+        self.tool("ninja", "printf ' of today' >> build-gpu/src/libstowage.so.0.1.0")
+        self.assertIn("carry it by name", self.works("rebuild"))
+        self.assertEqual(
+            self.logged(),
+            [
+                "ninja -C build-gpu tools/stowage/stowage tests/gpu/gpu_probe tests/gpu/gpu_kernel_tests "
+                "tests/gpu/gpu_trainer_tests"
+            ],
+        )
+        self.assertRegex(self.of_bundle("commit"), "-dirty$")
+        self.assertIn("the library of today", self.runs())
+        self.tool("ninja", "exit 1")
+        self.assertNotEqual(self.check("rebuild").returncode, 0)
+        self.tool("ninja", f"echo '// three' > {self.SOURCE}")
+        changed = self.check("rebuild")
+        self.assertEqual(changed.returncode, 1)
+        self.assertIn("the sources changed while they were built (src/cuda/one.cpp)", changed.stdout)
+        os.remove(self.tree + "/gpu-packages/capability")
+        self.assertIn("run 'tools/gpu-check bundle' first", self.check("rebuild").stdout)
 
 
 if __name__ == "__main__":

@@ -331,19 +331,33 @@ class Decisions(unittest.TestCase):
 class Bundles(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
+        self.packages = os.path.join(self.folder.name, "gpu-packages")
+        os.mkdir(self.packages)
         self.build, self.packed = (
-            os.path.join(self.folder.name, name) for name in ("build-gpu", "programs.tar.xz")
+            os.path.join(self.folder.name, name) for name in ("build-gpu", "gpu-packages/programs.tar.xz")
         )
+        self.real, bundle.output = bundle.output, self.answer
+        self.answers = {"nvidia-smi": "9.0\n8.6"}
 
     def tearDown(self):
+        bundle.output = self.real
         self.folder.cleanup()
 
-    def pack(self, text, programs=bundle.PROGRAMS):
+    def answer(self, *command):
+        """The first card's capability, and no git."""
+        return self.answers.get(command[0])
+
+    def pack(self, text, programs=bundle.PROGRAMS, **about):
+        files = {name: text.encode() for name in programs} | {"src/libstowage.so.0": text.encode()}
+        if about:
+            files = {bundle.ABOUT: json.dumps(about).encode()} | files
+            for name in ("commit", "capability"):
+                bundle.write(os.path.join(self.packages, name), about[name])
         with tarfile.open(self.packed, "w:xz") as tar:
-            for name in programs:
+            for name, content in files.items():
                 info = tarfile.TarInfo(name)
-                info.size, info.mode = len(text), 0o755
-                tar.addfile(info, io.BytesIO(text.encode()))
+                info.size, info.mode = len(content), 0o755
+                tar.addfile(info, io.BytesIO(content))
 
     def program(self):
         return plan.read(os.path.join(self.build, bundle.PROGRAMS[0]))
@@ -397,13 +411,54 @@ class Bundles(unittest.TestCase):
             bundle.unpack(self.build, self.packed)
         self.assertIsNone(bundle.stamp_of(self.build))
 
+    def test_programs_for_another_card_are_not_unpacked(self):
+        about = {"commit": "abc", "revision": "abcdef", "capability": "90"}
+        self.pack("new", **about)
+        self.answers["nvidia-smi"] = "8.6"
+        with self.assertRaisesRegex(ValueError, "compute capability 90, this card has 86"):
+            bundle.unpack(self.build, self.packed)
+        self.assertFalse(os.path.exists(self.build))
+        self.answers["nvidia-smi"] = "9.0"
+        self.assertRegex(bundle.unpack(self.build, self.packed), "commit abc .*no git here")
+        self.answers["nvidia-smi"] = "8.6"  # the next call got another card
+        with self.assertRaisesRegex(ValueError, "this card has 86"):
+            bundle.unpack(self.build, self.packed)
+
+    def test_the_size_is_that_of_a_whole_bundle(self):
+        about = {"commit": "abc", "revision": "abcdef", "capability": "90"}
+        with self.assertRaisesRegex(ValueError, "there is no "):
+            bundle.size(self.packages)
+        self.pack("new" * 1000, **about)
+        self.assertIn("of commit abc for compute capability 90", bundle.size(self.packages))
+        whole = os.path.getsize(self.packed)
+        for length in (whole - 1, whole - 30, whole // 2, 100):
+            with open(self.packed, "r+b") as file:
+                file.truncate(length)
+            with self.assertRaises((EOFError, tarfile.TarError, OSError), msg=length):
+                bundle.size(self.packages)
+            self.pack("new" * 1000, **about)
+        for name in about:
+            if name != "revision":
+                bundle.write(os.path.join(self.packages, name), "other")
+                with self.assertRaisesRegex(ValueError, f"has the {name} {about[name]}, .* has other: run"):
+                    bundle.size(self.packages)
+                bundle.write(os.path.join(self.packages, name), about[name])
+        self.pack("new", bundle.PROGRAMS[:2], **about)
+        with self.assertRaisesRegex(ValueError, "lacks tests/gpu/gpu_kernel_tests, .*gpu_trainer_tests: run"):
+            bundle.size(self.packages)
+        self.pack("new")
+        with self.assertRaisesRegex(ValueError, "has the commit none"):
+            bundle.size(self.packages)
+
     def test_a_bundle_that_is_too_large_is_refused(self):
         script = os.path.join(os.path.dirname(os.path.abspath(bundle.__file__)), "bundle.py")
-        for megabytes, code in ((1, 0), (21, 1)):
-            with open(os.path.join(self.folder.name, "file"), "wb") as file:
+        self.pack("new", commit="abc", revision="abcdef", capability="90")
+        for megabytes, code in ((1, 0), (20, 1)):
+            with open(os.path.join(self.packages, "file"), "wb") as file:
                 file.truncate(megabytes << 20)
             done = subprocess.run(
-                [PYTHON, "-B", script, "size", self.folder.name],
+                [PYTHON, "-B", script, "size"],
+                cwd=self.folder.name,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -411,6 +466,7 @@ class Bundles(unittest.TestCase):
             )
             self.assertEqual(done.returncode, code, done.stdout)
             self.assertIn(f"{megabytes}.0 MiB", done.stdout)
+            self.assertEqual("too much to be carried" in done.stdout, code == 1)
 
 
 if __name__ == "__main__":

@@ -325,7 +325,9 @@ STW_API stw_status stw_device_open(stw_device** out, const stw_device_options* o
 /* Closes the device. Thread: exclusive. Since: 0.1 */
 STW_API void stw_device_close(stw_device* device) STW_NOEXCEPT;
 /* Describes an open device and how much of its memory is free now.
- * Errors (there is no stw_error): STW_BAD_ARGUMENT for NULL, STW_BAD_STRUCT_SIZE. Thread: any. Since: 0.1 */
+ * Errors (there is no stw_error): STW_BAD_ARGUMENT for NULL, STW_BAD_STRUCT_SIZE. Here also STW_DEVICE_ERROR
+ * and STW_DEVICE_LOST, if the CUDA device does not answer, for example because another process uses it alone;
+ * the device's log has the message (STW_LOG_INFO). Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_query(const stw_device* device, stw_device_info* out) STW_NOEXCEPT;
 
 typedef struct stw_memory_holder {

@@ -47,7 +47,7 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) S
     STW_API_TRY(device);
     stw_device_info info = info_of((*device)->info());
     // A GPU reports its free memory only once it is open.
-    if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free();
+    if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free().bytes;
     const stw_status status = api::write_info(info, out);
     return status == STW_OK ? status
                             : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
@@ -99,7 +99,13 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) STW_
   return api::guard(device, nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
-    info.memory_free = device->device->memory_free();
+    const auto [free, failure] = device->device->memory_free();
+    if (failure) {
+      const Error error = device->device->error_of("the device's free memory", failure);
+      device->device->log(STW_LOG_INFO, "device", error.message.c_str());
+      return static_cast<stw_status>(error.code);
+    }
+    info.memory_free = free;
     // memory_outside() cannot tell a context from arenas and from memory that others took. The value is
     // therefore limited to three quarters of a plan's reserve. The rest of the reserve is for kernels and
     // graphs, which are loaded later. Without this limit a large context could let an arena take all free

@@ -61,7 +61,7 @@ class CpuDevice : public Device {
     info.isa = options_.isa;
     return info;
   }
-  uint64_t memory_free() const override { return system_memory().available; }
+  FreeMemory memory_free() const override { return {system_memory().available}; }
 
   Result<std::unique_ptr<Stream>> make_stream(int threads) const override {
     STW_ASSIGN(pool, make_pool(std::min(threads, options_.threads)));
@@ -69,43 +69,46 @@ class CpuDevice : public Device {
   }
 
   // Without a host's allocator, memory is mapped in whole pages, so that a resize needs no copy.
-  void* allocate(size_t bytes, size_t alignment) const override {
-    if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, nullptr);
+  Allocation allocate(size_t bytes, size_t alignment) const override {
+    if (options_.allocate) return {options_.allocate(options_.memory_user, bytes, alignment, nullptr)};
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
+    if (memory == MAP_FAILED) return {};
 #ifdef MADV_HUGEPAGE
     // Products walk down columns of matrices, and each row lies on another page. Systems without huge pages
     // ignore this hint.
     ::madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
-    return memory;
+    return {memory};
   }
   void release(void* memory, size_t bytes) const override {
     if (!memory) return;
     if (options_.release) options_.release(options_.memory_user, memory, bytes, nullptr);
     else ::munmap(memory, bytes);
   }
-  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const override {
+  Resized resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept,
+                 size_t alignment) const override {
 #ifdef __linux__
     if (!options_.allocate) {
       void* moved = ::mremap(memory, old_bytes, bytes, MREMAP_MAYMOVE);
-      if (moved == MAP_FAILED) return false;
+      if (moved == MAP_FAILED) return {};
       memory = moved;
-      return true;
+      return {true};
     }
 #endif
-    void* other = allocate(bytes, alignment);
-    if (!other) return false;
+    void* other = allocate(bytes, alignment).memory;
+    if (!other) return {};
     if (reinterpret_cast<uintptr_t>(other) % alignment != 0) {
       release(other, bytes);
-      return false;
+      return {};
     }
     std::memcpy(other, memory, kept);
     release(memory, old_bytes);
     memory = other;
-    return true;
+    return {true};
   }
-  void* allocate_host(size_t bytes, size_t alignment) const override { return allocate(bytes, alignment); }
+  Allocation allocate_host(size_t bytes, size_t alignment) const override {
+    return allocate(bytes, alignment);
+  }
   void release_host(void* memory, size_t bytes) const override { release(memory, bytes); }
   uint64_t host_memory_free() const override { return system_memory().available; }
 

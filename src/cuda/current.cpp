@@ -60,7 +60,9 @@ Current::Current(int ordinal) {
   if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
   CUcontext context = nullptr;
   if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
-  cudaSetDevice(ordinal);  // even if it is current already: the host may use a context of its own on it
+  // Even if it is current already: the host may use a context of its own on it.
+  failure_ = static_cast<int>(cudaSetDevice(ordinal));
+  if (failure_) static_cast<void>(cudaGetLastError());
   mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 

@@ -19,11 +19,14 @@ class Current {
   explicit Current(int ordinal);
   ~Current();
   Current(const Current&) = delete;
+  // The cudaError_t of the choice, 0 if it worked. After a failure, the thread may work on another device.
+  int failure() const { return failure_; }
 
  private:
   void* context_ = nullptr;  // a CUcontext
-  int device_ = -1;          // the runtime's current device
-  int mode_ = -1;            // a CUstreamCaptureMode of this thread; -1 where the driver cannot change it
+  int failure_ = 0;
+  int device_ = -1;  // the runtime's current device
+  int mode_ = -1;    // a CUstreamCaptureMode of this thread; -1 where the driver cannot change it
 };
 
 }  // namespace stw::cuda

@@ -54,6 +54,13 @@ std::string bus_id_of(int ordinal) {
   return {};
 }
 
+// The number of an allocation's failure for Device; 0 if memory is short, or if there is none.
+int32_t failure_of(cudaError_t status) {
+  if (status == cudaSuccess) return 0;
+  static_cast<void>(cudaGetLastError());
+  return status == cudaErrorMemoryAllocation ? 0 : static_cast<int32_t>(status);
+}
+
 // The memory in use on each card before this process had a context on it, for contexts that the library made.
 // A context stays until the process ends, whichever Device it was made for.
 class BeforeContexts {
@@ -97,12 +104,17 @@ class CudaDevice : public Device {
     info.memory_total = properties_.totalGlobalMem;
     return info;
   }
-  uint64_t memory_free() const override {
+  Error error_of(const std::string& what, int32_t failure) const override {
+    return cuda::error_of(what, static_cast<cudaError_t>(failure));
+  }
+  FreeMemory memory_free() const override {
     const Current current = here();
+    if (current.failure()) return {0, current.failure()};
     size_t available = 0, total = 0;
-    if (cudaMemGetInfo(&available, &total) == cudaSuccess) return available;
+    const cudaError_t status = cudaMemGetInfo(&available, &total);
+    if (status == cudaSuccess) return {available};
     static_cast<void>(cudaGetLastError());
-    return 0;
+    return {0, static_cast<int32_t>(status)};
   }
 
   std::vector<MemoryHolder> memory_holders() const override {
@@ -123,17 +135,17 @@ class CudaDevice : public Device {
     return CudaStream::create(*this, options_);
   }
 
-  void* allocate(size_t bytes, size_t alignment) const override {
+  Allocation allocate(size_t bytes, size_t alignment) const override {
     if (options_.allocate) {
       void* const given = options_.allocate(options_.memory_user, bytes, alignment, options_.stream);
       if (given && !options_.stream) wait_for_default_stream();
-      return given;
+      return {given};
     }
     const Current current = here();
+    if (current.failure()) return {nullptr, current.failure()};
     void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
-    static_cast<void>(cudaGetLastError());
-    return nullptr;
+    const int32_t failure = failure_of(cudaMalloc(&memory, bytes));
+    return {memory, failure};
   }
   void release(void* memory, size_t bytes) const override {
     if (!memory) return;
@@ -142,43 +154,51 @@ class CudaDevice : public Device {
     cudaFree(memory);
   }
 
-  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const override {
+  Resized resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept,
+                 size_t alignment) const override {
     if (options_.allocate) {
-      void* other = allocate(bytes, alignment);
-      if (!other) return false;
-      const bool copied = reinterpret_cast<uintptr_t>(other) % alignment == 0 && copy(other, memory, kept);
-      release(copied ? memory : other, copied ? old_bytes : bytes);
-      if (copied) memory = other;
-      return copied;
+      const Allocation other = allocate(bytes, alignment);
+      if (!other.memory) return {};
+      const bool is_aligned = reinterpret_cast<uintptr_t>(other.memory) % alignment == 0;
+      const cudaError_t status = is_aligned ? copy(other.memory, memory, kept) : cudaSuccess;
+      const bool copied = is_aligned && status == cudaSuccess;
+      release(copied ? memory : other.memory, copied ? old_bytes : bytes);
+      if (copied) memory = other.memory;
+      return {copied, failure_of(status)};
     }
     const Current current = here();
     // The contents wait in host memory, so that the device never holds both arenas.
     const uint64_t available = host_memory_free();
-    void* held = available == 0 || kept <= available ? allocate_host(kept, alignment) : nullptr;
-    if (!held) return false;
-    bool resized = false;
-    if (cudaMemcpy(held, memory, kept, cudaMemcpyDeviceToHost) == cudaSuccess) {
+    const Allocation held =
+        available == 0 || kept <= available ? allocate_host(kept, alignment) : Allocation{};
+    if (!held.memory) return {false, held.failure};
+    Resized resized;
+    cudaError_t status = cudaMemcpy(held.memory, memory, kept, cudaMemcpyDeviceToHost);
+    if (status == cudaSuccess) {
       cudaFree(memory);
-      memory = allocate(bytes, alignment);
-      resized = memory != nullptr;
-      if (!resized) memory = allocate(old_bytes, alignment);  // this much was free a moment ago
-      if (memory && cudaMemcpy(memory, held, kept, cudaMemcpyHostToDevice) != cudaSuccess) {
+      Allocation given = allocate(bytes, alignment);
+      resized = {given.memory != nullptr, given.failure};
+      if (!given.memory) given = allocate(old_bytes, alignment);  // this much was free a moment ago
+      if (given.failure) resized.failure = given.failure;
+      memory = given.memory;
+      if (memory) status = cudaMemcpy(memory, held.memory, kept, cudaMemcpyHostToDevice);
+      if (status != cudaSuccess) {
         cudaFree(memory);
         memory = nullptr;
-        resized = false;
       }
     }
+    if (status != cudaSuccess) resized = {false, failure_of(status)};
     static_cast<void>(cudaGetLastError());
-    release_host(held, kept);
+    release_host(held.memory, kept);
     return resized;
   }
 
-  void* allocate_host(size_t bytes, size_t) const override {
+  Allocation allocate_host(size_t bytes, size_t) const override {
     const Current current = here();
+    if (current.failure()) return {nullptr, current.failure()};
     void* memory = nullptr;
-    if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;
-    static_cast<void>(cudaGetLastError());
-    return nullptr;
+    const int32_t failure = failure_of(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+    return {memory, failure};
   }
   void release_host(void* memory, size_t) const override {
     const Current current = here();
@@ -194,13 +214,13 @@ class CudaDevice : public Device {
 
   // Waits until the copy is done; cudaMemcpy from device to device may return before that. The copy runs on
   // the host's stream, as the host's allocator gives and releases memory in the order of that stream.
-  bool copy(void* to, const void* from, size_t bytes) const {
+  cudaError_t copy(void* to, const void* from, size_t bytes) const {
     const Current current = here();
     const auto stream = static_cast<cudaStream_t>(options_.stream);
-    const bool copied = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess &&
-                        cudaStreamSynchronize(stream) == cudaSuccess;
+    cudaError_t status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+    if (status == cudaSuccess) status = cudaStreamSynchronize(stream);
     static_cast<void>(cudaGetLastError());
-    return copied;
+    return status;
   }
   // A host's allocator may give memory in the default stream's order, for which our streams do not wait.
   void wait_for_default_stream() const {

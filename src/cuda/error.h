@@ -27,12 +27,16 @@ inline Error error_of(const std::string& what, cudaError_t status) {
     case cudaErrorContextIsDestroyed:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorContained:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown: e.code = Code::device_lost; break;
     default: e.code = Code::device_error;
   }
   e.native = static_cast<int32_t>(status);
   e.message = "CUDA: " + what + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
-              (e.code == Code::device_lost ? "; the device is lost to this process" : "");
+              (e.code == Code::device_lost             ? "; the device is lost to this process"
+               : status == cudaErrorDevicesUnavailable ? "; another process may use it alone: see nvidia-smi"
+                                                       : "");
   return e;
 }
 

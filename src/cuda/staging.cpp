@@ -15,7 +15,14 @@ Staging::~Staging() {
 
 Status Staging::create() {
   void* memory = nullptr;
-  STW_CUDA_TRY("pinned memory for copies", cudaHostAlloc(&memory, slots * slot_bytes, cudaHostAllocPortable));
+  const cudaError_t status = cudaHostAlloc(&memory, slots * slot_bytes, cudaHostAllocPortable);
+  if (status != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    Error e =
+        error_of("pinned host memory for copies, " + std::to_string(slots * slot_bytes) + " bytes", status);
+    if (e.code == Code::out_of_memory) e.code = Code::host_out_of_memory, e.bytes_needed = slots * slot_bytes;
+    return e;
+  }
   memory_ = static_cast<std::byte*>(memory);
   for (cudaEvent_t& e : free_) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
   return ok();

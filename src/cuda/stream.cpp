@@ -38,6 +38,8 @@ Status status_of(const char* what, cudaError_t status) {
 
 Result<std::unique_ptr<Stream>> CudaStream::create(const Device& device, const DeviceOptions& options) {
   const Current current(options.ordinal);
+  STW_CUDA_TRY("the context of device " + std::to_string(options.ordinal),
+               static_cast<cudaError_t>(current.failure()));
   std::unique_ptr<CudaStream> s(new CudaStream(device, options));
   s->stream_ = static_cast<cudaStream_t>(options.stream);
   if (!options.stream) {

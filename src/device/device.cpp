@@ -20,6 +20,10 @@ void put(char (&to)[n], std::string_view text) {
 
 }  // namespace
 
+Error Device::error_of(const std::string& what, int32_t failure) const {
+  return {Code::device_error, what, failure};
+}
+
 int64_t Device::this_process() { return ::getpid(); }
 
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {

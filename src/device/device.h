@@ -59,13 +59,30 @@ struct LogMessage {
   char component[32] = {}, text[224] = {};
 };
 
+// `failure`: the device's error number (a cudaError_t), which Device::error_of() turns into an error. 0:
+// none, so that a null pointer means too little memory. Numbers, because the message of an Error allocates.
+struct Allocation {
+  void* memory = nullptr;
+  int32_t failure = 0;
+};
+struct FreeMemory {
+  uint64_t bytes = 0;  // 0: unknown
+  int32_t failure = 0;
+};
+struct Resized {
+  bool has_new_size = false;
+  int32_t failure = 0;
+};
+
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
   virtual ~Device() = default;
   virtual DeviceInfo info() const = 0;
-  // In bytes; 0 if unknown. The query makes a context on a CUDA device where this process has none.
-  virtual uint64_t memory_free() const = 0;
+  // The error with this number of the device. `what`: the failed action.
+  virtual Error error_of(const std::string& what, int32_t failure) const;
+  // The query makes a context on a CUDA device where this process has none.
+  virtual FreeMemory memory_free() const = 0;
   // The growth in bytes of the card's memory use since just before the library made this process's context.
   // The argument, the bytes of an arena, is subtracted. The rest is the context, kernels and graphs, and
   // memory that other processes took meanwhile. 0: unknown. It is always unknown where the host made the
@@ -82,16 +99,17 @@ class Device {
   virtual Result<std::unique_ptr<Stream>> make_stream(int threads) const = 0;
 
   bool has_allocator() const { return options_.allocate != nullptr; }
-  // Memory for one arena, or null.
-  virtual void* allocate(size_t bytes, size_t alignment) const = 0;
+  // Memory for one arena.
+  virtual Allocation allocate(size_t bytes, size_t alignment) const = 0;
   virtual void release(void* memory, size_t bytes) const = 0;
   // Changes the size of the memory and keeps its first `kept` bytes. `kept` is at most the smaller size.
-  // True: `memory` has the new size. False: it has the old size and still holds these bytes, but may have
-  // moved; it is null if the device lost it. Without a host's allocator, the device never holds more than the
+  // Without the new size, `memory` has the old one and still holds these bytes, but may have moved; it is
+  // null if the device lost it. Without a host's allocator, the device never holds more than the
   // larger of both sizes. A host's allocator must give the new memory before the old is released.
-  virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const = 0;
-  // Host memory that the device can copy from and to, or null. host_memory_free(): bytes, 0 if unknown.
-  virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
+  virtual Resized resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept,
+                         size_t alignment) const = 0;
+  // Host memory that the device can copy from and to. host_memory_free(): bytes, 0 if unknown.
+  virtual Allocation allocate_host(size_t bytes, size_t alignment) const = 0;
   virtual void release_host(void* memory, size_t bytes) const = 0;
   virtual uint64_t host_memory_free() const = 0;
 

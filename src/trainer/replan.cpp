@@ -69,11 +69,24 @@ Status grow(TrainerCore& core, uint64_t bytes, uint64_t kept) {
   return core.memory.shortage_error(*shortage);
 }
 
-// Gives back memory that the plan does not need. If the device refuses, the arena keeps its size.
-void shrink(TrainerCore& core, uint64_t bytes, uint64_t kept) {
+// Gives back memory that the plan does not need. If the device refuses, the arena keeps its size. Returns the
+// failure of the device, or 0.
+int32_t shrink(TrainerCore& core, uint64_t bytes, uint64_t kept) {
   const std::byte* const before = core.memory.arena();
-  core.memory.shrink(bytes, kept);
+  const int32_t failure = core.memory.shrink(bytes, kept);
   follow_arena(core, before);
+  return failure;
+}
+
+Error lost_arena(const TrainerCore& core, uint64_t bytes, int32_t failure) {
+  const std::string advice = "; a restore allocates it again";
+  if (failure == 0)
+    return TrainerMemory::out_of_memory(
+        "the arena became smaller, and the device gave no memory for it" + advice, bytes,
+        core.device.memory_free().bytes);
+  Error e = core.device.error_of("the smaller arena of " + std::to_string(bytes) + " bytes", failure);
+  if (e.code != Code::device_lost) e.message += advice;
+  return e;
 }
 
 }  // namespace
@@ -88,7 +101,7 @@ uint64_t memory_of_device(const TrainerCore& core) {
   const uint64_t reserve = reserve_of(core.plan().request, profile_of(core.plan().request)),
                  arena = core.memory.arena_bytes();
   if (core.options.arena) return size_add(core.options.arena_bytes, reserve);
-  const uint64_t free = core.device.memory_free();
+  const uint64_t free = core.device.memory_free().bytes;
   // Memory outside of the arena that is already taken counts as part of the reserve.
   return free == 0
              ? 0
@@ -145,12 +158,9 @@ Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
 
   STW_TRY(core.stream->wait());
   core.memory.replace_host(std::move(next_host));
-  shrink(core, bytes, kept_of(moves, &Move::to));
+  const int32_t failure = shrink(core, bytes, kept_of(moves, &Move::to));
   core.use(std::move(planned));
-  if (!core.memory.arena())
-    return TrainerMemory::out_of_memory(
-        "the arena became smaller, and the device gave no memory for it; a restore allocates it again", bytes,
-        core.device.memory_free());
+  if (!core.memory.arena()) return lost_arena(core, bytes, failure);
   static_cast<void>(core.prepare());  // the trainer has moved already: the next step reports what fails here
   // Touch the whole arena, as on creation.
   const uint64_t resident = core.programs().arena.gradients_begin;

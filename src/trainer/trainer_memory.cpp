@@ -56,9 +56,11 @@ bool TrainerMemory::has_room(uint64_t wanted, uint64_t available) const {
 }
 
 Result<std::byte*> TrainerMemory::allocate_arena(uint64_t bytes, uint64_t wanted) const {
-  const uint64_t available = device_.memory_free();
+  const auto [available, unknown] = device_.memory_free();
+  if (unknown) return device_.error_of("the device's free memory", unknown);
   const bool enough_free = has_room(wanted, available);
-  void* memory = enough_free ? device_.allocate(bytes, alignment) : nullptr;
+  const auto [memory, failure] = enough_free ? device_.allocate(bytes, alignment) : Allocation{};
+  if (failure) return device_.error_of("the arena of " + std::to_string(bytes) + " bytes", failure);
   if (!memory)
     return out_of_memory(
         "the arena needs " + std::to_string(bytes) + " bytes" +
@@ -76,8 +78,11 @@ Result<HostMemory> TrainerMemory::allocate_host_memory(uint64_t bytes, uint64_t 
   const uint64_t available = device_.host_memory_free();
   const bool by_host = device_.has_allocator() && !device_.is_cuda();
   const bool enough_free = by_host || available == 0 || wanted <= available;
-  HostMemory memory(enough_free ? static_cast<std::byte*>(device_.allocate_host(bytes, alignment)) : nullptr,
-                    HostRelease{&device_, bytes});
+  const auto [given, failure] = enough_free ? device_.allocate_host(bytes, alignment) : Allocation{};
+  if (failure)
+    return device_.error_of("host memory of " + std::to_string(bytes) + " bytes for offloaded tensors",
+                            failure);
+  HostMemory memory(static_cast<std::byte*>(given), HostRelease{&device_, bytes});
   if (!memory) {
     Error e = out_of_memory("offloaded tensors need " + std::to_string(bytes) + " bytes of host memory" +
                                 refusal(enough_free, by_host, wanted, available),
@@ -132,35 +137,43 @@ Status TrainerMemory::check_size(uint64_t bytes) const {
                        bytes, arena_bytes_);
 }
 
-bool TrainerMemory::resize(uint64_t bytes, uint64_t kept) {
+Resized TrainerMemory::resize(uint64_t bytes, uint64_t kept) {
   void* memory = arena_;
-  const bool has_new_size = device_.resize(memory, arena_bytes_, bytes, kept, alignment);
-  if (has_new_size) arena_bytes_ = bytes;
+  const Resized resized = device_.resize(memory, arena_bytes_, bytes, kept, alignment);
+  if (resized.has_new_size) arena_bytes_ = bytes;
   arena_ = static_cast<std::byte*>(memory);
   owns_arena_ = arena_ != nullptr;
-  return has_new_size;
+  return resized;
 }
 
 std::optional<Shortage> TrainerMemory::grow(uint64_t bytes, uint64_t kept) {
   if (bytes <= arena_bytes_) return std::nullopt;
   assert(owns_arena_ && "what check_size says");
-  const uint64_t available = device_.memory_free(), more = bytes - arena_bytes_;
+  const auto [available, unknown] = device_.memory_free();
+  const uint64_t more = bytes - arena_bytes_;
   const bool enough_free = has_room(more, available);
-  if (enough_free && resize(bytes, kept)) return std::nullopt;
-  return Shortage{enough_free, more, available};
+  if (unknown || !enough_free) return Shortage{enough_free, more, available, unknown};
+  const Resized resized = resize(bytes, kept);
+  if (resized.has_new_size) return std::nullopt;
+  return Shortage{enough_free, more, available, resized.failure};
 }
 
 Error TrainerMemory::shortage_error(const Shortage& s) const {
-  return out_of_memory(
-      "the arena needs " + std::to_string(s.wanted) + " bytes more" +
-          refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
-          (s.enough_free ? "" : holders()) +
-          (arena_ ? "" : "; it could not get its old memory back either: a restore allocates it again"),
-      s.wanted, s.available);
+  const std::string lost =
+      arena_ ? "" : "; it could not get its old memory back either: a restore allocates it again";
+  if (s.failure) {
+    Error e = device_.error_of("an arena larger by " + std::to_string(s.wanted) + " bytes", s.failure);
+    if (e.code != Code::device_lost) e.message += lost;
+    return e;
+  }
+  return out_of_memory("the arena needs " + std::to_string(s.wanted) + " bytes more" +
+                           refusal(s.enough_free, device_.has_allocator(), s.wanted, s.available) +
+                           (s.enough_free ? "" : holders()) + lost,
+                       s.wanted, s.available);
 }
 
-void TrainerMemory::shrink(uint64_t bytes, uint64_t kept) {
-  if (owns_arena_ && bytes < arena_bytes_) resize(bytes, kept);
+int32_t TrainerMemory::shrink(uint64_t bytes, uint64_t kept) {
+  return owns_arena_ && bytes < arena_bytes_ ? resize(bytes, kept).failure : 0;
 }
 
 }  // namespace stw

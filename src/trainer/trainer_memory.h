@@ -20,11 +20,12 @@ struct HostRelease {
 };
 using HostMemory = std::unique_ptr<std::byte, HostRelease>;
 
-// The reason that an arena did not grow: too little memory is free, or the allocation failed although enough
-// is free.
+// The reason that an arena did not grow: the device failed, too little memory is free, or the allocation
+// failed although enough is free.
 struct Shortage {
   bool enough_free;
   uint64_t wanted, available;  // bytes; wanted: in addition to the arena
+  int32_t failure;             // for Device::error_of(); 0: none
 };
 
 class TrainerMemory {
@@ -39,7 +40,7 @@ class TrainerMemory {
   uint64_t arena_bytes() const { return arena_bytes_; }
 
   // Call once. `brought`: an arena that the host owns, or null. Errors: out_of_memory, host_out_of_memory,
-  // bad_argument.
+  // bad_argument, those of the device.
   Status take(uint64_t arena_bytes, uint64_t host_bytes, void* brought, uint64_t brought_bytes);
   // Takes an arena after the last one was lost. Errors: the same.
   Status reallocate_arena(uint64_t bytes);
@@ -55,8 +56,8 @@ class TrainerMemory {
   std::optional<Shortage> grow(uint64_t bytes, uint64_t kept);
   Error shortage_error(const Shortage& shortage) const;
   // Gives back the memory past `bytes`, unless the host owns the arena. If the device refuses, the arena
-  // keeps its size, or is lost.
-  void shrink(uint64_t bytes, uint64_t kept);
+  // keeps its size, or is lost. Returns the failure of the device, for Device::error_of(), or 0.
+  int32_t shrink(uint64_t bytes, uint64_t kept);
 
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
 
@@ -65,7 +66,7 @@ class TrainerMemory {
   Result<std::byte*> allocate_arena(uint64_t bytes, uint64_t wanted) const;
   Result<HostMemory> allocate_host_memory(uint64_t bytes, uint64_t wanted) const;
   bool has_room(uint64_t wanted, uint64_t available) const;
-  bool resize(uint64_t bytes, uint64_t kept);
+  Resized resize(uint64_t bytes, uint64_t kept);
   std::string holders() const;
 
   const Device& device_;

@@ -966,7 +966,7 @@ TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
   std::vector<std::byte> numbers(whole), found(whole);
   for (size_t i = 0; i < whole; ++i)
     numbers[i] = static_cast<std::byte>(static_cast<uint32_t>(i) * 2654435761u >> 24);
-  auto* const memory = static_cast<std::byte*>(cuda_device().allocate(whole, 256));
+  auto* const memory = static_cast<std::byte*>(cuda_device().allocate(whole, 256).memory);
   ASSERT_NE(memory, nullptr);
   for (const uint64_t apart :
        {uint64_t{256}, uint64_t{64} << 10, (uint64_t{1} << 20) + 256, uint64_t{4} << 20})

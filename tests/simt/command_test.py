@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
 # Before the path that Meson would search first.
 os.environ["LD_LIBRARY_PATH"] = os.environ["STOWAGE_LIBRARY"]
-from support import DOES_NOT_FIT, CommandTest  # noqa: E402  (after the path is set)
+from support import DOES_NOT_FIT, FAILED, CommandTest  # noqa: E402  (after the path is set)
 
 CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 32, "n_embd": 32, "n_layer": 2, \
 "n_head": 2,
@@ -50,6 +51,15 @@ class EmulatedCommand(CommandTest):
         self.assertEqual(plan["request"]["vram_bytes"], 8 << 30)
         self.assertEqual(plan["numerics"]["kernels"], "tensor")
         self.assertEqual(plan["numerics"]["precision"], "bf16")
+
+    def test_a_busy_device_is_named(self):
+        busy = "46"  # cudaErrorDevicesUnavailable
+        with unittest.mock.patch.dict(os.environ, EMULATED_CONTEXT_ERROR=busy):
+            self.assertRegex(self.run_command("devices").stdout, r"(?m)^cuda +Emulated GPU .* unknown  ")
+            failed = self.train_on("busy", "--steps", 1, "--device", "cuda", expect=FAILED)
+        self.assertEqual(failed.stderr.count("is/are busy or unavailable"), 1, failed.stderr)
+        self.assertIn("another process may use it alone: see nvidia-smi", failed.stderr)
+        self.assertNotIn("refused", failed.stderr)
 
     def test_trains_the_bits_of_the_cpu(self):
         for precision in ("fp32", "bf16"):

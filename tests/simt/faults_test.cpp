@@ -52,6 +52,96 @@ TEST_F(CudaDeviceTest, TooLittleMemoryIsReportedBeforeAnyAllocation) {
   EXPECT_EQ(simt::host_bytes_in_use(), host);
 }
 
+struct DeviceFailure {
+  cudaError_t error;
+  Code code;
+};
+constexpr DeviceFailure device_failures[] = {{cudaErrorDevicesUnavailable, Code::device_error},
+                                             {cudaErrorMpsConnectionFailed, Code::device_error},
+                                             {cudaErrorECCUncorrectable, Code::device_lost},
+                                             {cudaErrorUnknown, Code::device_lost}};
+
+void expect_failure(const Error& error, const DeviceFailure& failure) {
+  EXPECT_EQ(error.code, failure.code) << error.message;
+  EXPECT_EQ(error.native, failure.error) << error.message;
+  EXPECT_NE(error.message.find(cudaGetErrorString(failure.error)), std::string::npos) << error.message;
+  for (const char* words : {"refused", "are free", "too few", "gave no memory"})
+    EXPECT_EQ(error.message.find(words), std::string::npos) << error.message;
+}
+
+// A device that is busy, lost or used by another process alone has its own error, wherever memory is asked
+// for. A lack of memory is another error.
+TEST_F(CudaDeviceTest, ADeviceThatFailsIsNotShortOfMemory) {
+  const auto plain = plan_for(*model_, request());
+  Decisions d = plain->plan.decisions;
+  d.offload[Offloaded::weights] = plain->graph.blocks();
+  const auto planned = plan_with(*model_, request(), d);
+  const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
+  for (int simt::Faults::*place : {&simt::Faults::context_error, &simt::Faults::memory_info_error,
+                                   &simt::Faults::allocation_error, &simt::Faults::host_allocation_error})
+    for (const DeviceFailure& failure : device_failures) {
+      simt::faults.*place = failure.error;
+      const auto trainer = Trainer::create(cuda_device(), model_, planned, {});
+      const auto stream = cuda_device().make_stream(0);
+      const int32_t unknown = cuda_device().memory_free().failure;
+      simt::faults.*place = 0;
+      ASSERT_FALSE(trainer);
+      expect_failure(trainer.error(), failure);
+      const bool is_context = place == &simt::Faults::context_error;
+      EXPECT_EQ(unknown, is_context || place == &simt::Faults::memory_info_error ? failure.error : 0);
+      if (is_context || place == &simt::Faults::host_allocation_error) {
+        ASSERT_FALSE(stream);
+        expect_failure(stream.error(), failure);
+      }
+    }
+  simt::faults.host_allocation_error = cudaErrorMemoryAllocation;
+  const auto stream = cuda_device().make_stream(0);
+  const auto trainer = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults.host_allocation_error = 0;
+  ASSERT_FALSE(stream || trainer);
+  EXPECT_EQ(stream.error().code, Code::host_out_of_memory);
+  EXPECT_EQ(stream.error().bytes_needed, uint64_t{4} << 20);
+  EXPECT_EQ(trainer.error().code, Code::host_out_of_memory);
+  EXPECT_EQ(trainer.error().bytes_needed, planned->plan.bytes.host);
+  EXPECT_EQ(simt::device_bytes_in_use(), device);
+  EXPECT_EQ(simt::host_bytes_in_use(), host);
+}
+
+TEST_F(CudaDeviceTest, ReplanningReportsADeviceThatFails) {
+  Request r = request();
+  const auto roomy = plan_for(*model_, r);
+  r.memory_bytes = 1;
+  r.memory_bytes = (*Planned::make(*model_, r))->plan.minimum_bytes;
+  const auto tight = plan_for(*model_, r);
+  for (const DeviceFailure& failure : {device_failures[0], device_failures[2]}) {
+    const auto trainer = trainer_for(model_, tight, {}, cuda_device());
+    const std::string bytes = run(*trainer, 0, 1);
+    for (int simt::Faults::*place :
+         {&simt::Faults::memory_info_error, &simt::Faults::host_allocation_error}) {
+      simt::faults.*place = failure.error;
+      const Status refused = trainer->replan(roomy);
+      simt::faults.*place = 0;
+      ASSERT_FALSE(refused);
+      expect_failure(refused.error(), failure);
+      EXPECT_TRUE(saved(*trainer) == bytes) << "nothing has changed";
+    }
+    for (const auto& [from, to] : {std::pair{tight, roomy}, std::pair{roomy, tight}}) {
+      ASSERT_TRUE(trainer->replan(from));
+      ASSERT_TRUE(trainer->save(folder_ / "kept.stw"));
+      simt::faults.allocation_error = failure.error;
+      const Status lost = trainer->replan(to);
+      simt::faults.allocation_error = 0;
+      ASSERT_FALSE(lost);
+      expect_failure(lost.error(), failure);
+      EXPECT_EQ(lost.error().message.find(" a restore allocates it again") == std::string::npos,
+                failure.code == Code::device_lost)
+          << lost.error().message;
+      ASSERT_TRUE(trainer->restore(folder_ / "kept.stw"));
+      EXPECT_TRUE(saved(*trainer) == bytes);
+    }
+  }
+}
+
 TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   const auto planned = plan_for(*model_, request());
   simt::faults.fail_launch = 3;
@@ -289,7 +379,7 @@ TEST_F(CudaDeviceTest, FailedCopiesAreReportedOnce) {
   auto stream = cuda_device().make_stream(0);
   ASSERT_TRUE(stream);
   std::vector<std::byte> numbers(4096);
-  void* const memory = cuda_device().allocate(numbers.size(), 256);
+  void* const memory = cuda_device().allocate(numbers.size(), 256).memory;
   simt::faults.fail_copy = 1;
   std::thread([&] { (*stream)->upload(memory, numbers.data(), numbers.size()); }).join();
   EXPECT_EQ(simt::faults.fail_copy, 0);
@@ -407,7 +497,7 @@ TEST_F(CudaDeviceTest, CalibrationMeasuresMemoryOutsideOfTheArena) {
     on_two_cards([&] {
       if (by_host) cudaSetDevice(0);
       const auto other = card(0), device = card(0);
-      EXPECT_GT(other->memory_free(), 0u);
+      EXPECT_GT(other->memory_free().bytes, 0u);
       const auto profile = trainer_for(model_, plan_for(*model_, small), {}, *device)->calibrate();
       ASSERT_TRUE(profile) << profile.error().message;
       reserve = profile->reserve_bytes;

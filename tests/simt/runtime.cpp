@@ -62,7 +62,13 @@ struct CUgraphExec_st {
 
 namespace simt {
 
-Faults faults;
+// Tests of the command cannot reach `faults`, and set an error of contexts in the environment.
+static Faults first_faults() {
+  Faults all;
+  if (const char* error = std::getenv("EMULATED_CONTEXT_ERROR")) all.context_error = std::atoi(error);
+  return all;
+}
+Faults faults = first_faults();
 std::atomic<bool> is_stuck = false;
 uint64_t library_products = 0, library_attentions = 0, single_launches = 0;
 int64_t cudnn_descriptors = 0;
@@ -83,6 +89,10 @@ CUstream_st* of(cudaStream_t s) { return s ? s : &null_stream; }
 cudaError_t set_last(cudaError_t e) {
   if (e != cudaSuccess) last = e;
   return e;
+}
+// The injected error of a call that needs a context.
+cudaError_t injected(int error = 0) {
+  return set_last(static_cast<cudaError_t>(faults.context_error ? faults.context_error : error));
 }
 bool capturing() {
   for (const CUstream_st* s : streams)
@@ -307,6 +317,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= std::min(faults.devices, most_devices)) return set_last(cudaErrorInvalidDevice);
   std::lock_guard lock(one);
+  if (const cudaError_t e = injected()) return e;
   choose(device);
   return cudaSuccess;
 }
@@ -328,6 +339,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, u
 }
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
   std::lock_guard lock(one);
+  if (const cudaError_t e = injected(faults.memory_info_error)) return e;
   need_context();
   *total = faults.memory_bytes;
   *available = faults.memory_bytes - device_bytes - faults.context_bytes;
@@ -336,6 +348,7 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
+  if (const cudaError_t e = injected(faults.allocation_error)) return e;
   need_context();
   if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) ||
@@ -364,6 +377,7 @@ cudaError_t cudaFree(void* p) {
 }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
   std::lock_guard lock(one);
+  if (const cudaError_t e = injected(faults.host_allocation_error)) return e;
   need_context();
   if (forbidden()) return set_last(cudaErrorStreamCaptureUnsupported);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -414,6 +428,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   std::lock_guard lock(one);
+  if (const cudaError_t e = injected()) return e;
   need_context();
   *s = new CUstream_st;
   (*s)->context = current;
@@ -563,6 +578,8 @@ const char* cudaGetErrorString(cudaError_t e) {
   switch (e) {
     case cudaSuccess: return "no error";
     case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
+    case cudaErrorECCUncorrectable: return "uncorrectable ECC error encountered";
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorLaunchOutOfResources: return "too many resources requested for launch";

@@ -35,6 +35,8 @@ struct Faults {
   int fail_allocation = 0;
   int fail_allocations = 0;  // The number of allocations that fail from now on.
   int fail_copy = 0;
+  // A cudaError_t that all such calls return; 0: none. Where a context is made, every call makes one.
+  int context_error = 0, memory_info_error = 0, allocation_error = 0, host_allocation_error = 0;
   bool has_cublaslt = true;
   bool declines_products = false;  // cuBLASLt has no algorithm for any product.
   int fail_choice = 0;             // The n-th choice of an algorithm by cuBLASLt fails.

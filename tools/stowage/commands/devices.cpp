@@ -57,7 +57,8 @@ void run(bool profiles) {
     if (info.backend == STW_BACKEND_CUDA) ask_memory_free(static_cast<int32_t>(index) - 1, info);
     cuda |= info.backend == STW_BACKEND_CUDA;
     fmt::print("{:<8}{:<32.31}{:>11}{:>11}  {}\n", info.backend == STW_BACKEND_CUDA ? "cuda" : "cpu",
-               info.name, human_bytes(info.memory_total), human_bytes(info.memory_free), details(info));
+               info.name, human_bytes(info.memory_total),
+               info.memory_free ? human_bytes(info.memory_free) : "unknown", details(info));
   }
   if (!cuda) fmt::print("\nNo CUDA device: {}\n", stw_build_info());
 }

@@ -4,8 +4,18 @@
 #include <cstring>
 
 #include "src/cuda/error.h"
+#include "src/cuda/wait.h"
 
 namespace stw::cuda {
+
+namespace {
+
+// The driver's own wait ends some microseconds earlier. It serves calls that no cancel ends.
+cudaError_t reach(cudaEvent_t event) {
+  return supervisor && !supervisor->is_committed() ? wait_for(event) : cudaEventSynchronize(event);
+}
+
+}  // namespace
 
 Staging::~Staging() {
   for (cudaEvent_t e : free_)
@@ -32,7 +42,7 @@ Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t 
   for (uint64_t done = 0; done < bytes; done += slot_bytes) {
     const size_t k = next_++ % slots;
     const uint64_t n = std::min(slot_bytes, bytes - done);
-    STW_CUDA_TRY("a copy to the device", cudaEventSynchronize(free_[k]));
+    STW_CUDA_TRY("a copy to the device", reach(free_[k]));
     std::memcpy(slot(k), static_cast<const std::byte*>(from) + done, n);
     STW_CUDA_TRY("a copy to the device",
                  cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream));
@@ -45,7 +55,7 @@ Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t 
 Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   const auto* source = static_cast<const std::byte*>(from);
   const auto ask = [&](uint64_t at, size_t k) -> Status {
-    STW_CUDA_TRY("a copy to the host", cudaEventSynchronize(free_[k]));
+    STW_CUDA_TRY("a copy to the host", reach(free_[k]));
     STW_CUDA_TRY("a copy to the host", cudaMemcpyAsync(slot(k), source + at, std::min(slot_bytes, bytes - at),
                                                        cudaMemcpyDefault, stream));
     STW_CUDA_TRY("a copy to the host", cudaEventRecord(free_[k], stream));
@@ -55,7 +65,7 @@ Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_
   if (bytes > 0) STW_TRY(ask(0, k % slots));
   for (uint64_t done = 0; done < bytes; done += slot_bytes, ++k) {
     if (done + slot_bytes < bytes) STW_TRY(ask(done + slot_bytes, (k + 1) % slots));
-    STW_CUDA_TRY("a copy to the host", cudaEventSynchronize(free_[k % slots]));
+    STW_CUDA_TRY("a copy to the host", reach(free_[k % slots]));
     std::memcpy(static_cast<std::byte*>(to) + done, slot(k % slots), std::min(slot_bytes, bytes - done));
   }
   next_ = k;

@@ -1,9 +1,7 @@
 #include "src/cuda/stream.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "src/cuda/current.h"
 #include "src/cuda/error.h"
 #include "src/cuda/range.h"
+#include "src/cuda/wait.h"
 
 namespace stw::cuda {
 
@@ -353,19 +352,8 @@ Status CudaStream::finish_programs() {
   return launched_ > 0 ? wait_for_program(ends_[(launched_ - 1) % 2]) : ok();
 }
 
-// The driver's own wait cannot be ended. Short programs are polled without a pause, as a pause would take
-// longer than the program.
 Status CudaStream::wait_for_program(cudaEvent_t end) {
-  using std::chrono::steady_clock;
-  const auto begin = steady_clock::now();
-  cudaError_t status;
-  while ((status = cudaEventQuery(end)) == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // it is not an error
-    check_in();
-    if (steady_clock::now() - begin < std::chrono::milliseconds(1)) std::this_thread::yield();
-    else std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  STW_CUDA_TRY("the work on the device", status);
+  STW_CUDA_TRY("the work on the device", wait_for(end));
   return ok();
 }
 

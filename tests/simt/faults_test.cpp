@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "src/base/watch.h"
 #include "tests/device/cuda_device.h"
 #include "tests/simt/machine.h"
 #include "tests/simt/runtime.h"
@@ -100,7 +101,7 @@ TEST_F(CudaDeviceTest, ADeviceThatFailsIsNotShortOfMemory) {
   simt::faults.host_allocation_error = 0;
   ASSERT_FALSE(stream || trainer);
   EXPECT_EQ(stream.error().code, Code::host_out_of_memory);
-  EXPECT_EQ(stream.error().bytes_needed, uint64_t{4} << 20);
+  EXPECT_EQ(stream.error().bytes_needed, uint64_t{16} << 20);
   EXPECT_EQ(trainer.error().code, Code::host_out_of_memory);
   EXPECT_EQ(trainer.error().bytes_needed, planned->plan.bytes.host);
   EXPECT_EQ(simt::device_bytes_in_use(), device);
@@ -159,26 +160,67 @@ TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   simt::faults.fail_launch = 0;
 }
 
-// A program that takes long: the call returns at once, and the device goes on.
+// A program that takes long: the call returns at once, and the device goes on. With positions and weights, a
+// micro-step has six inputs, each in a slot of its own.
 TEST_F(CudaDeviceTest, ACancelDoesNotWaitForTheDevice) {
-  const auto planned = plan_for(*model_, request());
-  OpenTrainer straight(model_, planned, {}, cuda_device()), trainer(model_, planned, {}, cuda_device());
-  const std::string before = run(*trainer, 0, 1);
-  const GlobalBatch batch = random_batch(1, device_batch, device_sequence);
-  simt::is_stuck = true;
-  std::thread host([&] {
-    // Two micro-steps are launched, and the host waits for the first one.
-    while (trainer->progress().micro_steps_done == 0) std::this_thread::yield();
-    trainer->cancel();
-  });
-  const auto result = trainer->step(batch.source(), device_batch, 3e-3);
-  host.join();
-  simt::is_stuck = false;
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Code::cancelled);
-  EXPECT_EQ(trainer->progress().micro_steps_done, 1u);
-  EXPECT_TRUE(saved(*trainer) == before);
-  EXPECT_TRUE(run(*trainer, 1, 1) == run(*straight, 0, 2));
+  for (const bool many_inputs : {false, true}) {
+    Request r = request();
+    r.inputs.positions = r.inputs.weights = many_inputs;
+    const auto planned = plan_for(*model_, r);
+    OpenTrainer straight(model_, planned, {}, cuda_device()), trainer(model_, planned, {}, cuda_device());
+    const std::string before = run(*trainer, 0, 1);
+    const GlobalBatch batch = random_batch(1, device_batch, device_sequence);
+    simt::is_stuck = true;
+    std::thread host([&] {
+      // Two micro-steps are launched, and the host waits for the first one.
+      while (trainer->progress().micro_steps_done == 0) std::this_thread::yield();
+      trainer->cancel();
+    });
+    const auto result = trainer->step(batch.source(), device_batch, 3e-3);
+    host.join();
+    simt::is_stuck = false;
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::cancelled);
+    EXPECT_EQ(trainer->progress().micro_steps_done, 1u);
+    EXPECT_TRUE(saved(*trainer) == before);
+    EXPECT_TRUE(run(*trainer, 1, 1) == run(*straight, 0, 2));
+  }
+}
+
+// Inputs of 15 MiB do not wait for a program that takes long. Larger ones do, until a cancel comes.
+TEST_F(CudaDeviceTest, UploadsDoNotWaitForTheDevice) {
+  cudaStream_t work = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&work, cudaStreamNonBlocking), cudaSuccess);
+  DeviceOptions options;
+  options.backend = Backend::cuda;
+  options.stream = work;
+  const auto device = Device::open(options);
+  ASSERT_TRUE(device);
+  const std::vector<std::byte> inputs(15 << 20, std::byte{7});
+  void* const memory = (*device)->allocate(inputs.size(), 256).memory;
+  {
+    const auto stream = (*device)->make_stream(0);
+    ASSERT_TRUE(stream);
+    bool has_run = false;
+    simt::enqueue(work, [&] { has_run = true; });
+    simt::is_stuck = true;
+    CancelFlag flag;
+    {
+      const LongCall call({}, "cancelled", nullptr, &flag);
+      (*stream)->upload(memory, inputs.data(), inputs.size());
+      EXPECT_FALSE(has_run);
+      std::thread host([&] { flag.request(); });
+      EXPECT_THROW((*stream)->upload(memory, inputs.data(), inputs.size()), Cancelled);
+      host.join();
+    }
+    EXPECT_FALSE(has_run);
+    simt::is_stuck = false;
+    EXPECT_TRUE((*stream)->wait());
+    EXPECT_TRUE(has_run);
+    EXPECT_EQ(std::memcmp(memory, inputs.data(), inputs.size()), 0);
+  }
+  (*device)->release(memory, inputs.size());
+  cudaStreamDestroy(work);
 }
 
 // Both libraries refuse to choose an algorithm while a stream is recorded, and would leave everything to our

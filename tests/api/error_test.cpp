@@ -38,12 +38,13 @@ TEST(Library, GivesTheConfigOfAModel) {
   auto o = sized<stw_model_options>();
   const char* labels[] = {"no", "yes"};
   o.source = "nano", o.label_names = labels, o.label_count = 2;
-  const Model given = create_model(o);
+  const auto create = [&](stw_model** out, stw_error* error) { return stw_model_create(out, &o, error); };
+  const auto given = make<stw_model>(create);
   const std::string text = stw_model_config(given.get());
   EXPECT_NE(text.find("\"1\": \"yes\""), std::string::npos) << text;
   o = sized<stw_model_options>();
   o.config_json = text.data(), o.config_json_size = text.size();
-  const Model again = create_model(o);
+  const auto again = make<stw_model>(create);
   EXPECT_EQ(stw_model_config(again.get()), text);
   EXPECT_STREQ(stw_model_label_at(again.get(), 1), "yes");
   EXPECT_EQ(stw_model_config(nullptr), nullptr);

@@ -38,8 +38,13 @@ PROGRAMS = (
 LIBRARY = re.compile(r"libstowage\.so\.0(\.\d+)*")
 # Three of the programs hold the same kernels. Both dictionaries reach back far enough to find them again.
 TIGHT, QUICK = ["-9"], ["--lzma2=preset=1,dict=128MiB"]
-# What the programs are made of. Scripts may change without a new bundle.
-SOURCES = ("include", "kernels", "planner", "src", "tests", "tools/stowage", "*meson*", ":!*.py", ":!*.md")
+# What the programs are made of. Scripts and other tests may change without a new bundle.
+TESTS = ("device", "gpu", "kernels", "pch", "src", "*.h")
+SOURCES = (
+    *("include", "kernels", "planner", "src", "tools/stowage", "*meson*"),
+    *(f":(glob)tests/{name}{'' if name.endswith('.h') else '/**'}" for name in TESTS),
+    *(":!*.py", ":!*.md"),
+)
 REBUILD = "run 'tools/gpu-check rebuild'"
 
 

@@ -516,6 +516,13 @@ MUTATIONS = [
         EMULATED_TESTS,
         "TensorProduct.WholeTilesStayCloseToDoublePrecision",
     ),
+    (
+        "copies into what the products of the second warpgroup still read",
+        "kernels/cuda/product/warpgroup_product_tiles.h",
+        [("slices - (staggered ? 3 : 2)", "slices - 2")],
+        EMULATED_TESTS,
+        "ProductTiles.AllGiveTheSameBits",
+    ),
 ]
 
 

@@ -38,9 +38,9 @@ struct DeveloperSwitches {
   // real GPU can show whether the products see all copies without the fence. The emulated GPU ends the
   // program when a product reads copies without it.
   bool fence = true;
-  // Number of slices that are in shared memory at once, for fp32 weight gradients by wgmma. It is 3 (with
-  // bf16 operands only) or 6 for 128 × 128, and 4 or 6 for 64 × 128. A value of 3 chooses the smaller number,
-  // a value of 6 the larger. 0: it is 6, but 4 for 64 × 128 if two tiles share a multiprocessor.
+  // Number of slices that are in shared memory at once, for fp32 weight gradients by wgmma: 4 or 6, for tiles
+  // of 128 × 128 (4 with bf16 operands only) and of 64 × 128. 0: it is 6, but 4 for 64 × 128 if two tiles
+  // share a multiprocessor.
   int stages = 0;
   // Terms of k that weight gradients add up before their sum is added to the total; a multiple of 256. 0:
   // 256. With a whole product's k, only the last addition is left. The difference in time is the price of

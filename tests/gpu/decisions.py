@@ -93,7 +93,7 @@ def stages_of_medium(figures):
         return missing("6 stages of 128x128")
     text = ", ".join(f"{name} {gain:.3f}" for name, gain in gains.items())
     if max(gains.values()) < 1 / GAIN:
-        return f"{CHANGE} to 3 stages; times as fast with 6: {text}"
+        return f"{CHANGE} to 4 stages; times as fast with 6: {text}"
     return f"{KEEP} 6 stages; times as fast with 6: {text}"
 
 

@@ -7,6 +7,7 @@
 
 #include "kernels/contract/kernels.h"
 #include "kernels/lanes/device.h"
+#include "tests/kernels/product/product_tiles.h"
 #include "tests/simt/runtime.h"
 
 namespace {
@@ -38,6 +39,26 @@ void call(void (*kernel)(const Launch&, const Args&), const Args& args, uint64_t
   void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
   kernel({nullptr, aligned, workspace_bytes, nullptr}, args);
   simt::finish();
+}
+
+// Weight gradients in all tiles of wgmma, with more slices than any tile has stages.
+void weight_gradients_in_tiles() {
+  const int64_t rows = 600, width = 32;
+  std::vector<uint16_t> x(static_cast<size_t>(rows * width), 0x3f00), y(x.size(), 0x3e80);
+  std::vector<float> gradient(static_cast<size_t>(width * width));
+  StepState state{};
+  LinearArgs linear{};
+  linear.rows = rows, linear.inputs = width, linear.rows_per_sample = rows / 2, linear.parts = 1;
+  linear.weight_dtype = DType::bf16, linear.y_stride = width, linear.products = ProductKernels::warpgroup;
+  linear.part[0] = {nullptr, nullptr, gradient.data(), nullptr, width};
+  linear.x = {x.data(), DType::bf16}, linear.y = {y.data(), DType::bf16};
+  linear.accumulate = true, linear.state = &state;
+  for (const DType stored : {DType::f32, DType::bf16}) {
+    linear.gradient_dtype = stored;
+    test::for_product_tiles([](const std::string&) {},
+                            [&] { call(cuda_table()->linear_weight_gradient, linear, 0); },
+                            [](const std::string&) {});
+  }
 }
 
 // A small step of a layer, with all kernels that use shared memory and shuffles.
@@ -241,6 +262,7 @@ int main(int count, char** words) {
   if (!std::strcmp(what, "clean")) {
     launch_small(neighbours<true>, 2);
     real_kernels();
+    weight_gradients_in_tiles();
   } else if (!std::strcmp(what, "barrier")) {
     launch_small(neighbours<false>, 1);
   } else if (!std::strcmp(what, "blocks")) {

@@ -290,27 +290,39 @@ STW_DEVICE void end_tile(SumsOfThread<T>& result, const Products& all, const Pro
 // called with the sums, the slices of a and b, and a function that starts the copy of the next slice, which
 // it calls once.
 //
-// An `asynchronous` Multiply does not get that function. Its slice<added>() continues to run while the next
-// slice is copied over the last slice but one. If not `added`, it overwrites the sums. finish<n>() waits for
-// all slices except the last n. fence_copies() is called when this thread's copies have arrived. add() is
-// an addition that the compiler neither moves nor removes. Sums are initialised by it, and after finish()
-// they are read only through it.
+// An `asynchronous` Multiply does not get that function. Its slice<added>() continues to run while later
+// slices are copied. If not `added`, it overwrites the sums. finish<n>() waits for all slices except the last
+// n. fence_copies() is called when this thread's copies have arrived. add() is an addition that the compiler
+// neither moves nor removes. Sums are initialised by it, and after finish() they are read only through it.
+//
+// An interval is the time between two barriers. In each, a thread begins to multiply one slice. If T is
+// `staggered`, a block has two warpgroups, and the second one multiplies each slice one interval after the
+// first one. At the beginning of a chain, a warpgroup waits for its products and adds their sums to the
+// totals; meanwhile the products of the other warpgroup run. The second warpgroup begins with an interval
+// without products, and the first one ends with one, so that both pass the same barriers.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing>
 struct TileChains {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
   static constexpr bool has_totals = summing != Summing::one_chain, rounded = summing == Summing::rounded;
   using Copies = SliceCopies<T, a_along, b_along, rounded>;
-  // Slices whose copies are started before their use.
-  static constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);
+  static constexpr int ahead = T::ahead;
+  static_assert(!T::staggered || (Multiply::asynchronous && has_totals));
   SumsOfThread<T>&sum, &total;  // Without totals, `sum` is the result.
   const Products& all;
   Copies& copies;
   const Multiply multiply;
-  int stage = 0;
+  int stage = 0;         // Of the newest slice that is multiplied.
+  const bool is_behind;  // This thread's warpgroup multiplies the slice before.
 
   __device__ TileChains(SumsOfThread<T>& sums, SumsOfThread<T>& totals, const Products& products,
                         Copies& of_slices, int thread)
-      : sum(sums), total(totals), all(products), copies(of_slices), multiply(thread) {
+      : sum(sums),
+        total(totals),
+        all(products),
+        copies(of_slices),
+        multiply(thread),
+        // By a shuffle, so that the compiler knows that it is the same for a whole warp.
+        is_behind(T::staggered && __shfl_sync(all_lanes, thread / (T::threads / 2), 0) != 0) {
     STW_UNROLL
     for (int first = 0; first < ahead; ++first) copies.copy_next(first);
   }
@@ -324,12 +336,17 @@ struct TileChains {
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous)
       if (all.fence) Multiply::fence_copies();
-    // This slice has arrived for all threads, and all have finished with the one before, or (asynchronous)
-    // the one before that.
+    // The slice of this interval has arrived for all threads. All have finished with the slice that the next
+    // copy overwrites: the one before, or (asynchronous) the second one before, or (staggered) the third one.
     __syncthreads();
-    const uint16_t *a = copies.slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
+    const int multiplied = is_behind ? (stage + T::stages - 1) % T::stages : stage;
+    const uint16_t *a = copies.slices + multiplied * (T::slice_a + T::slice_b), *b = a + T::slice_a;
     compute(a, b, [&] { copies.copy_next((stage + ahead) % T::stages); });
     stage = (stage + 1) % T::stages;
+  }
+  // An interval in which this warpgroup multiplies nothing.
+  __device__ void pass_slice() {
+    next_slice([](const uint16_t*, const uint16_t*, const auto& copy) { copy(); });
   }
   __device__ void add_slice() {
     next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
@@ -354,12 +371,14 @@ struct TileChains {
   // Adds the parts in chains, whose sums are added to the totals.
   __device__ void add_parts(typename Copies::Parts::Part in_use, const Product& out, const Tile& tile,
                             int thread) {
+    if constexpr (T::staggered)
+      if (is_behind) pass_slice();
     while (in_use.number < copies.parts.end) {  // One chain.
       int slices_left = slices_in<T>(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
       in_use.at += slices_left * T::slice_depth;
       if constexpr (Multiply::asynchronous) {
-        // The chain before this one is added while the first slice of this one is awaited, and while the
-        // other warpgroup multiplies.
+        // The chain before this one is added while the first slice of this one is awaited, and (staggered)
+        // while the other warpgroup multiplies.
         next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
           Multiply::template finish<0>();
           add_chain();
@@ -380,6 +399,8 @@ struct TileChains {
       }
       if (part_ends) copies.parts.go_to(in_use, in_use.number + 1);
     }
+    if constexpr (T::staggered)
+      if (!is_behind) pass_slice();
     if constexpr (Multiply::asynchronous) {
       Multiply::template finish<0>();
       add_chain();

@@ -22,6 +22,10 @@ struct Tiles {
   static constexpr int slice_steps = steps, slice_depth = steps * step_depth, stages = slices;
   static constexpr int slice_a = tile_m * slice_depth, slice_b = tile_n * slice_depth;  // Elements.
   static constexpr size_t slices_bytes = size_t{stages} * (slice_a + slice_b) * sizeof(uint16_t);
+  // Slices whose copies are started before their use.
+  static constexpr int ahead = stages - 1;
+  // Whether the second warpgroup multiplies each slice one interval after the first one (TileChains).
+  static constexpr bool staggered = false;
   // Whether store_halves_inside can store the tile. Tiles of other shapes are used for fp32 gradients only.
   static constexpr bool stores_halves = tile_n % 64 == 0 && (tile_n & (tile_n - 1)) == 0;
 };

@@ -11,7 +11,9 @@
 //
 // With totals (tile_product.h), a thread holds its sums twice. 128 × 256 does not fit then. The other tiles
 // take one block of 256 threads a multiprocessor, or two of 128. With 192 columns, a thread has 96 additions
-// in four slices, 5 % of the time of their products; the other warpgroup's products hide them.
+// in four slices, 5 % of the time of their products, and it first waits for its last product. To keep the
+// tensor cores busy meanwhile, the second warpgroup of a block is one slice behind the first (`staggered`):
+// when one has no products, the other has some.
 //
 // Each layout and type is instantiated in a file of its own, so that they compile at once.
 #pragma once
@@ -68,9 +70,14 @@ struct WarpgroupMultiply {
   }
 };
 
-template <int m, int n, int slices, int blocks_together, int tile_number>
+template <int m, int n, int slices, int blocks_together, int tile_number, bool is_staggered = false>
 struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   static constexpr int number = tile_number;  // In developer.h.
+  static constexpr bool staggered = is_staggered;
+  static_assert(!staggered || m == 128);  // Two warpgroups.
+  // In the other stages are the slices that a warpgroup may still read.
+  static constexpr int ahead = slices - (staggered ? 3 : 2);
+  static_assert(ahead > 0);
   // The alignment of the first slice uses up to atom_bytes.
   static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;
   static_assert(WarpgroupTiles::slice_depth == atom_line);
@@ -90,25 +97,25 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
   // The same tile with one block a multiprocessor and `one_block_stages` slices in shared memory.
   template <int one_block_stages>
-  using OneBlock = WarpgroupTiles<m, n, one_block_stages, 1, tile_number>;
+  using OneBlock = WarpgroupTiles<m, n, one_block_stages, 1, tile_number, staggered>;
 };
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
 using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
 // Tiles with totals. Whole warps store rows of 16-bit numbers only if the number of a row's chunks divides
 // 32. A row of Wide has 24 chunks, so Wide uses the slower way.
-using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
-using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
+using Wide = WarpgroupTiles<128, 192, 5, 1, wgmma_128x192, true>;
+using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128, true>;
 
 // Estimated cycles of a slice of all tiles on an H100 or H200. Assumes 2048 multiply-adds a cycle in the
 // tensor cores. Assumes 64 bytes a cycle from the second-level cache to a multiprocessor that reads alone,
-// and about 40 to each if all read. Assumes a latency of about 800 cycles, in which a block has T::stages - 2
+// and about 40 to each if all read. Assumes a latency of about 800 cycles, in which a block has T::ahead
 // slices in flight.
 template <class T>
 double cycles_of(const Products& all, int64_t multiprocessors) {
   constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0,
                    bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
-  constexpr double latency = 800.0 / (T::stages - 2);
+  constexpr double latency = 800.0 / T::ahead;
   const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
   const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64,
                multiprocessors_as_double = static_cast<double>(multiprocessors);
@@ -159,8 +166,8 @@ void product_in_tiles(const Launch& l, const Products& all) {
                         : stages > T::stages)
           return launch_in(typename T::template OneBlock<6>{});
       } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {
-        // Only when a developer compares three stages with six.
-        if (stages > 0 && stages < T::stages) return launch_in(typename T::template OneBlock<3>{});
+        // Only when a developer compares four stages with six.
+        if (stages > 0 && stages < T::stages) return launch_in(typename T::template OneBlock<4>{});
       }
     }
     launch_in(t);

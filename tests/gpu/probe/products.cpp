@@ -334,9 +334,9 @@ template <int tile, int stages>
 static void staged(Switches& s) {
   s.tile = tile, s.stages = stages;
 }
-static constexpr auto fewer_of_64x128 = staged<kernels::cuda::wgmma_64x128, 3>,
+static constexpr auto fewer_of_64x128 = staged<kernels::cuda::wgmma_64x128, 4>,
                       more_of_64x128 = staged<kernels::cuda::wgmma_64x128, 6>,
-                      fewer_of_128x128 = staged<kernels::cuda::wgmma_128x128, 3>,
+                      fewer_of_128x128 = staged<kernels::cuda::wgmma_128x128, 4>,
                       more_of_128x128 = staged<kernels::cuda::wgmma_128x128, 6>;
 // The weight gradients of `attended` and `qkv` have few tiles.
 static const Variant variants[] = {

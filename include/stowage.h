@@ -431,14 +431,18 @@ typedef struct stw_model_options {
   const char* const* label_names; /* label_count different UTF-8 names; NULL: the names of the model, else
                                 "LABEL_0", "LABEL_1", ... */
   size_t label_count;             /* 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and
-                                     equal to the number that the model already has */
-  uint32_t task; /* STW_TASK_*. A task with labels needs label_count if the config has no labels.
-                    If the config states its task (problem_type), no other task is possible.
-                    MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the
-                    config is of another kind of model, the parts of the head that the weights
-                    lack are drawn from `seed`, and a head for next sentences (BertForPreTraining)
-                    is left out. For an encoder, LANGUAGE_MODEL means its body without a head */
-  uint32_t reserved_end;
+                                     equal to the number that the model already has (new_head) */
+  uint32_t task;     /* STW_TASK_*. A task with labels needs label_count if the config has no labels.
+                        If the config states its task (problem_type), no other task is possible without
+                        new_head.
+                        MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the
+                        config is of another kind of model, the parts of the head that the weights
+                        lack are drawn from `seed`, and a head for next sentences (BertForPreTraining)
+                        is left out. For an encoder, LANGUAGE_MODEL means its body without a head */
+  uint32_t new_head; /* 1: the model gets a new head for label_count labels, whatever labels the config
+                        has. The matrix of the logits and its bias are drawn from `seed`, and so are
+                        the parts of the head that the weights lack. Needs label_count, and excludes
+                        `adapter` */
 } stw_model_options;
 
 typedef struct stw_model_info {
@@ -465,6 +469,8 @@ typedef struct stw_model_info {
                             choose a task that gives it one */
   uint32_t head_is_new;  /* 1: weights were read from files, but at least a part of the head was drawn
                             from the seed */
+  uint64_t file_layers;  /* number of layers in the weights' files; 0: there are no files. The model does
+                            not have those past `layers` */
 } stw_model_info;
 
 typedef struct stw_tensor_info {

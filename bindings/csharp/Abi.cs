@@ -460,18 +460,23 @@ internal static unsafe class Abi
         public byte** label_names;
         /// <summary>
         /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that
-        /// the model already has
+        /// the model already has (new_head)
         /// </summary>
         public UIntPtr label_count;
         /// <summary>
         /// STW_TASK_*. A task with labels needs label_count if the config has no labels. If the config states
-        /// its task (problem_type), no other task is possible. MASKED_LANGUAGE_MODEL is for encoders
-        /// (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head
-        /// that the weights lack are drawn from `seed`, and a head for next sentences (BertForPreTraining) is
-        /// left out. For an encoder, LANGUAGE_MODEL means its body without a head
+        /// its task (problem_type), no other task is possible without new_head. MASKED_LANGUAGE_MODEL is for
+        /// encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of
+        /// the head that the weights lack are drawn from `seed`, and a head for next sentences
+        /// (BertForPreTraining) is left out. For an encoder, LANGUAGE_MODEL means its body without a head
         /// </summary>
         public uint task;
-        public uint reserved_end;
+        /// <summary>
+        /// 1: the model gets a new head for label_count labels, whatever labels the config has. The matrix of
+        /// the logits and its bias are drawn from `seed`, and so are the parts of the head that the weights
+        /// lack. Needs label_count, and excludes `adapter`
+        /// </summary>
+        public uint new_head;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_options Sized()
@@ -533,6 +538,11 @@ internal static unsafe class Abi
         /// 1: weights were read from files, but at least a part of the head was drawn from the seed
         /// </summary>
         public uint head_is_new;
+        /// <summary>
+        /// number of layers in the weights' files; 0: there are no files. The model does not have those past
+        /// `layers`
+        /// </summary>
+        public ulong file_layers;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_info Sized()

@@ -41,6 +41,8 @@ namespace Stowage
         public int LabelCount { get; set; }
         /// <summary>The task that the model is trained for.</summary>
         public TrainingTask Task { get; set; }
+        /// <summary>Draws a new head for the labels, whatever labels the config has.</summary>
+        public bool NewHead { get; set; }
     }
 
     /// <summary>The description of a model.</summary>
@@ -64,6 +66,7 @@ namespace Stowage
             TokenTypes = Numbers.Of(native.token_types);
             Task = (TrainingTask)native.task;
             HeadIsNew = native.head_is_new != 0;
+            FileLayers = Numbers.Of(native.file_layers);
         }
 
         /// <summary>The number of blocks.</summary>
@@ -100,6 +103,9 @@ namespace Stowage
         /// <summary>Weights were read from files, but at least a part of the head was drawn from the
         /// seed.</summary>
         public bool HeadIsNew { get; }
+        /// <summary>The layers in the weights' files, which may be more than Layers; 0: there are no
+        /// files.</summary>
+        public long FileLayers { get; }
     }
 
     /// <summary>A tensor of a model.</summary>
@@ -162,6 +168,7 @@ namespace Stowage
             given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount,
                 nameof(options.LabelCount));
             given.task = (uint)options.Task;
+            given.new_head = options.NewHead ? 1u : 0u;
             stw_model* model = null;
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())

@@ -30,6 +30,7 @@ type ModelOptions struct {
 	LabelCount int      // makes the model a classifier of texts; 0: as the config says
 	LabelNames []string // LabelCount names; none: the names of the model, else LABEL_0, LABEL_1, …
 	Task       Task     // TaskAutomatic: as the config says, or with labels TaskLabel
+	NewHead    bool     // draws a new head for the labels, whatever labels the config has
 }
 
 // ModelInfo describes a model.
@@ -46,6 +47,8 @@ type ModelInfo struct {
 	Task                  Task
 	// weights were read from files, but at least a part of the head was drawn from the seed
 	HeadIsNew bool
+	// layers in the weights' files, which may be more than Layers; 0: there are no files
+	FileLayers int
 	// token types that the model distinguishes, such as those of a first and of a second text; 0: none
 	TokenTypes int
 }
@@ -92,6 +95,9 @@ func NewModel(options ModelOptions) (*Model, error) {
 		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha),
 		adapter_dropout: C.float(options.AdapterDropout), label_count: C.size_t(labels),
 		label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
+	if options.NewHead {
+		cOptions.new_head = 1
+	}
 	if options.Seed != nil {
 		cOptions.set_mask |= C.STW_SET_MODEL_SEED
 		cOptions.seed = C.uint64_t(*options.Seed)
@@ -139,7 +145,8 @@ func (m *Model) Info() ModelInfo {
 		Positions: uint64(info.positions), HasWeights: info.has_weights != 0, HasCodes: info.has_codes != 0,
 		Architecture: array(info.architecture[:]), AdapterRank: int(info.adapter_rank),
 		Labels: int(info.labels), PaddingToken: int64(info.padding_token), Generates: info.generates != 0,
-		TokenTypes: int(info.token_types), Task: Task(info.task), HeadIsNew: info.head_is_new != 0}
+		TokenTypes: int(info.token_types), Task: Task(info.task), HeadIsNew: info.head_is_new != 0,
+		FileLayers: int(info.file_layers)}
 }
 
 // Tensors are all tensors, by index.

@@ -51,7 +51,11 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options,
     STW_API_TRY(api::read_options(options, o, "model options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DROPOUT | STW_SET_MODEL_SEED, "model options"));
     STW_API_TRY(api::check_reserved(o.reserved, "model options"));
-    STW_API_TRY(api::check_reserved(o.reserved_end, "model options"));
+    if (o.new_head > 1)
+      return api::fail(error, Error{Code::bad_argument, "model: new_head is " + std::to_string(o.new_head) +
+                                                            ", expected 0 or 1"});
+    if (o.new_head && o.label_count == 0)
+      return api::fail(error, Code::bad_argument, "model: new_head needs a label_count");
     ModelSource source;
     if (o.task > task_count)
       return api::fail(error, Error{Code::bad_argument, "model: task is " + std::to_string(o.task) +
@@ -85,6 +89,7 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options,
                                                      ", expected " + std::to_string(least) + " to " +
                                                      std::to_string(largest_label_count)});
     source.label_count = o.label_count;
+    source.new_head = o.new_head != 0;
     for (size_t i = 0; o.label_names && i < o.label_count; ++i) {
       if (!o.label_names[i])
         return api::fail(
@@ -125,6 +130,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) STW_NOEX
     info.token_types = static_cast<uint32_t>(m.config().token_types);
     info.task = static_cast<uint32_t>(m.config().task) + 1;
     info.head_is_new = m.has_drawn_head();
+    info.file_layers = static_cast<uint64_t>(m.layers_in_files());
     return api::write_info(info, out);
   });
 }

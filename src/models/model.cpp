@@ -366,6 +366,18 @@ Status set_masked(ModelConfig& config) {
   return ok();
 }
 
+void forget_labels(ModelConfig& config) {
+  if (config.labels.empty()) return;
+  config.task = Task::language_model;
+  config.labels.clear();
+}
+
+bool gives_label_logits(const ModelConfig& config, std::string_view parameter) {
+  if (!is_of_head(config, parameter)) return false;
+  const std::string module(parameter.substr(0, parameter.rfind('.')));
+  return computes_label_logits(module + ".weight");
+}
+
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {
   STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
@@ -374,10 +386,10 @@ Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>
                                            ", which is not " + task_row(task).name + ", that was given"};
     if (config.labels == names && config.task == task) return ok();
     if (config.labels != names)
-      return Error{Code::bad_argument, "the model is a classifier with " +
-                                           std::to_string(config.labels.size()) +
-                                           " labels of its own, which are not the " +
-                                           std::to_string(names.size()) + " that were given"};
+      return Error{Code::bad_argument,
+                   "the model is a classifier with " + std::to_string(config.labels.size()) +
+                       " labels of its own, which are not the " + std::to_string(names.size()) +
+                       " that were given (new_head replaces them)"};
   }
   config.task = task;
   config.labels = names;

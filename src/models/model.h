@@ -129,6 +129,10 @@ void set_token_dropout(ModelConfig& config, float rate);
 // Gives a model a head for labels, also in its config.json, in transformers' format. Errors: bad_argument for
 // invalid names, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
+// Makes a classifier a model without labels, so that it can get others.
+void forget_labels(ModelConfig& config);
+// Whether the parameter is the matrix that gives the logits of the model's labels, or its bias.
+bool gives_label_logits(const ModelConfig& config, std::string_view parameter);
 // The last matrix of a masked language model's head, and the loss. `table`: the word table.
 void add_masked_logits(GraphBuilder& builder, const ModelConfig& config, int x, int table, float deviation,
                        bool has_bias = true);

@@ -89,6 +89,8 @@ Result<WithBase> with_base(ModelSource source) {
   if (holds_adapters(source.weights))
     return Error{Code::bad_argument, source.weights + ": holds adapters (--adapter), not a model's weights"};
   if (source.adapter.empty()) return WithBase{std::move(source), {}};
+  if (source.new_head)
+    return Error{Code::bad_argument, source.adapter + ": has a head, which a new one (new_head) contradicts"};
   if (source.adapters.any())
     return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
   STW_ASSIGN(found, read_adapter_config(source.adapter));
@@ -214,6 +216,10 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->seed_ = source.seed;
   model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
+  if (source.new_head) {
+    forget_labels(model->config_);
+    model->draws_logits_ = true;
+  }
   if (source.task) STW_TRY(check_task(*source.task, source.label_count, model->config_, origin));
   if (source.task && !has_labels(*source.task)) {
     ModelConfig& c = model->config_;
@@ -334,7 +340,7 @@ const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
 }
 
 bool Model::is_drawn(const Tensor& p) const {
-  return !weights_ || p.adapter_of >= 0 ||
+  return !weights_ || p.adapter_of >= 0 || (draws_logits_ && gives_label_logits(config_, p.name)) ||
          (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name));
 }
 
@@ -390,6 +396,7 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
     for (const SafetensorsInfo* found : {entry, tied})
       if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
+  layers_in_files_ = layers_in(*weights_, graph_, config_);
   std::set<const SafetensorsInfo*> used;
   for (const auto& [name, info] : in_weights_) used.insert(info);
   if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))

@@ -28,6 +28,7 @@ struct ModelSource {
   std::optional<Task> task;
   size_t label_count = 0;           // labels of the head that the model gets; 0: as in the config
   std::vector<std::string> labels;  // the labels' names; none: the model's own, else LABEL_0, …
+  bool new_head = false;            // replaces the model's labels; needs label_count
 };
 
 class Model {
@@ -44,6 +45,7 @@ class Model {
   bool has_drawn_head() const;                      // random, although the other weights come from files
   bool has_codes() const { return !nf4_.empty(); }  // whether its files hold 4-bit matrices
   uint64_t seed() const { return seed_; }
+  int64_t layers_in_files() const { return layers_in_files_; }  // 0: there are no files
   // The base model's name in an adapters' folder: an absolute path, or a preset; empty if unknown.
   const std::string& base() const { return base_; }
 
@@ -95,6 +97,8 @@ class Model {
   std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
   std::map<std::string, Nf4Weight> nf4_;  // by parameter; from weights_
   bool has_new_head_ = false;             // the head is not the config's; it is drawn where files lack it
+  bool draws_logits_ = false;  // the head's last matrix and its bias are drawn, also where files have them
+  int64_t layers_in_files_ = 0;
   std::string base_;
   uint64_t seed_ = 1337;
 };

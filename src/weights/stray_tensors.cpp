@@ -1,8 +1,10 @@
 #include "src/weights/stray_tensors.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "src/models/file_names.h"
 #include "src/weights/nf4_weights.h"
@@ -26,7 +28,30 @@ bool is_constant(std::string_view name) {
                      [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+// "model.layers." and 3 for "model.layers.3."
+std::pair<std::string_view, uint64_t> numbered(std::string_view block) {
+  const size_t digits = block.find_last_not_of("0123456789", block.size() - 2) + 1;
+  uint64_t number = 0;
+  std::from_chars(block.data() + digits, block.data() + block.size() - 1, number);
+  return {block.substr(0, digits), number};
+}
+
 }  // namespace
+
+int64_t layers_in(const SafetensorsReader& files, const Graph& graph, const ModelConfig& config) {
+  std::set<std::string, std::less<>> places;  // where the model has blocks: "model.layers."
+  for (const Tensor& t : graph.tensors)
+    if (t.kind == Kind::parameter)
+      for (const std::string& name : names_in_files(config, t.name))
+        if (const std::string_view block = block_of(name); !block.empty())
+          places.emplace(numbered(block).first);
+  int64_t layers = 0;
+  for (const SafetensorsInfo& t : files.tensors())
+    if (const std::string_view block = block_of(t.name); !block.empty())
+      if (const auto [place, number] = numbered(block); number < INT32_MAX && places.count(place) > 0)
+        layers = std::max(layers, static_cast<int64_t>(number) + 1);
+  return layers;
+}
 
 const SafetensorsInfo* find_stray(const SafetensorsReader& files,
                                   const std::set<const SafetensorsInfo*>& used, const Graph& graph,

@@ -15,4 +15,7 @@ const SafetensorsInfo* find_stray(const SafetensorsReader& files,
                                   const std::set<const SafetensorsInfo*>& used, const Graph& graph,
                                   const ModelConfig& config);
 
+// The number of layers that the files have, which may be more than the config's; 0: none.
+int64_t layers_in(const SafetensorsReader& files, const Graph& graph, const ModelConfig& config);
+
 }  // namespace stw

@@ -119,9 +119,9 @@ AT(stw_model_options, adapter_dropout, 84);
 AT(stw_model_options, label_names, 88);
 AT(stw_model_options, label_count, 96);
 AT(stw_model_options, task, 104);
-AT(stw_model_options, reserved_end, 108);
+AT(stw_model_options, new_head, 108);
 
-SIZE(stw_model_info, 120);
+SIZE(stw_model_info, 128);
 AT(stw_model_info, struct_size, 0);
 AT(stw_model_info, layers, 4);
 AT(stw_model_info, parameters, 8);
@@ -139,6 +139,7 @@ AT(stw_model_info, generates, 104);
 AT(stw_model_info, token_types, 108);
 AT(stw_model_info, task, 112);
 AT(stw_model_info, head_is_new, 116);
+AT(stw_model_info, file_layers, 120);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0);

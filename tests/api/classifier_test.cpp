@@ -2,6 +2,7 @@
 // classify texts.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "tests/api/harness.h"
@@ -96,6 +97,34 @@ TEST(Classifier, InvalidLabelsAreRefused) {
     EXPECT_EQ(stw_model_create(&out, &o, &error), STW_BAD_ARGUMENT) << c.why;
     EXPECT_NE(std::string(error.message).find(c.why), std::string::npos) << error.message;
     EXPECT_EQ(out, nullptr);
+  }
+}
+
+// tiny_bert is a classifier with the labels yes, no and maybe.
+TEST(Classifier, ANewHeadReplacesTheLabelsOfTheConfig) {
+  const char* const other[] = {"cargo", "crew"};
+  auto o = with_labels(tiny_bert, 2, other);
+  stw_error error = sized<stw_error>();
+  stw_model* out = nullptr;
+  EXPECT_EQ(stw_model_create(&out, &o, &error), STW_BAD_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("(new_head replaces them)"), std::string::npos) << error.message;
+  o.new_head = 1;
+  const auto model =
+      make<stw_model>([&](stw_model** made, stw_error* e) { return stw_model_create(made, &o, e); });
+  auto info = sized<stw_model_info>();
+  ASSERT_EQ(stw_model_query(model.get(), &info), STW_OK);
+  EXPECT_EQ(info.labels, 2u);
+  EXPECT_EQ(info.file_layers, 0u);
+  EXPECT_STREQ(stw_model_label_at(model.get(), 1), "crew");
+  const std::string config = stw_model_config(model.get());
+  EXPECT_NE(config.find("\"1\": \"crew\""), std::string::npos) << config;
+  EXPECT_EQ(config.find("maybe"), std::string::npos) << config;
+  for (const auto& [value, count, why] :
+       {std::tuple{2u, size_t{2}, "new_head is 2"}, {1u, size_t{0}, "new_head needs a label_count"}}) {
+    o = with_labels(tiny_bert, count, count ? other : nullptr);
+    o.new_head = value;
+    EXPECT_EQ(stw_model_create(&out, &o, &error), STW_BAD_ARGUMENT);
+    EXPECT_NE(std::string(error.message).find(why), std::string::npos) << error.message;
   }
 }
 

@@ -334,7 +334,7 @@ class stw_model_options(Structure):
         ("label_names", POINTER(c_char_p)),
         ("label_count", c_size_t),
         ("task", c_uint32),
-        ("reserved_end", c_uint32),
+        ("new_head", c_uint32),
     ]
 
 
@@ -357,6 +357,7 @@ class stw_model_info(Structure):
         ("token_types", c_uint32),
         ("task", c_uint32),
         ("head_is_new", c_uint32),
+        ("file_layers", c_uint64),
     ]
 
 

@@ -467,15 +467,18 @@ pub struct stw_model_options {
     /// label\_count different UTF-8 names; NULL: the names of the model, else "LABEL\_0", "LABEL\_1", ...
     pub label_names: *const *const c_char,
     /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the
-    /// model already has
+    /// model already has (new\_head)
     pub label_count: usize,
     /// STW\_TASK\_\*. A task with labels needs label\_count if the config has no labels. If the config states
-    /// its task (problem\_type), no other task is possible. MASKED\_LANGUAGE\_MODEL is for encoders
-    /// (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the head that
-    /// the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining) is left
-    /// out. For an encoder, LANGUAGE\_MODEL means its body without a head
+    /// its task (problem\_type), no other task is possible without new\_head. MASKED\_LANGUAGE\_MODEL is for
+    /// encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the
+    /// head that the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining)
+    /// is left out. For an encoder, LANGUAGE\_MODEL means its body without a head
     pub task: u32,
-    pub reserved_end: u32,
+    /// 1: the model gets a new head for label\_count labels, whatever labels the config has. The matrix of
+    /// the logits and its bias are drawn from \`seed\`, and so are the parts of the head that the weights
+    /// lack. Needs label\_count, and excludes \`adapter\`
+    pub new_head: u32,
 }
 
 impl Default for stw_model_options {
@@ -527,6 +530,9 @@ pub struct stw_model_info {
     pub task: u32,
     /// 1: weights were read from files, but at least a part of the head was drawn from the seed
     pub head_is_new: u32,
+    /// number of layers in the weights' files; 0: there are no files. The model does not have those past
+    /// \`layers\`
+    pub file_layers: u64,
 }
 
 impl Default for stw_model_info {
@@ -1582,10 +1588,10 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_log_message, struct_size, level, number, component, text);
     of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed,
         dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha,
-        adapter_dropout, label_names, label_count, task, reserved_end);
+        adapter_dropout, label_names, label_count, task, new_head);
     of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width,
         architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task,
-        head_is_new);
+        head_is_new, file_layers);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory,

@@ -40,6 +40,8 @@ pub struct ModelOptions<'a> {
     /// `label_count` names; empty: the names of the model, else `LABEL_0`, `LABEL_1`, …
     pub label_names: &'a [&'a str],
     pub task: Task,
+    /// Draws a new head for the labels, whatever labels the config has.
+    pub new_head: bool,
 }
 
 /// A tensor of a model.
@@ -115,6 +117,7 @@ impl Model {
             label_names: if names.is_empty() { ptr::null() } else { names.as_ptr() },
             label_count: if names.is_empty() { options.label_count } else { names.len() },
             task: options.task as u32,
+            new_head: options.new_head as u32,
             ..Default::default()
         };
         let mut out = ptr::null_mut();

@@ -41,7 +41,10 @@ void show_model(const std::string& source, const std::string& name) {
   const Model model = open_model(flags);
   const stw_model_info info = query(model);
   show("model", fmt::format("{} ({})", name, info.architecture));
-  show("layers", grouped(info.layers));
+  show("layers", info.file_layers > info.layers
+                     ? fmt::format("{}; the weights have {}, the others are left out", grouped(info.layers),
+                                   grouped(info.file_layers))
+                     : grouped(info.layers));
   show("width", grouped(info.width));
   show("vocabulary", grouped(info.vocabulary));
   show("positions", grouped(info.positions));

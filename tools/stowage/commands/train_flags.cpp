@@ -226,6 +226,7 @@ void add_train(CLI::App& application, const std::string& program) {
   add_adapter_flags(command, flags->model);
   add_from_scratch_flag(command, flags->model)->excludes(command.get_option("--lora"));
   add_task_flag(command, flags->model);
+  add_new_head_flag(command, flags->model);
   add_data_flags(command, flags->data);
   add_label_names_flag(command, flags->data);
   add_run_flags(command, *flags);

@@ -12,6 +12,7 @@
 #include "base/handles.h"
 #include "base/messages.h"
 #include "base/utf8.h"
+#include "data/new_head.h"
 #include "data/pairs.h"
 #include "data/tagged.h"
 #include "data/token_files.h"
@@ -224,9 +225,13 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
       throw;
     }
   }
-  if (has_labels) {
+  if (has_labels && !model.new_head) {
     if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
-      throw Failure(exit_usage, "--label-names: the model already has other labels");
+      throw Failure(exit_usage, fmt::format("--label-names: the model already has other labels, {}; "
+                                            "--new-head draws a new head for these names",
+                                            count_and_labels(labels_of(open_model(model)))));
+    with_advice(
+        [&] { tag_numbers(read_tagged(data.source, data.fields, true), labels_of(open_model(as_it_is))); });
     return;
   }
   if (tagger.labels.empty()) find_labels();
@@ -273,15 +278,26 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "
                                           ".jsonl file of texts that have a \"{}\"",
                                           model.task, data.path, data.fields.label));
+  if (model.new_head && (!data.has_labels || !has_label_task(model)))
+    throw Failure(exit_usage, fmt::format("--new-head: is for texts or words with labels, and --data {} has "
+                                          "none for the task",
+                                          data.path));
   if (!data.has_labels || !has_label_task(model)) return;
   const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, ReadPurpose::labels);
   ModelFlags alone = model;
   alone.task.clear();
   bool is_there = true;
+  std::vector<std::string> own;  // the model's own labels
+  uint32_t task = STW_TASK_AUTOMATIC;
   try {
-    if (query(open_model(alone)).labels > 0) return;
+    const Model opened = open_model(alone);
+    own = labels_of(opened), task = query(opened).task;
   } catch (const Failure&) {  // weights without a head are enough: the classifier gets a new one
     is_there = false;
+  }
+  if (!own.empty() && !model.new_head) {
+    if (model.task.empty()) with_advice([&] { require_labels(texts, own, task); });
+    return;
   }
   ModelFlags made = with_head_for(model, data.source, texts);
   if (made.task == "label" && made.labels.size() < 2) {

@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/csv.h"
+#include "data/new_head.h"
 #include "tokenizer/unicode.h"
 
 namespace command {
@@ -149,7 +150,8 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
 // Finds the index of a word among the model's labels.
 class Labels {
  public:
-  Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
+  Labels(std::span<const std::string> names, std::span<const LabelledText> texts)
+      : names_(names), count_(names.size()) {
     for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
     const auto is_name = [&](const std::string& label) { return numbers_.count(label) > 0; };
     by_number_ = std::none_of(names.begin(), names.end(),
@@ -165,8 +167,8 @@ class Labels {
     } else if (const auto found = numbers_.find(label); found != numbers_.end()) {
       return found->second;
     }
-    throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {} labels", place,
-                                           shortened(label), grouped(count_)));
+    throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {}", place, shortened(label),
+                                           count_and_labels(names_)));
   }
   // For a text with one label.
   uint32_t operator()(const LabelledText& text) const {
@@ -178,6 +180,7 @@ class Labels {
   }
 
  private:
+  std::span<const std::string> names_;
   size_t count_;
   std::map<std::string_view, uint32_t> numbers_;
   bool by_number_ = false;
@@ -453,6 +456,26 @@ std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedTex
   return logits;
 }
 
+// The numbers of a text, of which the model gives `width`.
+static std::vector<float> numbers_in(const LabelledText& text, size_t width) {
+  if (text.labels.size() != width)
+    throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}",
+                                           text.place, width, text.labels.size()));
+  std::vector<float> numbers;
+  for (const std::string& word : text.labels) numbers.push_back(number_in(text, word));
+  return numbers;
+}
+
+void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task) {
+  const Labels number_of_label(task == STW_TASK_NUMBER ? std::span<const std::string>() : labels, texts);
+  for (const LabelledText& text : texts) {
+    if (task == STW_TASK_LABEL) number_of_label(text);
+    else if (task == STW_TASK_NUMBER) numbers_in(text, labels.size());
+    else
+      for (const std::string& label : text.labels) number_of_label(label, text.place);
+  }
+}
+
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts,
                                     std::span<const std::string> labels) {
   const Labels number_of_label(labels, texts);
@@ -473,11 +496,8 @@ std::vector<float> label_values(std::span<const LabelledText> texts, std::span<c
       for (const std::string& label : text.labels) row[number_of_label(label, text.place)] = 1;
       continue;
     }
-    if (text.labels.size() != width)
-      throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}",
-                                             text.place, width, text.labels.size()));
-    std::transform(text.labels.begin(), text.labels.end(), row,
-                   [&](const std::string& word) { return number_in(text, word); });
+    const std::vector<float> numbers = numbers_in(text, width);
+    std::copy(numbers.begin(), numbers.end(), row);
   }
   return values;
 }

@@ -91,6 +91,8 @@ std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedTex
 inline constexpr size_t texts_at_once = 256;
 
 // The index of each text's label in `labels`, the model's labels; see label_examples.
+// Throws a failure unless a model for this task can learn the labels of all texts.
+void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task);
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);
 // The targets of each text, texts · labels values. LABELS: 1 for each of the model's labels that the text
 // has, else 0. NUMBER: the numbers of the text. See label_examples.

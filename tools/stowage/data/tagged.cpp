@@ -12,6 +12,7 @@
 #include "base/json_value.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/new_head.h"
 #include "tokenizer/unicode.h"
 
 namespace command {
@@ -157,8 +158,8 @@ std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts
       if (text.has_numbers) std::from_chars(tag.data(), tag.data() + tag.size(), number);
       else if (const auto found = numbers.find(tag); found != numbers.end()) number = found->second;
       if (number >= labels.size())
-        throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {} labels", text.place,
-                                               shortened(tag), grouped(labels.size())));
+        throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {}", text.place,
+                                               shortened(tag), count_and_labels(labels)));
       all.back().push_back(number);
     }
   }

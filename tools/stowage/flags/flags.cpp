@@ -234,6 +234,12 @@ void add_labels_flag(CLI::App& command, ModelFlags& flags) {
       ->check(whole_number(1, 1048576))
       ->type_name("N");
   add_task_flag(command, flags);
+  add_new_head_flag(command, flags);
+}
+
+void add_new_head_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_flag("--new-head", flags.new_head,
+                   "Draws a new head for the labels from --seed, whatever labels the model has.");
 }
 
 namespace {
@@ -474,6 +480,7 @@ Model open_model(const ModelFlags& flags) {
   options.label_names = labels.empty() ? nullptr : labels.data();
   options.label_count = labels.empty() ? flags.label_count : labels.size();
   options.task = task_number(flags.task);
+  options.new_head = flags.new_head && options.label_count > 0;
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

@@ -31,6 +31,7 @@ struct ModelFlags {
   bool adapter_stabilised = false;
   uint64_t label_count = 0;         // of a classifier; 0: as the config says
   std::vector<std::string> labels;  // names of the labels; empty: the model's own
+  bool new_head = false;            // a new head for these labels, whatever labels the model has
   bool from_scratch = false;        // use random weights, even if weights lie next to the config
   // value of --task; empty: the task of the config, or with labels one label for each text
   std::string task;
@@ -79,6 +80,7 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
 void add_task_flag(CLI::App& command, ModelFlags& flags);
+void add_new_head_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_preference_flag(CLI::App& command, PlanFlags& flags);

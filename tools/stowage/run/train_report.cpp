@@ -26,6 +26,10 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
                                : fmt::format(", and a new head from seed {}", flags.seed);
   tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers,
        grouped(about.parameters), weights, head);
+  if (about.file_layers > about.layers)
+    complain(
+        "stowage: warning: {}: the config has {} layers, and the weights have {}: the others are left out",
+        flags.source, about.layers, about.file_layers);
 }
 
 void tell_adapters(const stw_model_info& about, const std::string& json) {

@@ -144,14 +144,15 @@ def reserve(figures):
     return f"{KEEP} {MIB_PLANNED} MiB: at most {most:,.0f} MiB are in use outside of the arena"
 
 
+TILES = "kernels/cuda/product/warpgroup_product_tiles.h, "
 SWITCHES = (
     Switch("wgmma by default", "planner/plan/request.cpp, wgmma_is_default", wgmma),
     Switch("fence", "kernels/cuda/product/tile_product.h, fence_copies", fence),
-    Switch("stages of 64x128", "kernels/cuda/product/warpgroup_product_tiles.h, OneBlock", stages_of_small),
-    Switch("stages of 128x128", "kernels/cuda/product/warpgroup_product_tiles.h, MediumTotals", stages_of_medium),
+    Switch("stages of 64x128", TILES + "OneBlock", stages_of_small),
+    Switch("stages of 128x128", TILES + "MediumTotals", stages_of_medium),
     Switch("dW on a branch", "kernels/cuda/developer.h, weight_gradient_branch", branch),
     Switch("terms of a chain", "kernels/contract/limits.h, chain_terms", totals),
-    Switch("tiles of wgmma", "kernels/cuda/product/warpgroup_product_tiles.h, cycles_of", tiles_of("wgmma")),
+    Switch("tiles of wgmma", TILES + "cycles_of", tiles_of("wgmma")),
     Switch("tiles of mma.sync", "kernels/cuda/product/tensor_product.h, step_cycles", tiles_of("tensor")),
     Switch("reserve", "planner/device/device.cpp, STW_SHEET", reserve),
 )

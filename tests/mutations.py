@@ -450,6 +450,27 @@ MUTATIONS = [
         "*WeightGradientBranch*",
     ),
     (
+        "a busy device that counts as a lack of memory",
+        "src/cuda/device.cpp",
+        [("return status == cudaErrorMemoryAllocation ? 0 : static_cast<int32_t>(status);", "return 0;")],
+        EMULATED_TRAINING,
+        "CudaDeviceTest.ADeviceThatFailsIsNotShortOfMemory",
+    ),
+    (
+        "uploads that wait for the device",
+        "src/cuda/staging.h",
+        [("slots = 16;", "slots = 4;")],
+        EMULATED_TRAINING,
+        "CudaDeviceTest.UploadsDoNotWaitForTheDevice",
+    ),
+    (
+        "an upload's wait that no cancel ends",
+        "src/cuda/staging.cpp",
+        [("supervisor && !supervisor->is_committed() ? wait_for(event) :", "")],
+        EMULATED_TRAINING,
+        "CudaDeviceTest.UploadsDoNotWaitForTheDevice",
+    ),
+    (
         "tensors of another decay in one launch",
         "kernels/cuda/update/update_batch.h",
         [(" && a.decay == b.decay", "")],

@@ -167,7 +167,9 @@ def fits(about):
     """What the bundle is, and what could not be compared. Raises a ValueError if the programs are for another
     card or of other sources. Code for compute capability 9.0 runs on no other."""
     if not about:
-        return "it does not name its commit and its compute capability"
+        raise ValueError(
+            f"the bundle does not name its commit and its compute capability: {REBUILD} where it was made"
+        )
     commit, capability, notes = about["commit"], about["capability"], []
     cards = output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
     card = re.sub(r"\D", "", cards.splitlines()[0].split(",")[-1]) if cards else None

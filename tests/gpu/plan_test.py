@@ -349,7 +349,8 @@ class Bundles(unittest.TestCase):
 
     def pack(self, text, programs=bundle.PROGRAMS, **about):
         files = {name: text.encode() for name in programs} | {"src/libstowage.so.0": text.encode()}
-        if about:
+        about = about or {"commit": "abc", "revision": "abcdef", "capability": "90"}
+        if "commit" in about:
             files = {bundle.ABOUT: json.dumps(about).encode()} | files
             for name in ("commit", "capability"):
                 bundle.write(os.path.join(self.packages, name), about[name])
@@ -411,6 +412,11 @@ class Bundles(unittest.TestCase):
             bundle.unpack(self.build, self.packed)
         self.assertIsNone(bundle.stamp_of(self.build))
 
+    def test_a_bundle_without_a_description_is_refused(self):
+        self.pack("new", unknown="")
+        with self.assertRaisesRegex(ValueError, "does not name its commit and its compute capability"):
+            bundle.unpack(self.build, self.packed)
+
     def test_programs_for_another_card_are_not_unpacked(self):
         about = {"commit": "abc", "revision": "abcdef", "capability": "90"}
         self.pack("new", **about)
@@ -446,7 +452,7 @@ class Bundles(unittest.TestCase):
         self.pack("new", bundle.PROGRAMS[:2], **about)
         with self.assertRaisesRegex(ValueError, "lacks tests/gpu/gpu_kernel_tests, .*gpu_trainer_tests: run"):
             bundle.size(self.packages)
-        self.pack("new")
+        self.pack("new", unknown="")
         with self.assertRaisesRegex(ValueError, "has the commit none"):
             bundle.size(self.packages)
 

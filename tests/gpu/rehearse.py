@@ -9,6 +9,7 @@ bundle in gpu-packages/. nvidia-smi, ncu and compute-sanitizer are replaced by s
 
 BUILD: a build with tests and the CUDA Toolkit's headers."""
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ import tempfile
 import time
 
 import bench
+import bundle
 import runs
 import stand_ins
 from decisions import SWITCHES
@@ -102,6 +104,9 @@ class Rehearsal:
     def pack(self, **texts):
         """Packs the bundle, with scripts in place of some programs. Not compressed, to save time."""
         with tarfile.open(os.path.join(self.tree, "gpu-packages/programs.tar.xz"), "w") as tar:
+            about = {"commit": "rehearsed", "revision": "rehearsed", "capability": "90"}
+            self.script("about", json.dumps(about))
+            tar.add(os.path.join(self.tree, "about"), bundle.ABOUT)
             for name, source in PROGRAMS.items():
                 text = texts.get(os.path.basename(name))
                 source = os.path.join(self.build, source)

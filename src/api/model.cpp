@@ -121,7 +121,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) STW_NOEX
     info.positions = static_cast<uint64_t>(m.config().positions);
     info.has_weights = m.has_weights();
     info.width = static_cast<uint32_t>(m.config().width);
-    api::copy_text(info.architecture, m.config().architecture);
+    api::copy_text(info.architecture, architecture_of(m.config()).model_type);
     info.adapter_rank = static_cast<uint32_t>(m.config().adapters.rank);
     info.has_codes = m.has_codes();
     info.labels = m.config().labels.size();

@@ -177,10 +177,10 @@ bool computes_label_logits(std::string_view parameter) {
   });
 }
 
-const Architecture& architecture_of(const ModelConfig& config) {
+const Architecture* find_architecture(std::string_view model_type) {
   for (const Architecture& a : architectures())
-    if (config.architecture == a.model_type) return a;
-  return architectures()[0];
+    if (model_type == a.model_type) return &a;
+  return nullptr;
 }
 
 Result<ModelConfig> parse_model(std::string_view text, const std::string& origin) {
@@ -213,8 +213,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (!a.is_encoder && (!*causal || (given && given->is_null())))
       return Error{Code::unsupported_field,
                    origin + ": is_causal " + to_string(*given, 0) + " is not supported"};
-    ModelConfig config;
-    config.architecture = a.model_type;
+    ModelConfig config(a);
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));
     const std::pair<const char*, int64_t> sizes[] = {
         {"vocabulary", config.vocabulary},
@@ -266,7 +265,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
   if (architecture_of(config).is_encoder && config.task == Task::language_model)
-    return Error{Code::unsupported, "a model of type " + config.architecture +
+    return Error{Code::unsupported, std::string("a model of type ") + architecture_of(config).model_type +
                                         " is trained with a head: it needs labels (label_count), or the task "
                                         "masked-language-model, and this one has neither"};
   for (const auto& [name, how] :
@@ -355,7 +354,7 @@ Status set_masked(ModelConfig& config) {
     return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) +
                                          ", which is not " + name + ", that was given"};
   if (!architecture_of(config).masked_head)
-    return Error{Code::unsupported, "a model of type " + config.architecture +
+    return Error{Code::unsupported, std::string("a model of type ") + architecture_of(config).model_type +
                                         " has no head for masked tokens: the task " + name +
                                         " is not supported"};
   STW_TRY(check_masked_head(config));

@@ -18,11 +18,14 @@ namespace stw {
 
 inline constexpr int64_t largest_depth = 1024;  // beyond all published models; keeps planning within seconds
 
+struct Architecture;
+
 // The configuration of a model: the fields that all families have or that other parts of the library read,
 // and the fields of the model's family alone.
 struct ModelConfig {
-  std::string architecture;  // "gpt2", "llama", …: a model_type
-  Json json;                 // as read; exports write it next to the weights
+  explicit ModelConfig(const Architecture& family_row) : architecture(&family_row) {}
+  const Architecture* architecture;  // a row of architectures(); never null
+  Json json;                         // as read; exports write it next to the weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
   int64_t embedding_width = 0;  // of the embedding tables; 0: `width`
   int heads = 0, kv_heads = 0, head_dim = 0;
@@ -96,6 +99,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
+const Architecture* find_architecture(std::string_view model_type);  // null: there is none
 
 // A size that has two names in configs. Errors: unsupported_field where both are there and differ.
 Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent);
@@ -108,7 +112,7 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
                             GraphInputs optional);
 // The complete graph: forward, backward, update, inference. Adapters and groups must have been checked.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
-const Architecture& architecture_of(const ModelConfig& config);
+inline const Architecture& architecture_of(const ModelConfig& config) { return *config.architecture; }
 
 // The text of a config.json, as exports write it.
 std::string config_text(const Json& config);

@@ -202,7 +202,6 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
 Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   STW_ASSIGN(with, with_base(given));
   const ModelSource& source = with.source;
-  auto model = std::make_shared<Model>();
   std::string origin, weights = source.weights;
   STW_ASSIGN(text, read_config(source, origin, weights));
   if (const std::string kind = kind_of_download(text, text.size()); !kind.empty())
@@ -213,8 +212,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
       return Error{Code::bad_argument, "dropout must lie in [0, 1)"};
     set_dropout(config, *source.dropout);
   }
+  auto model = std::make_shared<Model>(std::move(config));
   model->seed_ = source.seed;
-  model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
   if (source.new_head) {
     forget_labels(model->config_);
@@ -378,7 +377,7 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
     if (entry && Nf4Weight::is_one(*weights_, *entry)) {
       // transformers transposes gpt2's matrices before it turns them into codes. Reading would have to
       // transpose the codes back. Source: transformers, quantizer_bnb_4bit.py.
-      if (config_.architecture == "gpt2")
+      if (architecture_of(config_).model_type == std::string_view("gpt2"))
         return Error{Code::unsupported, weights_->path_of(*entry) + ": tensor " + entry->name +
                                             ": matrices of gpt2 in 4 bits are not supported"};
       if (!p.layout.is_plain())  // reordering rows would have to move the scales of blocks too
@@ -401,7 +400,7 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const auto& [name, info] : in_weights_) used.insert(info);
   if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))
     return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name +
-                                        " is none of this " + config_.architecture +
+                                        " is none of this " + architecture_of(config_).model_type +
                                         ": it would be left out; does the config lack what it is for?"};
   if (!has_codes()) return ok();
   for (int t : parameters_)

@@ -35,6 +35,7 @@ class Model {
  public:
   // Errors: see stw_model_create.
   static Result<std::shared_ptr<const Model>> open(const ModelSource& source);
+  explicit Model(ModelConfig config) : config_(std::move(config)) {}  // for open()
 
   const ModelConfig& config() const { return config_; }
   // A graph of the model in fp32, for its parameters' names and shapes. parameters(): the tensors that own

@@ -16,7 +16,7 @@ inline ModelConfig config_of(const SmallModel& model) {
   auto config = parse_model(model.config, "test");
   if (!config) {
     ADD_FAILURE() << config.error().message;
-    return {};
+    return ModelConfig(architectures()[0]);
   }
   config->adapters = model.adapters;
   return *config;

@@ -110,16 +110,12 @@ constexpr DropoutRate bloom_rates[] = {{"attention_dropout", &ModelConfig::atten
 }  // namespace
 
 extern const Architecture bloom_architecture = {
-    "bloom",
-    parse_bloom,
-    build_bloom,
-    "Bloom",
-    "transformer.",
-    bloom_rates,
-    nullptr,
-    nullptr,
-    false,
-    decoder_head,
-    {"classifier", "classifier_dropout", &ModelConfig::residual_dropout}};
+    .model_type = "bloom",
+    .parse = parse_bloom,
+    .build = build_bloom,
+    .class_name = "Bloom",
+    .optional_prefix = "transformer.",
+    .dropouts = bloom_rates,
+    .token_head = {.module = "classifier", .otherwise = &ModelConfig::residual_dropout}};
 
 }  // namespace stw

@@ -72,7 +72,7 @@ class DecoderBuilder {
       : c_(config),
         own_(std::any_cast<const DecoderConfig&>(config.family)),
         compute_(compute),
-        b_(config.architecture, sequence, config.vocabulary, compute, optional) {
+        b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional) {
     for (const RotaryConfig& rotary : own_.rotary)
       b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
   }

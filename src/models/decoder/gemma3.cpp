@@ -93,8 +93,14 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-extern const Architecture gemma3_architecture = {
-    "gemma3_text", parse_gemma3,        build_decoder, "Gemma3Text", "model.", decoder_dropouts,
-    "gemma3",      "Gemma3ForCausalLM", false,         decoder_head, {nullptr}};
+extern const Architecture gemma3_architecture = {.model_type = "gemma3_text",
+                                                 .parse = parse_gemma3,
+                                                 .build = build_decoder,
+                                                 .class_name = "Gemma3Text",
+                                                 .optional_prefix = "model.",
+                                                 .dropouts = decoder_dropouts,
+                                                 .outer_model_type = "gemma3",
+                                                 .part_class = "Gemma3ForCausalLM",
+                                                 .token_head = {.module = nullptr}};
 
 }  // namespace stw

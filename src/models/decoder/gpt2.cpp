@@ -112,8 +112,12 @@ constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout}
 
 }  // namespace
 
-extern const Architecture gpt2_architecture = {"gpt2",         parse_gpt2,   build_gpt2,    "GPT2",
-                                               "transformer.", rates,        nullptr,       nullptr,
-                                               false,          decoder_head, {"classifier"}};
+extern const Architecture gpt2_architecture = {.model_type = "gpt2",
+                                               .parse = parse_gpt2,
+                                               .build = build_gpt2,
+                                               .class_name = "GPT2",
+                                               .optional_prefix = "transformer.",
+                                               .dropouts = rates,
+                                               .token_head = {.module = "classifier"}};
 
 }  // namespace stw

@@ -69,13 +69,29 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-extern const Architecture llama_architecture = {"llama", parse_llama, build_decoder,
-                                                "Llama", "model.",    decoder_dropouts};
-extern const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder,
-                                                  "Mistral", "model.",      decoder_dropouts};
-extern const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder,
-                                                    "Ministral", "model.",      decoder_dropouts};
-extern const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder,
-                                                  "SmolLM3", "model.",      decoder_dropouts};
+extern const Architecture llama_architecture = {.model_type = "llama",
+                                                .parse = parse_llama,
+                                                .build = build_decoder,
+                                                .class_name = "Llama",
+                                                .optional_prefix = "model.",
+                                                .dropouts = decoder_dropouts};
+extern const Architecture mistral_architecture = {.model_type = "mistral",
+                                                  .parse = parse_mistral,
+                                                  .build = build_decoder,
+                                                  .class_name = "Mistral",
+                                                  .optional_prefix = "model.",
+                                                  .dropouts = decoder_dropouts};
+extern const Architecture ministral_architecture = {.model_type = "ministral",
+                                                    .parse = parse_mistral,
+                                                    .build = build_decoder,
+                                                    .class_name = "Ministral",
+                                                    .optional_prefix = "model.",
+                                                    .dropouts = decoder_dropouts};
+extern const Architecture smollm3_architecture = {.model_type = "smollm3",
+                                                  .parse = parse_smollm3,
+                                                  .build = build_decoder,
+                                                  .class_name = "SmolLM3",
+                                                  .optional_prefix = "model.",
+                                                  .dropouts = decoder_dropouts};
 
 }  // namespace stw

@@ -23,7 +23,11 @@ constexpr DropoutRate phi3_rates[] = {decoder_dropouts[0], {"resid_pdrop", &Mode
 
 }  // namespace
 
-extern const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder,
-                                               "Phi3", "model.",   phi3_rates};
+extern const Architecture phi3_architecture = {.model_type = "phi3",
+                                               .parse = parse_phi3,
+                                               .build = build_decoder,
+                                               .class_name = "Phi3",
+                                               .optional_prefix = "model.",
+                                               .dropouts = phi3_rates};
 
 }  // namespace stw

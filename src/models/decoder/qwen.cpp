@@ -35,9 +35,17 @@ Status parse_qwen3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-extern const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_decoder,
-                                                "Qwen2", "model.",    decoder_dropouts};
-extern const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_decoder,
-                                                "Qwen3", "model.",    decoder_dropouts};
+extern const Architecture qwen2_architecture = {.model_type = "qwen2",
+                                                .parse = parse_qwen2,
+                                                .build = build_decoder,
+                                                .class_name = "Qwen2",
+                                                .optional_prefix = "model.",
+                                                .dropouts = decoder_dropouts};
+extern const Architecture qwen3_architecture = {.model_type = "qwen3",
+                                                .parse = parse_qwen3,
+                                                .build = build_decoder,
+                                                .class_name = "Qwen3",
+                                                .optional_prefix = "model.",
+                                                .dropouts = decoder_dropouts};
 
 }  // namespace stw

@@ -68,17 +68,19 @@ constexpr const char* albert_head[] = {"albert.pooler.weight", "albert.pooler.bi
 constexpr MaskedHead albert_masked = {"predictions.dense", "predictions.LayerNorm", "predictions.decoder",
                                       "predictions.bias"};
 
-constexpr Architecture albert() {
-  Architecture a{"albert", parse_albert, build_albert, "Albert", "albert.", albert_rates};
-  a.is_encoder = true;
-  a.head_parameters = albert_head;
-  a.token_head = {"classifier", "classifier_dropout_prob", &ModelConfig::head_dropout};
-  a.masked_head = &albert_masked;
-  return a;
-}
-
 }  // namespace
 
-extern const Architecture albert_architecture = albert();
+extern const Architecture albert_architecture = {.model_type = "albert",
+                                                 .parse = parse_albert,
+                                                 .build = build_albert,
+                                                 .class_name = "Albert",
+                                                 .optional_prefix = "albert.",
+                                                 .dropouts = albert_rates,
+                                                 .is_encoder = true,
+                                                 .head_parameters = albert_head,
+                                                 .token_head = {.module = "classifier",
+                                                                .dropout = "classifier_dropout_prob",
+                                                                .otherwise = &ModelConfig::head_dropout},
+                                                 .masked_head = &albert_masked};
 
 }  // namespace stw

@@ -77,12 +77,16 @@ constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, Mo
                                Graph (*build)(const ModelConfig&, int64_t, Format, GraphInputs),
                                const char* class_name, const char* prefix, std::span<const char* const> head,
                                const MaskedHead& masked) {
-  Architecture a{type, parse, build, class_name, prefix, bert_rates};
-  a.is_encoder = true;
-  a.head_parameters = head;
-  a.token_head = {"classifier", "classifier_dropout", &ModelConfig::residual_dropout};
-  a.masked_head = &masked;
-  return a;
+  return {.model_type = type,
+          .parse = parse,
+          .build = build,
+          .class_name = class_name,
+          .optional_prefix = prefix,
+          .dropouts = bert_rates,
+          .is_encoder = true,
+          .head_parameters = head,
+          .token_head = {.module = "classifier", .otherwise = &ModelConfig::residual_dropout},
+          .masked_head = &masked};
 }
 
 }  // namespace

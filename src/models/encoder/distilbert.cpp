@@ -38,18 +38,18 @@ constexpr const char* distilbert_head[] = {"pre_classifier.weight", "pre_classif
 constexpr MaskedHead distilbert_masked = {"vocab_transform", "vocab_layer_norm", "vocab_projector",
                                           "vocab_projector.bias"};
 
-constexpr Architecture distilbert() {
-  Architecture a{"distilbert", parse_distilbert, build_distilbert,
-                 "DistilBert", "distilbert.",    distilbert_rates};
-  a.is_encoder = true;
-  a.head_parameters = distilbert_head;
-  a.token_head = {"classifier", nullptr, &ModelConfig::residual_dropout};
-  a.masked_head = &distilbert_masked;
-  return a;
-}
-
 }  // namespace
 
-extern const Architecture distilbert_architecture = distilbert();
+extern const Architecture distilbert_architecture = {
+    .model_type = "distilbert",
+    .parse = parse_distilbert,
+    .build = build_distilbert,
+    .class_name = "DistilBert",
+    .optional_prefix = "distilbert.",
+    .dropouts = distilbert_rates,
+    .is_encoder = true,
+    .head_parameters = distilbert_head,
+    .token_head = {.module = "classifier", .dropout = nullptr, .otherwise = &ModelConfig::residual_dropout},
+    .masked_head = &distilbert_masked};
 
 }  // namespace stw

@@ -88,7 +88,7 @@ class EncoderBuilder {
       : names_(names),
         c_(config),
         own_(std::any_cast<const EncoderConfig&>(config.family)),
-        b_(config.architecture, sequence, config.vocabulary, compute, optional) {}
+        b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional) {}
 
   Graph build() {
     ScoreRule rule;

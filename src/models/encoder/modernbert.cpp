@@ -160,7 +160,7 @@ class ModernBertBuilder {
   ModernBertBuilder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional)
       : c_(config),
         own_(std::any_cast<const ModernBertConfig&>(config.family)),
-        b_(config.architecture, sequence, config.vocabulary, compute, optional),
+        b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional),
         following_(b_.following()) {
     for (const RotaryConfig& rotary : own_.rotary)
       b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
@@ -280,17 +280,18 @@ Status check_sparse_prediction(const Json& json) {
 constexpr MaskedHead modernbert_masked = {"head.dense",   "head.norm", "decoder",
                                           "decoder.bias", {},          check_sparse_prediction};
 
-constexpr Architecture modernbert() {
-  Architecture a{"modernbert", parse_modernbert, build_modernbert, "ModernBert", "model.", modernbert_rates};
-  a.is_encoder = true;
-  a.token_head = {"classifier", "classifier_dropout", &ModelConfig::head_dropout, true};
-  a.masked_head = &modernbert_masked;
-  a.head_parameters = modernbert_head;
-  return a;
-}
-
 }  // namespace
 
-extern const Architecture modernbert_architecture = modernbert();
+extern const Architecture modernbert_architecture = {
+    .model_type = "modernbert",
+    .parse = parse_modernbert,
+    .build = build_modernbert,
+    .class_name = "ModernBert",
+    .optional_prefix = "model.",
+    .dropouts = modernbert_rates,
+    .is_encoder = true,
+    .head_parameters = modernbert_head,
+    .token_head = {.module = "classifier", .otherwise = &ModelConfig::head_dropout, .is_that_of_texts = true},
+    .masked_head = &modernbert_masked};
 
 }  // namespace stw

@@ -58,8 +58,7 @@ void rename(const std::string& from, const std::string& to,
 // Published files have "language_model.model.…", files saved since then "model.language_model.…", and the
 // text part alone has neither.
 TEST(Part, NamesInFiles) {
-  ModelConfig config;
-  config.architecture = "gemma3_text";
+  ModelConfig config(*find_architecture("gemma3_text"));
   EXPECT_EQ(names_in_files(config, "model.norm.weight"),
             (std::vector<std::string>{"model.norm.weight", "norm.weight"}));
   EXPECT_EQ(name_for_adapters(config, "model.layers.0.q_proj"), "model.layers.0.q_proj");

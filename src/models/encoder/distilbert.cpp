@@ -6,10 +6,22 @@ namespace stw {
 
 namespace {
 
-constexpr EncoderNames distilbert_names = {
-    "distilbert.",       "LayerNorm",         "transformer.layer.", "attention.q_lin", "attention.k_lin",
-    "attention.v_lin",   "attention.out_lin", "sa_layer_norm",      "ffn.lin1",        "ffn.lin2",
-    "output_layer_norm", "pre_classifier",    "classifier",         Activation::relu,  false};
+constexpr EncoderNames distilbert_names = {.prefix = "distilbert.",
+                                           .embeddings_norm = "LayerNorm",
+                                           .blocks = "transformer.layer.",
+                                           .query = "attention.q_lin",
+                                           .key = "attention.k_lin",
+                                           .value = "attention.v_lin",
+                                           .attention_out = "attention.out_lin",
+                                           .attention_norm = "sa_layer_norm",
+                                           .up = "ffn.lin1",
+                                           .down = "ffn.lin2",
+                                           .output_norm = "output_layer_norm",
+                                           .pooler = "pre_classifier",
+                                           .classifier = "classifier",
+                                           .pooler_activation = Activation::relu,
+                                           .dropout_before_pooler = false,
+                                           .attention_output_dropout = false};
 
 constexpr EncoderKeys keys_of_distilbert = {
     "dim",        "n_layers", "n_heads",           "hidden_dim",

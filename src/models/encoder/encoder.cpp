@@ -151,13 +151,14 @@ class EncoderBuilder {
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
                                       c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + names_.attention_out, c_.width, c_.width, "attn_out");
-    out = b_.add(x, b_.dropout(out, c_.residual_dropout, "attn_dropout"), "attn_residual");
+    const auto dropout = [&](bool drops, const char* label) {
+      return b_.dropout(out, drops ? c_.residual_dropout : 0, label);
+    };
+    out = b_.add(x, dropout(names_.attention_output_dropout, "attn_dropout"), "attn_residual");
     const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
     out = linear(b_.gelu(up, own_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
-    out =
-        b_.add(middle, b_.dropout(out, names_.feed_forward_dropout ? c_.residual_dropout : 0, "ffn_dropout"),
-               "ffn_residual");
+    out = b_.add(middle, dropout(names_.feed_forward_dropout, "ffn_dropout"), "ffn_residual");
     x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
     return x;

@@ -21,9 +21,10 @@ struct EncoderNames {
   bool dropout_before_pooler;
   // The matrix from the embeddings' width to the blocks' width, if these differ.
   const char* projection = "embeddings_project";
-  bool always_projects = false;      // even if the widths are equal
-  bool shares_block = false;         // all blocks share the parameters of the first one
-  bool feed_forward_dropout = true;  // after the second half of a block, as after the first
+  bool always_projects = false;          // even if the widths are equal
+  bool shares_block = false;             // all blocks share the parameters of the first one
+  bool attention_output_dropout = true;  // after the matrix that ends the first half of a block
+  bool feed_forward_dropout = true;      // after the matrix that ends the second half
 };
 
 // The part of an encoder's configuration that build_encoder alone reads: ModelConfig::family.

@@ -433,6 +433,32 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   EXPECT_EQ(head.gate, Gate::silu);
 }
 
+// The places of dropout in a block. Source: transformers, modeling_bert.py and the like: DistilBERT has none
+// after the attention's output, ALBERT none after the feed-forward part.
+TEST(Encoder, BlocksDropWhereTransformersDoes) {
+  using Places = std::vector<std::string>;
+  const std::pair<std::string, Places> blocks[] = {{small_bert("0.1"), {"attn_dropout", "ffn_dropout"}},
+                                                   {small_roberta("0.1"), {"attn_dropout", "ffn_dropout"}},
+                                                   {small_electra("0.1"), {"attn_dropout", "ffn_dropout"}},
+                                                   {small_distilbert("0.1"), {"ffn_dropout"}},
+                                                   {small_albert("0.1"), {"attn_dropout"}}};
+  for (const auto& [text, places] : blocks) {
+    auto config = parse_model(text, "config");
+    ASSERT_TRUE(config) << config.error().message;
+    config->task = Task::label, config->labels = {"a", "b"};
+    const Graph graph = architecture_of(*config).build(*config, 33, Format::f32, {});
+    std::map<std::string, int64_t> counts;
+    for (const Op& op : graph.ops)
+      if (op.kind == OpKind::dropout) ++counts[graph.tensors[static_cast<size_t>(op.outputs[0])].name];
+    for (const char* label : {"attn_dropout", "ffn_dropout"}) {
+      const bool drops = std::find(places.begin(), places.end(), label) != places.end();
+      int64_t count = 0;
+      for (const auto& [name, times] : counts) count += name.find(label) != name.npos ? times : 0;
+      EXPECT_EQ(count, drops ? config->layers : 0) << text << label;
+    }
+  }
+}
+
 // ModernBERT's classifier head begins with the layers of its masked-LM head. A file of the base model alone
 // has neither, and its names lack "model.".
 TEST(Encoder, ModernBertBringsTheHeadThatItHas) {

@@ -17,8 +17,8 @@ enum class Input : uint8_t {
   reference,    // log-probabilities that a preference compares with
   token_types,  // 0 for tokens of a first text, 1 for those of a second one
   following,    // number of tokens that follow a token in its document
-  // A token's row in the table of positions: its position + Graph::first_position. The rows before are
-  // unused.
+  // A token's row in the table of positions: Graph::first_position + the number of tokens before it in its
+  // document, without padding tokens. These have the row Graph::first_position - 1; earlier rows are unused.
   position_rows,
   values,  // a number for each label; used if the row's target says that the row has values
 };

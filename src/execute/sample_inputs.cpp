@@ -14,6 +14,18 @@ void count_following(const int32_t* positions, int32_t* following, uint64_t rows
     following[i] = i + 1 == rows || positions[i + 1] == 0 ? 0 : following[i + 1] + 1;
 }
 
+// Numbers the rows as transformers does: the padding token, `first` - 1, has the row of that number wherever
+// it stands in a text, and later tokens do not count it.
+void find_position_rows(const SampleRows& rows, int32_t first, uint64_t count, int32_t* position_rows) {
+  int32_t padding = 0;  // padding tokens so far in the document
+  for (uint64_t i = 0; i < count; ++i) {
+    if (rows.positions[i] == 0) padding = 0;
+    const bool is_padding = rows.tokens[i] == first - 1;
+    position_rows[i] = is_padding ? first - 1 : first + rows.positions[i] - padding;
+    padding += is_padding;
+  }
+}
+
 // Bytes of an input for each row of a sample.
 uint64_t row_bytes(const Graph& graph, Input input) {
   return static_cast<uint64_t>(graph.input_width(input)) * input_element_bytes;
@@ -72,8 +84,7 @@ Status SampleInputs::load(const Program& program, const Execution& execution, St
     }
     if (int32_t* const following = integers(Input::following)) count_following(rows.positions, following, t);
     if (int32_t* const position_rows = integers(Input::position_rows))
-      std::transform(rows.positions, rows.positions + t, position_rows,
-                     [&](int32_t p) { return p + static_cast<int32_t>(graph.first_position); });
+      find_position_rows(rows, static_cast<int32_t>(graph.first_position), t, position_rows);
   }
   for (size_t k = 0; !direct && k < input_count; ++k)
     if (program.inputs.of[k] >= 0)

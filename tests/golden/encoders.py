@@ -386,6 +386,34 @@ def generate_old(seed, root):
     )
 
 
+def generate_padding(seed, root):
+    """Writes the logits of `encoder_roberta` for texts with the padding token inside of them, all of whose
+    tokens are attended to. The padding token has a position of its own, and later tokens do not count it."""
+    folder = root / "encoder_roberta"
+    generator = torch.Generator().manual_seed(seed)
+    load = {"attn_implementation": "sdpa", "dtype": torch.float32}
+    model = AutoModelForSequenceClassification.from_pretrained(folder, **load).eval()
+    tokens = torch.randint(0, VOCABULARY, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    tokens[torch.rand(tokens.shape, generator=generator) < 0.2] = model.config.pad_token_id
+    for row, length in enumerate(LENGTHS):
+        tokens[row, length:] = model.config.pad_token_id
+    attended = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).reshape(-1, 1)
+
+    def logits(model, tokens, attended):
+        with torch.no_grad():
+            return {"logits": model(input_ids=tokens, attention_mask=attended.long()).logits}
+
+    single = logits(model, tokens, attended)["logits"]
+    expected = evaluate_double(model, tokens, attended, logits)["logits"]
+    assert relative(single, expected) < TOLERANCE
+    lengths = torch.tensor(LENGTHS, dtype=torch.int32)
+    file = folder / "padding.safetensors"
+    save_file({"tokens": tokens.int(), "lengths": lengths, "logits": expected.float()}, file)
+    file.chmod(0o644)
+    inside = ((tokens == model.config.pad_token_id) & attended).sum().item()
+    print(f"{file.name}: {inside} padding tokens inside of texts")
+
+
 def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
@@ -397,6 +425,8 @@ def main():
             generate(name, kind, config, seed, root)
     if not chosen or "bert_old" in chosen:
         generate_old(20290, root)
+    if not chosen or "roberta_padding" in chosen:
+        generate_padding(20299, root)
 
 
 if __name__ == "__main__":

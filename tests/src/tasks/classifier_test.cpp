@@ -79,6 +79,29 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier,
                            return name;
                          });
 
+// The padding token inside of a text has the position before the first one, and later tokens do not count it.
+TEST(GoldenClassifier, PaddingTokensInsideOfTexts) {
+  ModelSource source;
+  source.source = folder_of("encoder_roberta");
+  const auto model = open_model(source);
+  auto expected = SafetensorsReader::open(source.source + "/padding.safetensors");
+  ASSERT_TRUE(model && expected);
+  const auto tokens = read_tensor<int32_t>(*expected, "tokens"),
+             lengths = read_tensor<int32_t>(*expected, "lengths");
+  const auto logits = read_tensor<float>(*expected, "logits");
+  const int64_t samples = static_cast<int64_t>(lengths.size()),
+                width = static_cast<int64_t>(tokens.size()) / samples;
+  const auto trainer = trainer_for(model, plan_for(*model, request_for(samples, width, 2)));
+  std::vector<Text> texts;
+  for (int64_t s = 0; s < samples; ++s)
+    texts.push_back(
+        {tokens.data() + s * width, static_cast<uint64_t>(lengths[static_cast<size_t>(s)]), nullptr});
+  std::vector<float> all(logits.size());
+  const Status classified = trainer->classify(texts, all.data());
+  ASSERT_TRUE(classified) << classified.error().message;
+  EXPECT_LE(relative(all.data(), logits.data(), all.size()), 1e-5);
+}
+
 // ---- runs ------------------------------------------------------------------------------------------------
 
 // Samples of different lengths. A sample's label depends on its last token.

@@ -53,6 +53,7 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
   X(albert)             \
   X(bert)               \
   X(bloom)              \
+  X(camembert)          \
   X(distilbert)         \
   X(electra)            \
   X(gemma3)             \

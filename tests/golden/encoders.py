@@ -20,6 +20,7 @@ from transformers import (
     AutoModelForTokenClassification,
     BertConfig,
     BertForPreTraining,
+    CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
     ModernBertConfig,
@@ -89,6 +90,7 @@ def configurations():
         "bert": (20280, texts, BertConfig(**bert)),
         "roberta": (20281, texts, RobertaConfig(**roberta)),
         "xlm-roberta": (20282, texts, XLMRobertaConfig(**roberta)),
+        "camembert": (20298, texts, CamembertConfig(**{**roberta, "num_hidden_layers": 1})),
         "distilbert": (20283, texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
         # Embeddings are narrower than the layers. A matrix with a bias widens them.
         "electra": (20284, texts, ElectraConfig(**bert, embedding_size=24)),

@@ -1,6 +1,6 @@
 // BERT (Devlin et al., arXiv 1810.04805), and the encoders whose files use its names and keys: RoBERTa (Liu
-// et al., arXiv 1907.11692), XLM-RoBERTa (Conneau et al., arXiv 1911.02116) and ELECTRA (Clark et al., arXiv
-// 2003.10555).
+// et al., arXiv 1907.11692), XLM-RoBERTa (Conneau et al., arXiv 1911.02116), CamemBERT (Martin et al., arXiv
+// 1911.03894) and ELECTRA (Clark et al., arXiv 2003.10555).
 #include "src/models/encoder/encoder.h"
 
 namespace stw {
@@ -98,6 +98,9 @@ extern const Architecture roberta_architecture = encoder("roberta", parse_robert
 extern const Architecture xlm_roberta_architecture =
     encoder("xlm-roberta", parse_xlm_roberta, build_with<roberta_names>, "XLMRoberta", "roberta.",
             roberta_head, roberta_masked);
+extern const Architecture camembert_architecture =
+    encoder("camembert", parse_xlm_roberta, build_with<roberta_names>, "Camembert", "roberta.", roberta_head,
+            roberta_masked);
 extern const Architecture electra_architecture = encoder("electra", parse_electra, build_with<electra_names>,
                                                          "Electra", "electra.", roberta_head, electra_masked);
 

@@ -49,7 +49,7 @@ TEST(Config, BadOnesAreRefusedByName) {
     const char* part;
   } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, "
+       "expected model_type albert, bert, bloom, camembert, distilbert, electra, gemma3, gemma3_text, gpt2, "
        "llama, "
        "ministral, mistral, modernbert, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},

@@ -348,6 +348,7 @@ TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f},
                             {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
+                            {"camembert", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
                             {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f},

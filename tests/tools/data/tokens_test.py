@@ -416,9 +416,9 @@ class TokensTest(CommandTest):
             expect=USAGE,
         )
         refused(
-            "text,label\na,b\n",
-            "--label-names: is for tags of words",
-            name="texts.csv",
+            "a text",
+            "--label-names: is for labels and tags",
+            name="texts.txt",
             more=["--label-names", "a,b"],
             expect=USAGE,
         )

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "base/work_line.h"
+#include "data/label_targets.h"
 #include "data/pairs.h"
 #include "data/tagged.h"
 #include "data/token_files.h"

@@ -92,7 +92,9 @@ void add_tail_flag(CLI::App& command, DataFlags& flags) {
 void add_label_names_flag(CLI::App& command, DataFlags& flags) {
   command
       .add_option("--label-names", flags.label_names,
-                  "Names of the tags of words, in the order of their numbers. Default: the tags in the data.")
+                  "Names of the labels, or of the tags of words, in the order of their numbers, or of lists "
+                  "of ones and\n"
+                  "zeros. Default: the labels in the data.")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(not_empty())
@@ -155,13 +157,13 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
     throw Failure(exit_usage,
                   fmt::format("--task {}: --data {} has tags of words, which are for --task tokens",
                               model.task, data.path));
-  if (!data.label_names.empty() && !data.has_tags)
-    throw Failure(exit_usage,
-                  fmt::format("--label-names: is for tags of words, and --data {} has no tags", data.path));
   if (!data.fields.separator.empty() && !data.source.is_table())
     throw Failure(exit_usage,
                   fmt::format("--label-separator: is for .csv files, and --data {} is not one", data.path));
   data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
+  if (!data.label_names.empty() && !data.has_tags && !data.has_labels)
+    throw Failure(exit_usage,
+                  fmt::format("--label-names: is for labels and tags, and --data {} has none", data.path));
   data.has_pairs = holds_pairs(data.source);
   data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_tags &&
                                           !data.has_pairs && is_masked(model));
@@ -198,119 +200,6 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!plan.examples || data.has_labels || data.has_tags || data.masks || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
-}
-
-// Gives a model without labels the labels of the words in the data.
-static void take_tags(ModelFlags& model, const DataFlags& data) {
-  ModelFlags tagger = model, as_it_is = model;
-  as_it_is.task.clear();
-  tagger.task = "tokens";
-  const auto find_labels = [&] {
-    tagger.labels =
-        data.label_names.empty() ? tags_of(read_tagged(data.source, data.fields, true)) : data.label_names;
-    if (tagger.labels.size() < 2)
-      throw Failure(exit_failed,
-                    fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path,
-                                shortened(tagger.labels[0])));
-  };
-  bool has_labels = false;
-  try {
-    has_labels = query(open_model(as_it_is)).labels > 0;
-  } catch (const Failure&) {  // weights without a head are enough: the tagger gets a new one
-    find_labels();
-    try {
-      open_model(tagger);
-    } catch (const Failure&) {
-      open_model(as_it_is);  // throws a message about the model as it was given
-      throw;
-    }
-  }
-  if (has_labels && !model.new_head) {
-    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
-      throw Failure(exit_usage, fmt::format("--label-names: the model already has other labels, {}; "
-                                            "--new-head draws a new head for these names",
-                                            count_and_labels(labels_of(open_model(model)))));
-    with_advice(
-        [&] { tag_numbers(read_tagged(data.source, data.fields, true), labels_of(open_model(as_it_is))); });
-    return;
-  }
-  if (tagger.labels.empty()) find_labels();
-  model = std::move(tagger);
-}
-
-namespace {
-
-// The model with a head for the labels or numbers of the data.
-ModelFlags with_head_for(const ModelFlags& model, const DataSource& data,
-                         std::span<const LabelledText> texts) {
-  const std::string& path = data.name();
-  ModelFlags made = model;
-  const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
-  const auto is_list =
-      std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
-  if (task == STW_TASK_LABEL && is_list != texts.end())
-    throw Failure(
-        exit_failed,
-        fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several",
-                    is_list->place));
-  if (task == STW_TASK_LABELS && is_list == texts.end() && data.is_table())
-    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: "
-                                          "the text between the labels of a field",
-                                          path));
-  made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
-  if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
-  else made.labels = labels_of(texts);
-  check_names(made.labels, path);
-  if (task == STW_TASK_LABELS && made.labels.empty())
-    throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
-  return made;
-}
-
-bool has_label_task(const ModelFlags& model) {
-  return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number";
-}
-
-}  // namespace
-
-void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (data.has_tags) return take_tags(model, data);
-  if (!data.has_labels && !model.task.empty() && has_label_task(model))
-    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "
-                                          ".jsonl file of texts that have a \"{}\"",
-                                          model.task, data.path, data.fields.label));
-  if (model.new_head && (!data.has_labels || !has_label_task(model)))
-    throw Failure(exit_usage, fmt::format("--new-head: is for texts or words with labels, and --data {} has "
-                                          "none for the task",
-                                          data.path));
-  if (!data.has_labels || !has_label_task(model)) return;
-  const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, ReadPurpose::labels);
-  ModelFlags alone = model;
-  alone.task.clear();
-  bool is_there = true;
-  std::vector<std::string> own;  // the model's own labels
-  uint32_t task = STW_TASK_AUTOMATIC;
-  try {
-    const Model opened = open_model(alone);
-    own = labels_of(opened), task = query(opened).task;
-  } catch (const Failure&) {  // weights without a head are enough: the classifier gets a new one
-    is_there = false;
-  }
-  if (!own.empty() && !model.new_head) {
-    if (model.task.empty()) with_advice([&] { require_labels(texts, own, task); });
-    return;
-  }
-  ModelFlags made = with_head_for(model, data.source, texts);
-  if (made.task == "label" && made.labels.size() < 2) {
-    if (!is_there) open_model(alone);  // throws a message about the model as it was given
-    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more",
-                                           data.path, shortened(made.labels[0])));
-  }
-  if (!is_there) {
-    try {
-      open_model(made);
-    } catch (const Failure&) { open_model(alone); }
-  }
-  model = std::move(made);
 }
 
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {

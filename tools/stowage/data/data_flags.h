@@ -21,7 +21,7 @@ struct DataFlags {
   DataSource source;
   std::string path;  // the name of `source`
   LabelFields fields;
-  std::vector<std::string> label_names;  // names of the tags, where the file has tags that are numbers
+  std::vector<std::string> label_names;  // where the file has labels or tags that are numbers
   // find_examples fills these in. has_labels: each text has labels. has_tags: each word has a label.
   // has_pairs: pairs of answers. masks: the model learns hidden tokens.
   bool has_labels = false, has_tags = false, has_pairs = false, masks = false;
@@ -45,9 +45,6 @@ DataReading reading_of(const DataFlags& flags);
 // default preference loss of pairs. If --document-end is not given, examples end with the token of the run
 // that the model comes from, or with the model's end of text.
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
-// If the data has labels and the model has none, asks for a classifier with the labels of the data.
-void take_labels(ModelFlags& model, const DataFlags& data);
-
 // Throws if a flag about pairs is given and the data has no pairs.
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 

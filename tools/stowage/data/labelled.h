@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "data/data_source.h"
-#include "data/examples.h"
 #include "data/tokenization.h"
 
 namespace command {
@@ -30,7 +29,6 @@ struct LabelledText {
   std::string place;                     // for messages
   std::optional<std::string> pair = {};  // the second text, if a label belongs to two texts
   bool is_list = false;                  // the labels are a list of any length
-  bool has_names = false;                // at least one label is not a number
 };
 
 // Whether the data is texts with labels: a table, or JSON objects in which a text with a label comes before
@@ -47,21 +45,6 @@ std::vector<LabelledText> read_labelled(const DataSource& data, const LabelField
                                         ReadPurpose purpose);
 // Reads files of another kind: each line is a text, blank lines too.
 std::vector<LabelledText> read_lines(const DataSource& data);
-
-// All different labels, in numeric order if all are whole numbers, else in the order of their bytes.
-std::vector<std::string> labels_of(std::span<const LabelledText> texts);
-
-// Throws if all labels are numbers and two of them are equal, such as "0" and "0.0". Warns of labels that
-// differ only in case or in blanks around them.
-void check_names(std::span<const std::string> names, const std::string& path);
-
-// The task (STW_TASK_*) that has such labels. Refuses words such as "nan" among numbers. Numbers are
-// classes if each text has one whole number and no number between the smallest and the largest is missing.
-// Other numbers could be classes or values: the Failure says which flag asks for each.
-uint32_t task_of(std::span<const LabelledText> texts, const std::string& path);
-// How many numbers each text has. Throws a Failure that names the line if a text has no number, or another
-// count than the first text.
-size_t numbers_of_each(std::span<const LabelledText> texts);
 
 // The labels as JSON for the file of a run, with the task (STW_TASK_*) if it is LABELS or NUMBER.
 std::string labels_json(std::span<const std::string> names, uint32_t task);
@@ -89,22 +72,5 @@ std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedTex
                                 bool of_tokens = false);
 // Texts in one call of label_logits. With smaller calls the first answers appear sooner.
 inline constexpr size_t texts_at_once = 256;
-
-// The index of each text's label in `labels`, the model's labels; see label_examples.
-// Throws a failure unless a model for this task can learn the labels of all texts.
-void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task);
-std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);
-// The targets of each text, texts · labels values. LABELS: 1 for each of the model's labels that the text
-// has, else 0. NUMBER: the numbers of the text. See label_examples.
-std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels,
-                                uint32_t task);
-
-// Makes one document of each text, in this order. `labels` are the names of the model's labels, and a text's
-// label is one of these names. It may also be an index into `labels`, if no text uses a name and no name is a
-// number. Throws a Failure that names the line of a label that the model does not know, or that does not fit
-// the model's task.
-Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels,
-                        const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
-                        Order order);
 
 }  // namespace command

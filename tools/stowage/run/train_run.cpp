@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/foreign_file.h"
 #include "base/units.h"
+#include "data/label_head.h"
 #include "run/resume.h"
 #include "run/run_folder.h"
 #include "run/run_settings.h"

@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "base/failure.h"
@@ -150,6 +151,19 @@ bool has_no_form(uint32_t code) { return code >= no_form[0].first && is_in(code,
 uint32_t lowercase_of(uint32_t code) {
   if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + ('a' - 'A') : code;
   return static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)));
+}
+
+std::string compatible_form(std::string_view text) {
+  if (is_all_ascii(text)) return std::string(text);
+  utf8proc_uint8_t* mapped = nullptr;
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_IGNORE);
+  const utf8proc_ssize_t length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                               static_cast<utf8proc_ssize_t>(text.size()), &mapped, options);
+  if (length < 0) return std::string(text);
+  std::string formed(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
+  std::free(mapped);
+  return formed;
 }
 
 }  // namespace command

@@ -39,5 +39,8 @@ bool is_mark(uint32_t code);        // M
 // normalization leaves the character alone, although newer tables would change it
 bool has_no_form(uint32_t code);
 uint32_t lowercase_of(uint32_t code);  // U+0130 has a longer lowercase form; this is its first character
+// The text in the form NFKC, without characters that programs ignore, such as those of no width. Text that is
+// not UTF-8 stays as it is.
+std::string compatible_form(std::string_view text);
 
 }  // namespace command

@@ -1,0 +1,150 @@
+#include "data/label_targets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <string_view>
+
+#include "base/failure.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "data/label_checks.h"
+#include "data/label_words.h"
+
+namespace command {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "labels are stored little-endian");
+
+// Finds the index of a word among the model's labels.
+class Labels {
+ public:
+  Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
+    for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
+    const auto is_name = [&](const std::string& label) { return numbers_.count(label) > 0; };
+    by_number_ = std::none_of(names.begin(), names.end(),
+                              [](const std::string& name) { return whole_number_of(name).has_value(); }) &&
+                 std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) {
+                   return std::any_of(t.labels.begin(), t.labels.end(), is_name);
+                 });
+    is_by_place_ = by_number_ && count_ > 1 && ones_and_zeros(texts) == count_;
+  }
+  uint32_t operator()(const std::string& label, const std::string& place) const {
+    if (by_number_) {
+      if (const auto number = whole_number_of(label); number && *number < count_)
+        return static_cast<uint32_t>(*number);
+    } else if (const auto found = numbers_.find(label); found != numbers_.end()) {
+      return found->second;
+    }
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: \"{}\" is not one of the model's {} labels{}", place, shortened(label),
+                    grouped(count_), by_number_ && whole_number_of(label) ? ", which count from 0" : ""));
+  }
+  // For a text with one label.
+  uint32_t operator()(const LabelledText& text) const {
+    if (text.is_list)
+      throw Failure(
+          exit_failed,
+          fmt::format("{}: has a list of labels, but the model gives each text one label", text.place));
+    return (*this)(text.labels[0], text.place);
+  }
+  // For a text with any number of labels.
+  std::vector<uint32_t> all_of(const LabelledText& text) const {
+    std::vector<uint32_t> list;
+    if (is_by_place_) {
+      for (uint32_t i = 0; i < count_; ++i)
+        if (*truth_of_word(text.labels[i])) list.push_back(i);
+      return list;
+    }
+    for (const std::string& label : text.labels) list.push_back((*this)(label, text.place));
+    std::sort(list.begin(), list.end());
+    const auto twice = std::adjacent_find(list.begin(), list.end());
+    if (by_number_ && twice != list.end())
+      throw Failure(exit_failed,
+                    fmt::format("{}: has the label {} twice: expected each number once, or {} ones "
+                                "and zeros, one for each label of the model",
+                                text.place, *twice, grouped(count_)));
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+
+ private:
+  size_t count_;
+  std::map<std::string_view, uint32_t> numbers_;
+  bool by_number_ = false;    // labels are indices
+  bool is_by_place_ = false;  // lists have a one or a zero for each label
+};
+
+}  // namespace
+
+std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts,
+                                    std::span<const std::string> labels) {
+  const Labels number_of_label(labels, texts);
+  std::vector<uint32_t> numbers;
+  for (const LabelledText& text : texts) numbers.push_back(number_of_label(text));
+  return numbers;
+}
+
+std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels,
+                                uint32_t task) {
+  const size_t width = labels.size();
+  std::vector<float> values(texts.size() * width);
+  const Labels number_of_label(task == STW_TASK_LABELS ? labels : std::span<const std::string>(), texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const LabelledText& text = texts[i];
+    float* const row = values.data() + i * width;
+    if (task == STW_TASK_LABELS) {
+      for (const uint32_t label : number_of_label.all_of(text)) row[label] = 1;
+      continue;
+    }
+    if (text.labels.size() != width)
+      throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}",
+                                             text.place, width, text.labels.size()));
+    std::transform(text.labels.begin(), text.labels.end(), row,
+                   [&](const std::string& word) { return number_in(text, word); });
+  }
+  return values;
+}
+
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels,
+                        const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
+                        Order order) {
+  const bool has_values = model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER;
+  std::string label_bytes;  // of all texts, the same number for each
+  const auto put = [&](const auto& numbers) {
+    label_bytes.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
+  };
+  if (has_values) put(label_values(texts, labels, model.task));
+  else put(label_numbers(texts, labels));
+  const size_t bytes_of_text = label_bytes.size() / texts.size();
+  struct Document {
+    std::vector<int32_t> tokens, token_types;
+    size_t text;
+  };
+  std::vector<Document> documents;
+  Examples all;
+  for (const LabelledText& text : texts) {
+    EncodedText encoded = tokens_of(text, tokenization, model, sequence);
+    if (encoded.tokens.empty())
+      throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
+    documents.push_back({std::move(encoded.tokens), std::move(encoded.token_types), documents.size()});
+    all.counts.longer += encoded.is_cut;
+  }
+  shuffle(documents, order);
+  all.counts.examples = all.counts.learned = documents.size();
+  for (const auto& [tokens, token_types, text] : documents) {
+    all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);
+    all.origins.push_back({text + 1, texts[text].place});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const bool is_second = !token_types.empty() && token_types[i] != 0;
+      all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));
+    }
+    all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());
+  }
+  return all;
+}
+
+}  // namespace command

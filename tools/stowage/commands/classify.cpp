@@ -23,6 +23,7 @@
 #include "data/data.h"
 #include "data/labelled.h"
 #include "data/tagged.h"
+#include "data/text_pairs.h"
 #include "evaluation/entities.h"
 #include "flags/number_checks.h"
 #include "run/inference.h"
@@ -60,6 +61,10 @@ struct ClassifyCommand {
       source =
           DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
     data = source.name();
+    if (source.is_table() || (source.holds_objects() && !holds_tags(source, fields)))
+      find_pair(source, fields);
+    else if (fields.pair_given)
+      throw Failure(exit_usage, "--pair-field: is for tables and JSON of texts (--data)");
     const Model classifier = open_model(model);
     const stw_model_info about = query(classifier);
     const std::vector<std::string> labels = labels_of(classifier);

@@ -19,6 +19,7 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/work_line.h"
+#include "data/label_hold_out.h"
 #include "evaluation/reference.h"
 #include "plans/memory_in_use.h"
 #include "run/loss_curve.h"
@@ -156,6 +157,12 @@ void warn_of_short_epochs(const TrainRun& run, const OpenData& data, const stw_p
       std::min(static_cast<double>(plan.global_batch) * examples_of_sample(data),
                static_cast<double>(data.counts.examples)),
       grouped(data.counts.examples), run.data.has_pairs ? "pairs" : "examples");
+}
+
+void warn_of_labels(const TrainRun& run, const OpenData& data) {
+  if (data.labelled && !run.resumes())
+    warn_of_unlearned_labels(*data.labelled, query(data.dataset).training_tokens, run.labels, run.about.task,
+                             run.data.path);
 }
 
 void show(const ShownExamples& shown) {
@@ -324,6 +331,7 @@ void train(const TrainFlags& flags, const CLI::App& line) {
   const RunSettings settings = loop_settings(run, planned, data.training);
   warn_of_few_evaluations(settings);
   warn_of_short_epochs(run, data.training, planned.info);
+  warn_of_labels(run, data.training);
   const Device device = open_device(run.device, planned.threads);
   require_free(run.device, planned.info);
   const RunFolder out(run.out);

@@ -138,6 +138,12 @@ std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& 
   return pairs;
 }
 
+// The examples; `marked` others were taken out of the loss.
+Examples with_marked(uint64_t marked, Examples examples) {
+  examples.counts.left_out[static_cast<size_t>(LeftOut::marked)] = marked;
+  return examples;
+}
+
 }  // namespace
 
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data,
@@ -154,8 +160,10 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
                     fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or "
                                 "a .jsonl file of words and tags, {{\"tokens\": […], \"tags\": […]}}",
                                 path, grouped(about.labels)));
-    return tagged_examples(read_tagged(data, flags.fields, true), labels_of(request.model),
-                           request.tokenization, about, request.sequence, order);
+    uint64_t marked = 0;
+    const std::vector<TaggedText> texts = read_tagged(data, flags.fields, true, &marked);
+    return with_marked(marked, tagged_examples(texts, labels_of(request.model), request.tokenization, about,
+                                               request.sequence, order));
   }
   if (has_tags)
     throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path,
@@ -176,8 +184,10 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
               path, is_number ? "gives texts" : "is a classifier with", grouped(labels.size()),
               is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
     }
-    return label_examples(read_labelled(data, flags.fields, ReadPurpose::labels), labels,
-                          request.tokenization, query(request.model), request.sequence, order);
+    uint64_t marked = 0;
+    const std::vector<LabelledText> texts = read_labelled(data, flags.fields, ReadPurpose::labels, &marked);
+    return with_marked(marked, label_examples(texts, labels, request.tokenization, query(request.model),
+                                              request.sequence, order));
   }
   if (has_labels)
     throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path,

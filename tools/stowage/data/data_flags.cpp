@@ -15,6 +15,7 @@
 #include "data/new_head.h"
 #include "data/pairs.h"
 #include "data/tagged.h"
+#include "data/text_pairs.h"
 #include "data/token_files.h"
 #include "data/tokenization.h"
 
@@ -69,6 +70,9 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   add("--text-field", fields.text, fields.text_given,
       "The column of a table, or the member of JSON objects, that has the text or its words. Default: "
       "text; for words\ntokens or words.");
+  add("--pair-field", fields.pair, fields.pair_given,
+      "The column, or member, that has the second text of a pair; none: texts are no pairs. Default: "
+      "text_pair, or the\npartner of the text's name, such as hypothesis of premise.");
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all "
@@ -135,14 +139,31 @@ static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
                             data.path, what, model.source));
 }
 
+// Finds the two texts of pairs. JSON without labels holds examples, unless hidden tokens are learned.
+static void find_texts(DataFlags& data, const ModelFlags& model) {
+  const DataSource& source = data.source;
+  const bool is_of_examples = source.is_table_of_examples() && !data.fields.label_given;
+  const bool may_be = !data.has_tags && (source.is_table() || source.holds_objects()) && !is_of_examples;
+  const bool has_texts = may_be && (source.is_table() || has_label_member(source, data.fields) ||
+                                    model.task == "masked" || (model.task.empty() && is_masked(model)));
+  if (has_texts) return find_pair(source, data.fields);
+  if (data.fields.pair_given)
+    throw Failure(exit_usage, fmt::format("--pair-field {}: is for texts with labels, and --data {} has none",
+                                          data.fields.pair, data.path));
+}
+
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.source = DataSource(data.files, reading_of(data));
   data.path = data.source.name();
   plan.examples = data.source.holds_examples();
-  if (!plan.examples && (data.fields.text_given || data.fields.label_given))
+  const LabelFields& fields = data.fields;
+  if (!plan.examples && (fields.text_given || fields.label_given || fields.pair_given))
     throw Failure(exit_usage,
                   fmt::format("--{}-field: is for .csv and .jsonl files, and --data {} is not one",
-                              data.fields.label_given ? "label" : "text", data.path));
+                              fields.label_given  ? "label"
+                              : fields.pair_given ? "pair"
+                                                  : "text",
+                              data.path));
   if (data.token_type != "auto" && !data.source.has_tokens())
     throw Failure(exit_usage, fmt::format("--token-type {}: is for files of token ids (.bin, or "
                                           "--data-format tokens), and --data {} is not one",
@@ -160,6 +181,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!data.fields.separator.empty() && !data.source.is_table())
     throw Failure(exit_usage,
                   fmt::format("--label-separator: is for .csv files, and --data {} is not one", data.path));
+  find_texts(data, model);
   data.has_labels = !data.has_tags && holds_labels(data.source, data.fields);
   if (!data.label_names.empty() && !data.has_tags && !data.has_labels)
     throw Failure(exit_usage,

@@ -35,7 +35,7 @@ struct DataFlags {
 void add_data_flags(CLI::App& command, DataFlags& flags);
 void add_tail_flag(CLI::App& command, DataFlags& flags);
 void add_label_names_flag(CLI::App& command, DataFlags& flags);
-// Adds --text-field, and --label-field if `with_labels`.
+// Adds --text-field and --pair-field, and --label-field if `with_labels`.
 void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 
 // The settings for reading files, from the flags. Files of --eval-data are read like those of --data.

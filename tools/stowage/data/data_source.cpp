@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/csv.h"
+#include "data/text_pairs.h"
 
 namespace command {
 namespace {
@@ -96,9 +97,11 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
       "text",   "prompt", "completion",  "messages", "conversations", "chosen", "rejected", "tokens", "words",
       "labels", "label",  "instruction", "response", "question",      "answer", "input",    "output"};
   const JsonValue value = read_object(object, "", {});
-  return std::any_of(value.members.begin(), value.members.end(), [&](const JsonMember& member) {
-    return member.key == reading.text || member.key == reading.label ||
-           std::find(std::begin(known), std::end(known), member.key) != std::end(known);
+  std::vector<std::string> names;
+  for (const JsonMember& member : value.members) names.push_back(member.key);
+  return !pairs_among(names).empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return name == reading.text || name == reading.label ||
+           std::find(std::begin(known), std::end(known), name) != std::end(known);
   });
 }
 
@@ -214,7 +217,7 @@ constexpr char separators[] = {',', '\t', ';', '|'};
 char separator_of(std::string_view text, char by_name, const DataReading& reading) {
   const auto has_text = [&](char separator) {
     const auto columns = columns_of(text, separator);
-    return has_column(columns, reading.text) ||
+    return has_column(columns, reading.text) || (columns && !pairs_among(*columns).empty()) ||
            (columns && columns->size() > 1 &&
             std::any_of(columns->begin(), columns->end(), is_example_column));
   };
@@ -255,7 +258,8 @@ std::optional<char> separator_of_unnamed(std::string_view text, bool is_whole, c
   for (const char separator : separators) {
     const auto columns = columns_of(text, separator);
     const auto has = [&](const std::string& name) { return has_column(columns, name); };
-    const bool is_known = (has(reading.text) && has(reading.label)) || (has("prompt") && has("completion")) ||
+    const bool has_texts = has(reading.text) || (columns && !pairs_among(*columns).empty());
+    const bool is_known = (has_texts && has(reading.label)) || (has("prompt") && has("completion")) ||
                           (has("chosen") && has("rejected"));
     if (is_known && has_equal_records(text, separator, columns->size(), is_whole)) return separator;
   }

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/label_checks.h"
+#include "data/label_hold_out.h"
 #include "data/label_words.h"
 
 namespace command {
@@ -134,6 +135,19 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
     all.counts.longer += encoded.is_cut;
   }
   shuffle(documents, order);
+  if (model.task != STW_TASK_NUMBER && order == Order::shuffled) {
+    std::vector<size_t> lengths;
+    std::vector<std::vector<uint32_t>> lists;
+    const Labels number_of_label(labels, texts);
+    for (const Document& document : documents) {
+      lengths.push_back(document.tokens.size());
+      lists.push_back(model.task == STW_TASK_LABELS ? number_of_label.all_of(texts[document.text])
+                                                    : std::vector{number_of_label(texts[document.text])});
+    }
+    std::vector<Document> ordered;
+    for (const size_t i : keeping_labels(lengths, lists)) ordered.push_back(std::move(documents[i]));
+    documents = std::move(ordered);
+  }
   all.counts.examples = all.counts.learned = documents.size();
   for (const auto& [tokens, token_types, text] : documents) {
     all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);

@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "data/csv.h"
 #include "data/label_words.h"
+#include "data/loss_marks.h"
 
 namespace command {
 namespace {
@@ -29,18 +30,40 @@ JsonView labels_in_object(const JsonView& object, const LabelFields& fields) {
   return labels.is_null() ? label : labels;
 }
 
+// Whether marks of a text take it out of the loss. A mark is no mark if a flag names it as a text or label.
+bool is_marked_out(JsonValue object, const std::string& place, const LabelFields& fields) {
+  std::erase_if(object.members, [&](const JsonMember& member) {
+    return member.key == fields.text || member.key == fields.label || member.key == fields.pair;
+  });
+  return loss_mark(JsonView(object, place), Marked::example) == false;
+}
+
+// A field of a table as a JSON value.
+JsonValue value_of_field(const std::string& field) {
+  const std::string word = without_case(without_blanks(field));
+  JsonValue value = text_value(word);
+  if (word.empty()) value.kind = JsonValue::Kind::null;
+  else if (word == "true" || word == "false")
+    value.kind = JsonValue::Kind::boolean, value.boolean = word == "true";
+  else if (real_number_of(word)) value.kind = JsonValue::Kind::number;
+  return value;
+}
+
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields,
-                       bool with_labels) {
+                       ReadPurpose purpose) {
   const JsonValue object = read_object(line, place, [&](std::string_view key) {
-    return key == fields.text || key == fields.pair || key == fields.label || key == "labels";
+    return key == fields.text || key == fields.pair || key == fields.label || key == "labels" ||
+           is_loss_mark(key);
   });
   JsonView(object, place).members();  // throws if it is not an object
   const JsonView view(object, place + ": ");
   LabelledText text;
   text.place = place;
   text.text = view.at(fields.text).text();
-  if (const JsonView pair = view.at(fields.pair); !pair.is_null()) text.pair = pair.text();
-  if (!with_labels) return text;
+  const JsonView pair = view.at(fields.pair);
+  if (!fields.pair.empty() && (fields.pair_given || !pair.is_null())) text.pair = pair.text();
+  if (purpose != ReadPurpose::answers) text.is_marked = is_marked_out(object, place + ": ", fields);
+  if (purpose != ReadPurpose::labels || text.is_marked) return text;
   const JsonView label = labels_in_object(view, fields);
   if (label.is_null()) label.fail("a label");
   text.is_list = label.is_array();
@@ -69,7 +92,7 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
   const auto header = reader.record();
   if (!header)
     throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", path));
-  const auto column = [&](const std::string& name, const char* flag) {
+  const auto column = [&](const std::string& name, const char* advice) {
     const auto found = std::find(header->begin(), header->end(), name);
     if (std::count(header->begin(), header->end(), name) > 1)
       throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", path, name));
@@ -77,17 +100,22 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
       throw Failure(
           exit_failed,
           fmt::format(
-              "{}: there is no column \"{}\"; there are {} ({} names another){}", path, name,
-              shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag,
+              "{}: there is no column \"{}\"; there are {} ({}){}", path, name,
+              shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), advice,
               purpose == ReadPurpose::labels
                   ? "; examples to learn have prompt and completion, or chosen and rejected, or text alone"
                   : ""));
     return static_cast<size_t>(found - header->begin());
   };
-  const size_t text = column(fields.text, "--text-field"),
-               label = purpose == ReadPurpose::labels ? column(fields.label, "--label-field") : 0;
-  const auto pair = static_cast<size_t>(std::find(header->begin(), header->end(), fields.pair) -
-                                        header->begin());  // the end if there is no such column
+  const size_t text = column(fields.text,
+                             "--text-field names another, and --pair-field the second text of a pair"),
+               label =
+                   purpose == ReadPurpose::labels ? column(fields.label, "--label-field names another") : 0;
+  const auto found =
+      fields.pair.empty() ? header->end() : std::find(header->begin(), header->end(), fields.pair);
+  const auto pair = fields.pair_given && !fields.pair.empty()
+                        ? column(fields.pair, "--pair-field names another")
+                        : static_cast<size_t>(found - header->begin());  // the end if there is none
   if (purpose == ReadPurpose::answers && header->size() == 1) reader.keep_blank_lines();
   std::vector<LabelledText> texts;
   while (const auto record = reader.record()) {
@@ -98,6 +126,12 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
     if (purpose == ReadPurpose::labels)
       take_labels_of_field(texts.back(), (*record)[label], fields.separator);
     if (pair < record->size()) texts.back().pair = (*record)[pair];
+    if (purpose == ReadPurpose::answers) continue;
+    JsonValue marks;
+    marks.kind = JsonValue::Kind::object;
+    for (size_t i = 0; i < header->size(); ++i)
+      if (is_loss_mark((*header)[i])) marks.members.push_back({(*header)[i], value_of_field((*record)[i])});
+    texts.back().is_marked = is_marked_out(std::move(marks), reader.where() + ": ", fields);
   }
   return texts;
 }
@@ -145,7 +179,7 @@ bool holds_labels(const DataSource& data, const LabelFields& fields) {
 }
 
 std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields,
-                                        ReadPurpose purpose) {
+                                        ReadPurpose purpose, uint64_t* marked) {
   const std::string& path = data.name();
   std::vector<LabelledText> texts;
   if (data.is_table()) {
@@ -154,8 +188,7 @@ std::vector<LabelledText> read_labelled(const DataSource& data, const LabelField
         texts.push_back(std::move(text));
   } else {
     const auto read = [&](std::string_view line, const std::string& place) {
-      texts.push_back(is_blank(line) ? LabelledText{"", {}, place}
-                                     : of_object(line, place, fields, purpose == ReadPurpose::labels));
+      texts.push_back(is_blank(line) ? LabelledText{"", {}, place} : of_object(line, place, fields, purpose));
       return true;
     };
     data.for_objects(read, purpose == ReadPurpose::answers);
@@ -163,6 +196,11 @@ std::vector<LabelledText> read_labelled(const DataSource& data, const LabelField
   if (texts.empty())
     throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
   if (purpose == ReadPurpose::answers) return texts;
+  const size_t out = std::erase_if(texts, [](const LabelledText& text) { return text.is_marked; });
+  if (marked) *marked = out;
+  if (texts.empty())
+    throw Failure(exit_failed, fmt::format("{}: nothing to learn: all {} texts are marked out of the loss",
+                                           path, grouped(out)));
   if (purpose == ReadPurpose::labels && fields.separator.empty()) take_written_lists(texts);
   for (const LabelledText& text : texts) {
     if (text.pair && is_blank(*text.pair))
@@ -246,7 +284,8 @@ EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization
     throw Failure(exit_failed, fmt::format("{}: has two texts, which {} does not tell apart: {}", text.place,
                                            is_encoder ? "a tokenizer of bytes" : "the model",
                                            is_encoder ? "name a tokenizer with --tokenizer"
-                                                      : "it has no types of tokens"));
+                                                      : "it has no types of tokens; --pair-field none "
+                                                        "leaves the second text out"));
   if (is_encoder) return tokens_of_encoder(text, tokenization, model, most);
   const int64_t padding = model.padding_token;
   EncodedText encoded{tokenization.encode(text.text, text.place), {}, false};

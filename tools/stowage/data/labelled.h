@@ -19,7 +19,7 @@ namespace command {
 struct LabelFields {
   std::string text = "text", label = "label", pair = "text_pair";
   // Whether a flag names the field. If label_given, every object of a .jsonl file must have the label.
-  bool text_given = false, label_given = false;
+  bool text_given = false, label_given = false, pair_given = false;
   std::string separator;  // between the labels in one field of a .csv file; empty: a field is one label
 };
 
@@ -29,6 +29,7 @@ struct LabelledText {
   std::string place;                     // for messages
   std::optional<std::string> pair = {};  // the second text, if a label belongs to two texts
   bool is_list = false;                  // the labels are a list of any length
+  bool is_marked = false;                // its author took it out of the loss
 };
 
 // Whether the data is texts with labels: a table, or JSON objects in which a text with a label comes before
@@ -40,9 +41,10 @@ bool holds_labels(const DataSource& data, const LabelFields& fields);
 // so that the answers keep the order of the lines.
 enum class ReadPurpose : uint8_t { labels, texts, answers };
 // Throws a Failure that names the line if it has no text, or no label although labels are wanted, and if a
-// table lacks these columns.
+// table lacks these columns. Texts that are marked out of the loss are answered, but not learned: they are
+// left out, and `*marked` is their number.
 std::vector<LabelledText> read_labelled(const DataSource& data, const LabelFields& fields,
-                                        ReadPurpose purpose);
+                                        ReadPurpose purpose, uint64_t* marked = nullptr);
 // Reads files of another kind: each line is a text, blank lines too.
 std::vector<LabelledText> read_lines(const DataSource& data);
 

@@ -19,14 +19,14 @@ namespace command {
 namespace {
 
 // The two texts of a pair count as two texts.
-std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields& fields) {
+std::vector<LabelledText> all_texts_of(const DataSource& data, const LabelFields& fields, uint64_t& marked) {
   std::vector<LabelledText> texts;
   if (!data.is_table() && !data.holds_objects()) {
     for (size_t i = 0; i < data.files().size(); ++i)
       texts.push_back({std::string(data.content(i)), {}, data.files()[i].path});
     return texts;
   }
-  for (LabelledText& text : read_labelled(data, fields, ReadPurpose::texts)) {
+  for (LabelledText& text : read_labelled(data, fields, ReadPurpose::texts, &marked)) {
     if (text.pair) texts.push_back({std::move(*text.pair), {}, text.place});
     texts.push_back({std::move(text.text), {}, text.place});
   }
@@ -122,11 +122,12 @@ Examples read_masked(const DataSource& data, const LabelFields& fields, const Ma
         fmt::format("--seq {}: expected more than the {} tokens that the tokenizer puts around a text",
                     sequence, around));
   const uint64_t room = sequence - around;
-  const std::vector<LabelledText> texts = all_texts_of(data, fields);
+  Examples all;
+  const std::vector<LabelledText> texts =
+      all_texts_of(data, fields, all.counts.left_out[static_cast<size_t>(LeftOut::marked)]);
   std::vector<size_t> numbers(texts.size());
   std::iota(numbers.begin(), numbers.end(), size_t{0});
   shuffle(numbers, order);
-  Examples all;
   for (const size_t number : numbers) {
     const LabelledText& text = texts[number];
     const std::vector<int32_t> inner = tokenization.encode(text.text, text.place, true);

@@ -12,6 +12,7 @@
 #include "base/json_value.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/loss_marks.h"
 #include "data/new_head.h"
 #include "tokenizer/unicode.h"
 
@@ -40,7 +41,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
                           bool with_tags) {
   const auto is_used = [&](std::string_view key) {
     const auto is_one = [&](std::string_view name) { return key == name; };
-    return key == fields.text || key == fields.label ||
+    return key == fields.text || key == fields.label || is_loss_mark(key) ||
            std::any_of(std::begin(word_names), std::end(word_names), is_one) ||
            std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
   };
@@ -51,6 +52,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
   text.place = place;
   for (const JsonView& word : words_in(object, fields).elements()) text.words.push_back(word.text());
   if (!with_tags) return text;
+  text.is_marked = loss_mark(object, Marked::example) == false;
   const JsonView tags = tags_in(object, fields);
   for (const JsonView& tag : tags.elements()) {
     const bool is_number = tag.raw().kind == JsonValue::Kind::number;
@@ -104,7 +106,8 @@ bool holds_tags(const DataSource& data, const LabelFields& fields) {
   return found;
 }
 
-std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags) {
+std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags,
+                                    uint64_t* marked) {
   const std::string& path = data.name();
   std::vector<TaggedText> texts;
   if (data.is_conll()) {
@@ -118,6 +121,11 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
     });
   }
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected texts of words, found none", path));
+  const size_t out = std::erase_if(texts, [](const TaggedText& text) { return text.is_marked; });
+  if (marked) *marked = out;
+  if (texts.empty())
+    throw Failure(exit_failed, fmt::format("{}: nothing to learn: all {} texts are marked out of the loss",
+                                           path, grouped(out)));
   for (const TaggedText& text : texts) {
     if (text.words.empty() && with_tags)
       throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));

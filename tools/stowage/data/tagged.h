@@ -21,6 +21,7 @@ struct TaggedText {
   std::vector<std::string> words, tags;  // one tag for each word, or no tags
   std::string place;                     // for messages
   bool has_numbers = false;              // the tags are numbers
+  bool is_marked = false;                // its author took it out of the loss
 };
 
 // Whether the data is words with tags: a .conll file, or JSON objects of which the first has a list of words.
@@ -28,8 +29,10 @@ bool holds_tags(const DataSource& data, const LabelFields& fields);
 
 // Throws a Failure that names the line if a text has no words, a word or tag is not valid, or their counts
 // differ. A name given in `fields` is the only one tried; else words are "tokens" or "words", and tags are
-// "tags", "ner_tags" or "labels".
-std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags);
+// "tags", "ner_tags" or "labels". With tags, texts that are marked out of the loss are left out, and
+// `*marked` is their number.
+std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags,
+                                    uint64_t* marked = nullptr);
 
 // All different tags, in the order of their bytes. Throws a Failure if tags are numbers.
 std::vector<std::string> tags_of(std::span<const TaggedText> texts);

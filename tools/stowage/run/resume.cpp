@@ -279,6 +279,7 @@ constexpr ResumeRow resume_rows[] = {
     {"lora-dropout", OnResume::fixed},
     {"rslora", OnResume::fixed},
     {"text-field", OnResume::fixed},
+    {"pair-field", OnResume::fixed},
     {"label-field", OnResume::fixed},
     {"label-names", OnResume::fixed},
     {"label-separator", OnResume::fixed},

@@ -60,32 +60,35 @@ void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::
   const stw_model_info& about = run.about;
   const std::string longer =
       counts.longer ? fmt::format("; {} cut to the length of a sample", grouped(counts.longer)) : "";
+  const std::string out = left_out_suffix(counts, false);
   if (about.task == STW_TASK_TOKEN_LABEL)
-    tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples),
+    tell("examples    {}, with {} words that each have one of {} labels{}{}{}\n", grouped(counts.examples),
          grouped(counts.learned), grouped(about.labels), longer,
          counts.unlearned
              ? fmt::format("; {} words without a label, because samples contain none of their tokens",
                            grouped(counts.unlearned))
-             : "");
+             : "",
+         out);
   else if (about.task == STW_TASK_NUMBER)
-    tell("examples    {}, each with {}{}\n", grouped(counts.examples),
-         about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);
+    tell("examples    {}, each with {}{}{}\n", grouped(counts.examples),
+         about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer, out);
   else if (about.labels > 0)
-    tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples),
-         about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
+    tell("examples    {}, each with {} of {} labels{}{}\n", grouped(counts.examples),
+         about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer, out);
   else if (run.data.masks)
-    tell("texts       {} with {} tokens, of which a share of {} is hidden{}{}\n", grouped(counts.examples),
+    tell("texts       {} with {} tokens, of which a share of {} is hidden{}{}{}\n", grouped(counts.examples),
          grouped(counts.learned), run.data.mask.rate.value_or(default_mask_rate),
          run.data.mask.whole_words ? ", by whole words" : "",
          counts.longer
              ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer))
-             : "");
+             : "",
+         out);
   else if (run.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n",
          grouped(counts.examples), preference, grouped(counts.learned), pairs_suffix(counts));
   else if (counts.examples)
     tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples),
-         grouped(counts.learned), longer, left_out_suffix(counts, false));
+         grouped(counts.learned), longer, out);
 }
 
 void tell_data(const TrainRun& run, const RunData& data) {

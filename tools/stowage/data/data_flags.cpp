@@ -12,7 +12,6 @@
 #include "base/handles.h"
 #include "base/messages.h"
 #include "base/utf8.h"
-#include "data/new_head.h"
 #include "data/pairs.h"
 #include "data/tagged.h"
 #include "data/text_pairs.h"

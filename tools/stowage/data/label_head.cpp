@@ -14,10 +14,20 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/label_checks.h"
+#include "data/label_targets.h"
 #include "data/label_words.h"
+#include "data/new_head.h"
 #include "data/tagged.h"
 
 namespace command {
+
+// Refuses names of --label-names that are not those of the model.
+static void require_own_names(const DataFlags& data, const std::vector<std::string>& own) {
+  if (!data.label_names.empty() && data.label_names != own)
+    throw Failure(exit_usage, fmt::format("--label-names: the model already has other labels, {}; "
+                                          "--new-head draws a new head for these names",
+                                          count_and_labels(own)));
+}
 
 // Gives a model without labels the labels of the words in the data.
 static void take_tags(ModelFlags& model, const DataFlags& data) {
@@ -44,9 +54,10 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
       throw;
     }
   }
-  if (has_labels) {
-    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model)))
-      throw Failure(exit_usage, "--label-names: the model already has other labels");
+  if (has_labels && !model.new_head) {
+    const std::vector<std::string> own = labels_of(open_model(as_it_is));
+    require_own_names(data, own);
+    with_advice([&] { tag_numbers(read_tagged(data.source, data.fields, true), own); });
     return;
   }
   if (tagger.labels.empty()) find_labels();
@@ -147,20 +158,27 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "
                                           ".jsonl file of texts that have a \"{}\"",
                                           model.task, data.path, data.fields.label));
+  if (model.new_head && (!data.has_labels || !has_label_task(model)))
+    throw Failure(exit_usage, fmt::format("--new-head: is for texts or words with labels, and --data {} has "
+                                          "none for the task",
+                                          data.path));
   if (!data.has_labels || !has_label_task(model)) return;
   const std::vector<LabelledText> texts = read_labelled(data.source, data.fields, ReadPurpose::labels);
   ModelFlags alone = model;
   alone.task.clear();
   bool is_there = true;
+  std::vector<std::string> own;  // the model's own labels
+  uint32_t task = STW_TASK_AUTOMATIC;
   try {
     const Model opened = open_model(alone);
-    if (query(opened).labels > 0) {
-      if (!data.label_names.empty() && data.label_names != labels_of(opened))
-        throw Failure(exit_usage, "--label-names: the model already has other labels");
-      return;
-    }
+    own = labels_of(opened), task = query(opened).task;
   } catch (const Failure&) {  // weights without a head are enough: the classifier gets a new one
     is_there = false;
+  }
+  if (!own.empty() && !model.new_head) {
+    require_own_names(data, own);
+    if (model.task.empty()) with_advice([&] { require_labels(texts, own, task); });
+    return;
   }
   check_separator(model, data, texts);
   ModelFlags made = with_head_for(model, data, texts);

@@ -13,6 +13,7 @@
 #include "data/label_checks.h"
 #include "data/label_hold_out.h"
 #include "data/label_words.h"
+#include "data/new_head.h"
 
 namespace command {
 namespace {
@@ -22,7 +23,8 @@ static_assert(std::endian::native == std::endian::little, "labels are stored lit
 // Finds the index of a word among the model's labels.
 class Labels {
  public:
-  Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
+  Labels(std::span<const std::string> names, std::span<const LabelledText> texts)
+      : names_(names), count_(names.size()) {
     for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
     const auto is_name = [&](const std::string& label) { return numbers_.count(label) > 0; };
     by_number_ = std::none_of(names.begin(), names.end(),
@@ -41,8 +43,8 @@ class Labels {
     }
     throw Failure(
         exit_failed,
-        fmt::format("{}: \"{}\" is not one of the model's {} labels{}", place, shortened(label),
-                    grouped(count_), by_number_ && whole_number_of(label) ? ", which count from 0" : ""));
+        fmt::format("{}: \"{}\" is not one of the model's {}{}", place, shortened(label),
+                    count_and_labels(names_), by_number_ && whole_number_of(label) ? ", which count from 0" : ""));
   }
   // For a text with one label.
   uint32_t operator()(const LabelledText& text) const {
@@ -73,13 +75,33 @@ class Labels {
   }
 
  private:
+  std::span<const std::string> names_;
   size_t count_;
   std::map<std::string_view, uint32_t> numbers_;
   bool by_number_ = false;    // labels are indices
   bool is_by_place_ = false;  // lists have a one or a zero for each label
 };
 
+// The numbers of a text, of which the model gives `width`.
+std::vector<float> numbers_in(const LabelledText& text, size_t width) {
+  if (text.labels.size() != width)
+    throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}",
+                                           text.place, width, text.labels.size()));
+  std::vector<float> numbers;
+  for (const std::string& word : text.labels) numbers.push_back(number_in(text, word));
+  return numbers;
+}
+
 }  // namespace
+
+void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task) {
+  const Labels number_of_label(task == STW_TASK_NUMBER ? std::span<const std::string>() : labels, texts);
+  for (const LabelledText& text : texts) {
+    if (task == STW_TASK_LABEL) number_of_label(text);
+    else if (task == STW_TASK_NUMBER) numbers_in(text, labels.size());
+    else number_of_label.all_of(text);
+  }
+}
 
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts,
                                     std::span<const std::string> labels) {
@@ -101,11 +123,8 @@ std::vector<float> label_values(std::span<const LabelledText> texts, std::span<c
       for (const uint32_t label : number_of_label.all_of(text)) row[label] = 1;
       continue;
     }
-    if (text.labels.size() != width)
-      throw Failure(exit_failed, fmt::format("{}: expected {} numbers, as many as the model gives, found {}",
-                                             text.place, width, text.labels.size()));
-    std::transform(text.labels.begin(), text.labels.end(), row,
-                   [&](const std::string& word) { return number_in(text, word); });
+    const std::vector<float> numbers = numbers_in(text, width);
+    std::copy(numbers.begin(), numbers.end(), row);
   }
   return values;
 }

@@ -17,6 +17,9 @@ std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::sp
 std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels,
                                 uint32_t task);
 
+// Throws a failure unless a model for this task can learn the labels of all texts.
+void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task);
+
 // Makes one document of each text, in this order. `labels` are the names of the model's labels, and a text's
 // label is one of these names. If no text uses a name and no name is a number, a label may also be an index
 // into `labels`, and all texts may have lists of ones and zeros, one for each of `labels`. Throws a Failure

@@ -97,8 +97,6 @@ static __global__ void __launch_bounds__(tile_threads)
   const int64_t sample = blockIdx.x % heads / args.query_heads,
                 first = (tiles - 1 - blockIdx.x / heads) * tile_rows;
   const GradientHead h = gradient_head(args, dots, sample, blockIdx.x % args.query_heads);
-  Dropout dropout = {};
-  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
   const int64_t stride = round_up(args.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
@@ -125,6 +123,8 @@ static __global__ void __launch_bounds__(tile_threads)
         dscores);
     __syncthreads();
     const Range range = {clamp_to(row_start - key, keys), clamp_to(row_end - key, keys)};
+    Dropout dropout = {};  // Here, because it would keep registers during the products.
+    if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
     for (int k = range.begin / 16 * 16; k < range.end; k += 16) {
       F16 s = load(scores + r * score_stride + k), d = load(dscores + r * score_stride + k);
       differentiate(

@@ -41,8 +41,9 @@ static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs
       });
 }
 
+// With operands of several types, four blocks a multiprocessor leave as many registers as it needs.
 template <class Stored, Gate by, bool fast>
-static __global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads, Stored::alike ? 0 : 4)
     swiglu_gradient_kernel(SwigluArgs args, RowGroups groups) {
   struct Operands {
     F16 gate, up, dy;

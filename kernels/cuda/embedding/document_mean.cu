@@ -24,7 +24,7 @@ STW_DEVICE F16 sum_of_rows(const DocumentMeanArgs& args, int64_t first, int64_t 
 }
 
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads, 3)
     document_mean_kernel(DocumentMeanArgs args, bool vectors, int column_blocks) {
   STW_SHARED(float, sums, mean_warps* mean_columns);
   const int warp = static_cast<int>(threadIdx.x) / 32,

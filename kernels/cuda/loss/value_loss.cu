@@ -26,7 +26,7 @@ STW_DEVICE F16 sum_of_values(const ValueLossArgs& args, void* logits, const floa
 }
 
 template <DType dtype, ValueLoss kind>
-static __global__ void __launch_bounds__(value_threads) value_loss_kernel(ValueLossArgs args) {
+static __global__ void __launch_bounds__(value_threads, 10) value_loss_kernel(ValueLossArgs args) {
   const float factor = slope_factor(args);
   const int64_t rows_of_grid = static_cast<int64_t>(gridDim.x) * blockDim.x / row_threads;
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {

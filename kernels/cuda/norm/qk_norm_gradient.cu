@@ -55,7 +55,7 @@ STW_DEVICE void head_input_gradient(const QkNormArgs& args, const void* weight, 
 }
 
 template <class Stored, int groups>
-static __global__ void __launch_bounds__(qk_threads, 6)
+static __global__ void __launch_bounds__(qk_threads, Stored::alike ? 6 : 5)
     qk_norm_gradient_kernel(QkNormArgs args, QkHeads heads, TokenTiles tiles, Divisor heads_of_row,
                             bool vectors, float* sums) {
   STW_SHARED(float, rstds, token_tile);

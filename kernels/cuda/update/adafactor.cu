@@ -31,7 +31,7 @@ static int line_threads(int64_t width) {
 
 // For the rows of a matrix: computes the states and the sums of p².
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads, 4)
     square_rows_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;

@@ -11,6 +11,8 @@ namespace stw::kernels::cuda {
 
 template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CONSTANT UpdateBatch batch) {
+  // Random numbers are drawn when few other numbers are held in registers.
+  constexpr bool is_late = storage == Storage::stochastic;
   STW_SHARED(QuantileMap, maps, 2);
   if (batch.common.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, &maps[0]);
@@ -55,7 +57,8 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         second[k] = root;
         most_first = maximum(most_first, maximum(m, sub(zero(), m)));
         most_second = maximum(most_second, root);
-        store_parameter<storage>(args, at, next_parameter(scalars.adamw, all[k].p, m, root), n);
+        all[k].p = next_parameter(scalars.adamw, all[k].p, m, root);
+        if (!is_late) store_parameter<storage>(args, at, all[k].p, n);
       }
       const float first_absmax = fold_warp_maximum(most_first),
                   second_absmax = fold_warp_maximum(most_second);
@@ -66,6 +69,7 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CON
         if (n <= 0) break;
         encode(maps[0], first[k], first_absmax, args.first_code + at, n);
         encode(maps[1], second[k], second_absmax, args.second_code + at, n);
+        if (is_late) store_parameter<storage>(args, at, all[k].p, n);
       }
       __syncwarp();  // All lanes have read the old values.
       if (threadIdx.x % warp_threads != 0) return;

@@ -23,7 +23,7 @@ STW_DEVICE void store_x(const FlatX& x, int64_t at, F16 value, int64_t n) {
 STW_DEVICE F16 load_x(const FlatX& x, int64_t at, int64_t n) { return load_group(x.data, DType::f32, at, n); }
 
 template <DType gradient, class X>
-static __global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads, 5)
     mix_momentum_kernel(UpdateArgs args, X x, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;

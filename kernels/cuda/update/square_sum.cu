@@ -31,7 +31,7 @@ STW_DEVICE void finish_sum(const SquareSumArgs& args, double total) {
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads)
+static __global__ void __launch_bounds__(block_threads, 5)
     chunk_sums_kernel(STW_CONSTANT SquareSumBatch batch, float* sums) {
   for_chunks(batch, [&](int tensor, int chunk) {
     const SquareSumArgs& args = batch.tensor[tensor].args;

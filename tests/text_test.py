@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 COLUMNS = 110
 TAB = 4  # columns, in the sources in Go, the only ones with tabs
 # Data that programs write or read. Their lines need not fit a screen.
-DATA = {".json", ".jsonl", ".svg"}
+DATA = {".csv", ".json", ".jsonl", ".svg"}
 INPUTS = "tests/fuzz/inputs/"
 
 

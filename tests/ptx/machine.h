@@ -69,10 +69,10 @@ struct Instruction {
 // two and four turns.
 struct Traffic {
   uint64_t launches = 0, instructions = 0, sectors = 0, least_sectors = 0, turns = 0, least_turns = 0;
-  // Bytes of the distinct sectors that a launch loads and stores: the memory traffic if caches keep the rest.
-  // Copies to shared memory by cp.async, which load the operands of products, do not count.
-  uint64_t loaded = 0, stored = 0;
-  std::unordered_set<uint64_t> loads, stores;  // Sectors of the current launch.
+  // Bytes of the distinct sectors that a launch loads and stores, and copies to shared memory by cp.async, as
+  // it does with the operands of products: the memory traffic if caches keep the rest.
+  uint64_t loaded = 0, stored = 0, copied = 0;
+  std::unordered_set<uint64_t> loads, stores, copies;  // Sectors of the current launch.
 };
 
 struct Function {

@@ -82,8 +82,10 @@ void count(const Warp& w, const Instruction& i, const Place& place, uint32_t byt
   for_lanes(w, [&](int l) { named[l] = named_by(w, i, place, l); });
   if (space == Instruction::shared) count_shared(*w.traffic, named, mask, bytes);
   else count_global(*w.traffic, named, mask, bytes);
-  if (space == Instruction::shared || i.text.starts_with("cp.async")) return;
-  std::unordered_set<uint64_t>& sectors = i.text.starts_with("st.") ? w.traffic->stores : w.traffic->loads;
+  if (space == Instruction::shared) return;
+  std::unordered_set<uint64_t>& sectors = i.text.starts_with("cp.async") ? w.traffic->copies
+                                          : i.text.starts_with("st.")    ? w.traffic->stores
+                                                                         : w.traffic->loads;
   for (uint32_t left = mask; left; left &= left - 1) sectors.insert(named[__builtin_ctz(left)] / 32);
 }
 

@@ -240,6 +240,7 @@ void run(Function& f, const Grid& grid) {
   sum.instructions += traffic.instructions;
   sum.loaded += 32 * traffic.loads.size();
   sum.stored += 32 * traffic.stores.size();
+  sum.copied += 32 * traffic.copies.size();
   sum.sectors += traffic.sectors;
   sum.least_sectors += traffic.least_sectors;
   sum.turns += traffic.turns;

@@ -7,6 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "tests/device/cuda_device.h"
@@ -191,6 +192,40 @@ constexpr char qwen3[] =
     R"("head_dim": 128, "tie_word_embeddings": true})";
 
 class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
+
+// The rows of traffic.csv for a step.
+std::vector<std::string> table_rows(const std::string& step) {
+  std::vector<std::string> rows;
+  for (const auto& [name, t] : ptx::traffic())
+    rows.push_back(step + "," + std::to_string(t.launches) + "," + std::to_string(32 * t.least_sectors) +
+                   "," + std::to_string(t.loaded) + "," + std::to_string(t.copied) + "," +
+                   std::to_string(t.stored) + "," + short_name(name));
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+// If STW_TRAFFIC names a file, adds the rows to it instead: usage.py --write.
+void compare_with_table(const std::string& step) {
+  const std::vector<std::string> found = table_rows(step);
+  if (const char* path = std::getenv("STW_TRAFFIC")) {
+    std::ofstream file(path, std::ios::app);
+    for (const std::string& row : found) file << row << '\n';
+    return;
+  }
+  std::vector<std::string> expected;
+  std::ifstream file(STW_SOURCE_ROOT "/tests/ptx/traffic.csv");
+  for (std::string row; std::getline(file, row);)
+    if (row.starts_with(step + ",")) expected.push_back(row);
+  std::sort(expected.begin(), expected.end());
+  std::vector<std::string> only_found, only_expected;
+  std::set_difference(found.begin(), found.end(), expected.begin(), expected.end(),
+                      std::back_inserter(only_found));
+  std::set_difference(expected.begin(), expected.end(), found.begin(), found.end(),
+                      std::back_inserter(only_expected));
+  for (const std::string& row : only_expected) ADD_FAILURE() << "traffic.csv has " << row;
+  for (const std::string& row : only_found) ADD_FAILURE() << "found           " << row;
+  if (!only_found.empty() || !only_expected.empty())
+    ADD_FAILURE() << "If this is intended: python3 tests/ptx/usage.py build-test --write";
+}
 TEST_P(TrafficOfAStep, IsAsExpected) {
   const Step& step = GetParam();
   Request r = request_for(1, 64, 1);
@@ -201,6 +236,7 @@ TEST_P(TrafficOfAStep, IsAsExpected) {
   r.quantize = step.quantize;
   if (step.quantize != Quantize::none) r.quantize_embeddings = Quantize::int8;
   count({step.model, step.quantize == Quantize::none ? Adapters{} : adapters_of_all()}, vocabulary, r);
+  compare_with_table(step.name);
   const auto kernels = ptx::traffic();
   for (const char* name : {"warpgroup_attention", "warpgroup_gradient"})
     EXPECT_EQ(std::any_of(kernels.begin(), kernels.end(),

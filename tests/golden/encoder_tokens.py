@@ -1,7 +1,7 @@
 """Makes encoder_tokens.json: small tokenizers of the kinds that encoder models have, and how Hugging Face's
 libraries encode the lines of encoder_lines.py.
 
-    python tests/golden/encoder_tokens.py         (tokenizers 0.23.1, transformers 5.24, sentencepiece 0.2.3)
+    python tests/golden/encoder_tokens.py         (tokenizers 0.23.3, transformers 5.24, sentencepiece 0.2.3)
 
 {"charsmap": SentencePiece's rules nmt_nfkc, compressed;
  "tokenizers": {name: {"tokenizer": a tokenizer.json in which CHARSMAP stands for the rules,

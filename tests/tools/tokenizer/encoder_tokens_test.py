@@ -216,6 +216,10 @@ class EncoderTokensTest(CommandTest):
         self.assertEqual(lengths(4, 9, 15, "longest_first"), (4, 8))
         self.assertEqual(lengths(9, 4, 10, "longest_first"), (4, 3))
         self.assertEqual(lengths(9, 9, 10, "longest_first"), (3, 4))
+        # Both texts are longer than the limit, and the room is odd: the longer one gets one token more.
+        self.assertEqual(lengths(40, 30, 16, "longest_first"), (7, 6))
+        self.assertEqual(lengths(30, 40, 16, "longest_first"), (6, 7))
+        self.assertEqual(lengths(30, 30, 16, "longest_first"), (6, 7))
         self.assertEqual(lengths(4, 9, 3, "longest_first"), (0, 0))
         self.assertEqual(lengths(4, 9, 2, "longest_first"), None)
         self.assertEqual(lengths(4, 9, 13, "only_first"), (1, 9))

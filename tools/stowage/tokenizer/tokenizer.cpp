@@ -70,19 +70,9 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
 
 // The tokens of a text or of a list of words.
 struct TextTokens {
-  // A part of the text. No token crosses its ends.
-  struct Piece {
-    size_t end;
-    bool is_added;
-  };
   std::vector<int32_t> tokens, words;
-  bool has_pieces = false;  // whether pieces are recorded
-  std::vector<Piece> pieces;
   bool is_truncated = false;
 
-  void end_piece(bool is_added) {
-    if (has_pieces) pieces.push_back({tokens.size(), is_added});
-  }
   void keep(size_t count, bool truncates_left) {
     if (count >= tokens.size()) return;
     is_truncated = true;
@@ -94,19 +84,6 @@ struct TextTokens {
     }
   }
 };
-
-// The library stops encoding after the first piece with which it has `max_tokens` tokens, but not after an
-// added token. This matters for pairs: the lengths at that point decide which text is the longer one.
-void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
-  const size_t count = text.pieces.size();
-  size_t tokens = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t piece = truncates_left ? count - 1 - i : i;
-    const size_t begin = piece == 0 ? 0 : text.pieces[piece - 1].end;
-    tokens += text.pieces[piece].end - begin;
-    if (!text.pieces[piece].is_added && tokens >= max_tokens) return text.keep(tokens, truncates_left);
-  }
-}
 
 constexpr size_t most_added_bytes = 10000;
 
@@ -228,19 +205,12 @@ struct Tokenizer::Parts {
   // `begins`: the text is a beginning, not a continuation. `places`: receives the positions after added
   // tokens.
   void add_tokens(std::string_view text, TextTokens& out, bool begins, std::vector<TokenPlace>* places) {
-    const auto add = [&](const AddedToken& token) {
-      out.tokens.push_back(token.id);
-      out.end_piece(true);
-    };
     const auto cut = [&](std::string_view piece, size_t of_first) {
-      cuts(piece, of_first, [&](std::string_view word) {
-        model->encode(word, out.tokens);
-        out.end_piece(false);
-      });
+      cuts(piece, of_first, [&](std::string_view word) { model->encode(word, out.tokens); });
     };
     in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
       if (token) {
-        add(*token);
+        out.tokens.push_back(token->id);
         if (places) places->push_back({begin + raw.size(), out.tokens.size()});
         return;
       }
@@ -251,7 +221,7 @@ struct Tokenizer::Parts {
       }
       const size_t of_first = begins && begin == 0 ? held.of_first : 0;
       in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
-        if (inner) add(*inner);
+        if (inner) out.tokens.push_back(inner->id);
         else cut(piece, of_first - std::min(of_first, at));
       });
     });
@@ -263,12 +233,9 @@ struct Tokenizer::Parts {
     bounded([&] { add_tokens(text, out, begins, places); }, name, path);
   }
 
-  TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options,
-                       bool is_second) {
+  TextTokens tokens_of(std::string_view text, const std::string& name) {
     TextTokens out;
-    out.has_pieces = options.max_tokens && (options.truncation != Truncation::only_second || is_second);
     add_text(text, name, out);
-    if (out.has_pieces) stop_early(out, *options.max_tokens, truncates_left);
     return out;
   }
 
@@ -355,12 +322,12 @@ std::vector<int32_t> Tokenizer::encode_rest(std::string_view rest, const std::st
 
 Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> second,
                            const std::string& name, const EncodeOptions& options) const {
-  TextTokens first = parts_->tokens_of(text, name, options, false);
+  TextTokens first = parts_->tokens_of(text, name);
   if (!second) {
     parts_->truncate(first, nullptr, name, options);
     return parts_->put_together(first, nullptr, options.special_tokens, false);
   }
-  TextTokens other = parts_->tokens_of(*second, name, options, true);
+  TextTokens other = parts_->tokens_of(*second, name);
   parts_->truncate(first, &other, name, options);
   return parts_->put_together(first, &other, options.special_tokens, false);
 }
@@ -369,10 +336,9 @@ Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::
                                  const EncodeOptions& options) const {
   TextTokens all;
   for (const std::string& word : words) {
-    const TextTokens one = parts_->tokens_of(word, name, options, false);
+    const TextTokens one = parts_->tokens_of(word, name);
     all.tokens.insert(all.tokens.end(), one.tokens.begin(), one.tokens.end());
     all.words.resize(all.tokens.size(), static_cast<int32_t>(&word - words.data()));
-    all.is_truncated = all.is_truncated || one.is_truncated;
   }
   parts_->truncate(all, nullptr, name, options);
   return parts_->put_together(all, nullptr, options.special_tokens, true);

@@ -4,6 +4,8 @@ vocab.txt."""
 import csv
 import io
 import json
+import os
+import pathlib
 import random
 
 from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
@@ -195,6 +197,47 @@ class EncoderTest(CommandTest):
         self.assertGreaterEqual(
             sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95
         )
+
+    # A dataset's marks hold the types 0 and 1.
+    def test_a_third_type_of_tokens_is_refused(self):
+        folder = self.model_folder({**BERT, "type_vocab_size": 3}, "typed")
+        names = pathlib.Path(folder, "vocab.txt").read_text().splitlines()
+        os.remove(pathlib.Path(folder, "vocab.txt"))
+        part = lambda kind, name, of: {kind: {"id": name, "type_id": of}}
+        separator = {"[SEP]": {"id": "[SEP]", "ids": [names.index("[SEP]")], "tokens": ["[SEP]"]}}
+        for of in (1, 2):
+            single = [part("Sequence", "A", 0), part("SpecialToken", "[SEP]", 0)]
+            pair = [*single, part("Sequence", "B", of), part("SpecialToken", "[SEP]", of)]
+            template = {
+                "type": "TemplateProcessing",
+                "single": single,
+                "pair": pair,
+                "special_tokens": separator,
+            }
+            tokenizer = {
+                "version": "1.0",
+                "added_tokens": [],
+                "normalizer": None,
+                "pre_tokenizer": {"type": "WhitespaceSplit"},
+                "post_processor": template,
+                "decoder": None,
+                "model": {
+                    "type": "WordPiece",
+                    "unk_token": "[UNK]",
+                    "continuing_subword_prefix": "##",
+                    "max_input_chars_per_word": 100,
+                    "vocab": {name: number for number, name in enumerate(names)},
+                },
+            }
+            self.write("typed/tokenizer.json", json.dumps(tokenizer))
+            data = self.table(self.pairs(40, 3), "pairs.csv", ["text", "text_pair", "label"])
+            if of == 1:
+                self.train_on(data, "--steps", 1, model=folder)
+                continue
+            message = self.train_on(data, "--steps", 1, model=folder, out="no", expect=1).stderr
+            self.assertRegex(
+                message, r"pairs\.csv:\d+: the tokenizer gives tokens the type 2; train and eval know"
+            )
 
     # Models without token types tell the texts apart by the separator between them.
     def test_pairs_without_types_of_tokens(self):

@@ -171,10 +171,7 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
   for (const auto& [tokens, token_types, text] : documents) {
     all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);
     all.origins.push_back({text + 1, texts[text].place});
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const bool is_second = !token_types.empty() && token_types[i] != 0;
-      all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));
-    }
+    for (size_t i = 0; i < tokens.size(); ++i) all.marks += mark_of(token_types, i, texts[text].place);
     all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());
   }
   return all;

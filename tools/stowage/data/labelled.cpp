@@ -275,6 +275,17 @@ static EncodedText tokens_of_encoder(const LabelledText& text, const Tokenizatio
   return {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
 }
 
+char mark_of(std::span<const int32_t> token_types, size_t token, const std::string& place) {
+  const int32_t type = token_types.empty() ? 0 : token_types[token];
+  if (type > 1)
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: the tokenizer gives tokens the type {}; train and eval know the types 0 and "
+                    "1: give the second text the type 1 in the tokenizer's template",
+                    place, type));
+  return static_cast<char>((token == 0 ? STW_MARK_BEGIN : 0) | (type == 1 ? STW_MARK_SECOND : 0));
+}
+
 EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
                       uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids)

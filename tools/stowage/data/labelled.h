@@ -66,6 +66,8 @@ struct EncodedText {
   std::vector<int32_t> tokens, token_types;  // token_types: empty where all are 0
   bool is_cut;
 };
+// The mark of a text's token in a dataset. Throws a Failure for a token type that marks cannot hold.
+char mark_of(std::span<const int32_t> token_types, size_t token, const std::string& place);
 EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model,
                       uint64_t most);
 

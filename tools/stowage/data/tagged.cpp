@@ -277,8 +277,7 @@ Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std:
     all.origins.push_back(document.origin);
     for (size_t i = 0; i < document.labels.size(); ++i) {
       for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(document.labels[i] >> (8 * byte));
-      const bool is_second = !document.text.token_types.empty() && document.text.token_types[i] != 0;
-      all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));
+      all.marks += mark_of(document.text.token_types, i, document.origin.place);
     }
     all.tokens.insert(all.tokens.end(), document.text.tokens.begin(), document.text.tokens.end());
   }

@@ -339,6 +339,20 @@ class BestTest(CommandTest):
             says=["--tensorboard", "cannot create the folder"],
         )
 
+    def test_a_new_run_needs_a_folder_of_events_of_its_own(self):
+        self.train("run", "--steps", 2, "--tensorboard", self.path("events"))
+        before = self.metrics("run")
+        new = ["train", *SMALL, "--data", self.text(), "--steps", 2, "--overwrite", "--out", self.path("run")]
+        self.refused(
+            *new,
+            "--tensorboard",
+            self.path("events"),
+            expect=USAGE,
+            says=["has the events of another run", "as one curve", f"such as {self.path('events')}/2"],
+        )
+        self.assertEqual(self.metrics("run"), before)
+        self.run_command(*new, "--tensorboard", self.path("events/2"))
+
     def test_tensorboard_reads_the_events(self):
         try:
             from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

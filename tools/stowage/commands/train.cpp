@@ -334,6 +334,7 @@ void train(const TrainFlags& flags, const CLI::App& line) {
   warn_of_labels(run, data.training);
   const Device device = open_device(run.device, planned.threads);
   require_free(run.device, planned.info);
+  if (!run.resumes() && !settings.event_folder.empty()) require_no_events(settings.event_folder);
   const RunFolder out(run.out);
   const MadeFolder made(out.path());
   const auto lock = take_folder(run, out);

@@ -72,6 +72,16 @@ double now() {
 
 }  // namespace
 
+void require_no_events(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (const std::string name = entry.path().filename(); name.find(".tfevents.") != name.npos)
+      throw Failure(exit_usage,
+                    fmt::format("--tensorboard {}: has the events of another run ({}), and TensorBoard would "
+                                "draw both as one curve: name a folder of this run's own, such as {}/2",
+                                folder, name, folder));
+}
+
 EventFile::EventFile(const std::string& folder, uint64_t begin) {
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);

@@ -16,6 +16,9 @@
 
 namespace command {
 
+// Throws a Failure if the folder has events already. TensorBoard draws all events of a folder as one curve.
+void require_no_events(const std::string& folder);
+
 class EventFile {
  public:
   // Makes a new file in `folder`, and the folder if needed. If `begin` is above 0, TensorBoard discards the

@@ -71,11 +71,27 @@ class TrainTest(CommandTest):
             xml.etree.ElementTree.parse(run / "loss.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg"
         )
         self.assertRegex(
-            result.stdout, r"memory +planned [0-9.]+ MiB, measured [0-9.]+ MiB \([-+][0-9.]+ %\)"
+            result.stdout,
+            r"memory +(planned [0-9.]+ MiB, measured [0-9.]+ MiB \([-+][0-9]\.[0-9] %\)"
+            r"|arena [0-9.]+ MiB as planned, [0-9.]+ MiB outside of it: program, threads, data)\n",
         )
         self.assertNotIn("\r", result.stdout)
         self.assertNotIn("\x1b", result.stdout)
         self.assertEqual(result.stderr, "")
+
+    # The program takes more than a tenth of the memory of so small a model.
+    def test_says_what_lies_outside_of_the_arena(self):
+        config = {"model_type": "gpt2", "vocab_size": 256, "n_positions": 16, "n_layer": 1, "n_embd": 16}
+        tiny = self.write("tiny.json", json.dumps({**config, "n_head": 2}))
+        words = ["--data", self.text(), "--batch", 1, "--seq", 16, "--threads", 2, "--eval-batches", 0]
+        out = ["--out", self.path("run")]
+        output = self.run_command(
+            "train", "--model", tiny, *words, "--vram", "1MiB", "--steps", 2, *out
+        ).stdout
+        size = r"[0-9.]+ [KM]iB"
+        self.assertRegex(
+            output, rf"memory +arena {size} as planned, {size} outside of it: program, threads, data\n"
+        )
 
     def test_trains_with_the_plan_that_plan_makes(self):
         planned = self.run_command("plan", *SMALL[:-2], "--json").stdout

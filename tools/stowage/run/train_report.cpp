@@ -190,6 +190,9 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& ru
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
   if (!after) return;
   const uint64_t measured = after > before ? after - before : 0;
+  if (measured > planned && measured - planned > planned / 10)
+    return tell("memory      arena {} as planned, {} outside of it: program, threads, data\n",
+                human_bytes(planned), human_bytes(measured - planned));
   tell("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
        100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
 }

@@ -5,6 +5,7 @@ import random
 import warnings
 
 from seqeval.metrics.sequence_labeling import get_entities, precision_recall_fscore_support
+from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
 
 TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-LOC", "E-LOC", "S-PER", "B", "I", "B-A-B", "I-A-B"]
 
@@ -28,6 +29,51 @@ def sequences(draw):
     return [s.split() for s in fixed] + [
         [draw.choice(TAGS) for _ in range(draw.randrange(1, 12))] for _ in range(60)
     ]
+
+
+# The letters of an entity of several words: its first one, those inside, the last one. Then a single word.
+SCHEMES = {
+    "IOB1": (IOB1, "III", "I"),
+    "IOB2": (IOB2, "BII", "B"),
+    "BIOES": (IOBES, "BIE", "S"),
+    "BILOU": (BILOU, "BIL", "U"),
+}
+
+
+def in_scheme(draw, name):
+    """A sequence without errors, of at most five entities."""
+    _, (first, inside, last), single = SCHEMES[name]
+    tags, before = ["O"] * draw.randrange(2), ""
+    for _ in range(draw.randrange(1, 6)):
+        kind, words = draw.choice(["PER", "LOC", "A-B"]), draw.randrange(1, 4)
+        letters = [single] if words == 1 else [first] + [inside] * (words - 2) + [last]
+        if name == "IOB1" and before == kind:
+            letters[0] = "B"
+        tags += [f"{letter}-{kind}" for letter in letters]
+        gap = draw.randrange(3)
+        tags += ["O"] * gap
+        before = "" if gap else kind
+    return tags
+
+
+def scheme_cases(draw):
+    """Sequences with the entities of seqeval's strict mode, which knows all schemes. Its default mode finds
+    the same ones, and does not know L and U: they are E and S there."""
+    cases = []
+    for name, (scheme, _, _) in SCHEMES.items():
+        for _ in range(25):
+            tags = in_scheme(draw, name)
+            [strict] = Entities([tags], scheme=scheme).entities
+            entities = [(e.tag, e.start, e.end) for e in strict]
+            as_bioes = [{"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+            assert entities == [(kind, a, b + 1) for kind, a, b in get_entities(as_bioes)], tags
+            cases.append((name, tags, " ".join(f"{kind}:{a}:{b}" for kind, a, b in entities)))
+    for _ in range(25):  # tags of BILOU in any order
+        tags = [draw.choice(["O", "B-PER", "I-PER", "L-PER", "U-PER", "L-LOC", "I-LOC"]) for _ in range(8)]
+        as_bioes = [{"L": "E", "U": "S"}.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+        found = [f"{kind}:{a}:{b + 1}" for kind, a, b in get_entities(as_bioes)]
+        cases.append(("", tags, " ".join(found)))
+    return cases
 
 
 def main():
@@ -55,6 +101,13 @@ def main():
         print(f'    {{"{kind}", {", ".join(repr(float(x)) for x in figures[:3])}, {int(figures[3])}}},')
     micro = precision_recall_fscore_support(wanted, given, average="micro")
     print(f'    {{"", {", ".join(repr(float(x)) for x in micro[:3])}, {int(micro[3])}}},')
+    print("};\n")
+    print(
+        "struct SchemeCase { const char *scheme, *tags, *entities; };   // scheme: empty if there are errors\n"
+    )
+    print("inline constexpr SchemeCase scheme_cases[] = {")
+    for name, tags, entities in scheme_cases(draw):
+        print(f'    {{"{name}", "{" ".join(tags)}", "{entities}"}},')
     print("};\n\n}  // namespace command::golden")
 
 

@@ -622,7 +622,7 @@ class ClassifierTest(CommandTest):
             "--label-field",
             "x",
             expect=USAGE,
-            says=["--label-field: is for .csv and .jsonl files"],
+            says=["--label-field: is for .csv, .jsonl and .conll files"],
         )
         self.refused(*train, data, "--document-end", 300, expect=USAGE, says=["--document-end 300"])
         self.train_on("language", self.text(), "--steps", 1)

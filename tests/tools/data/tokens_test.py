@@ -398,7 +398,7 @@ class TokensTest(CommandTest):
         refused('["red"]\n', "texts.jsonl, line 2", "expected an object")
         refused(
             "red B-COLOUR\nbox\n",
-            'texts.conll, line 2: expected a word and its tag, found "box"',
+            'texts.conll, line 2: expected 2 columns between blanks, as in line 1, found 1: "box"',
             name="texts.conll",
         )
         refused("\n\n", "texts.conll: expected texts of words, found none", name="texts.conll")

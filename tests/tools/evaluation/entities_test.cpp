@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "tests/golden/entities.h"
@@ -25,6 +26,36 @@ TEST(Entities, AgreeWithSeqeval) {
           (found.empty() ? "" : " ") + e.type + ":" + std::to_string(e.first) + ":" + std::to_string(e.end);
     EXPECT_EQ(found, one.entities) << one.tags;
   }
+}
+
+std::string found_in(const std::string& tags) {
+  std::string found;
+  for (const Entity& e : entities_of(words_of(tags)))
+    found +=
+        (found.empty() ? "" : " ") + e.type + ":" + std::to_string(e.first) + ":" + std::to_string(e.end);
+  return found;
+}
+
+TEST(Entities, OfAllSchemesAgreeWithSeqeval) {
+  std::map<std::string, std::vector<std::vector<std::string>>> texts;
+  for (const golden::SchemeCase& one : golden::scheme_cases) {
+    EXPECT_EQ(found_in(one.tags), one.entities) << one.tags;
+    texts[one.scheme].push_back(words_of(one.tags));
+  }
+  EXPECT_EQ(texts.size(), 5u);
+  for (const auto& [scheme, tags] : texts)
+    if (!scheme.empty()) { EXPECT_EQ(scheme_of(tags), scheme); }
+  EXPECT_EQ(scheme_of(std::vector<std::vector<std::string>>{words_of("I-PER O B-PER")}),
+            "IOB, in which entities begin with B or with I");
+  EXPECT_EQ(scheme_of(std::vector<std::vector<std::string>>{words_of("B-PER NN")}), "");
+}
+
+TEST(Entities, ZeroIsOutside) {
+  EXPECT_EQ(found_in("B-PER 0 I-PER"), "PER:0:1 PER:2:3");
+  EXPECT_TRUE(are_entity_tags(words_of("0 B-PER")));
+  EXPECT_FALSE(are_entity_tags(words_of("0 O")));
+  EXPECT_TRUE(are_entity_tags(words_of("O B-PER I-PER L-PER U-LOC")));
+  EXPECT_FALSE(are_entity_tags(words_of("O E-PER U-PER")));  // of two schemes
 }
 
 TEST(Entities, ScoresAgreeWithSeqeval) {

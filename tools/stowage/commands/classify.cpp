@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "commands/commands.h"
 #include "data/data.h"
+#include "data/data_flags.h"
 #include "data/labelled.h"
 #include "data/tagged.h"
 #include "data/text_pairs.h"
@@ -65,6 +66,7 @@ struct ClassifyCommand {
       find_pair(source, fields);
     else if (fields.pair_given)
       throw Failure(exit_usage, "--pair-field: is for tables and JSON of texts (--data)");
+    if (source.is_conll()) take_columns_of_run(fields, run_of(model));
     const Model classifier = open_model(model);
     const stw_model_info about = query(classifier);
     const std::vector<std::string> labels = labels_of(classifier);

@@ -87,6 +87,7 @@ struct EvalCommand {
   void run() {
     take_defaults_of_run(model, plan);
     const bool has_preference = plan.preference != "auto";
+    data.columns_of_run = run_of(model);
     find_examples(plan, data, model);
     if (data.masks) take_masks_of_run(data.mask, run_of(model));
     if (data.has_pairs) take_preference_of_run(has_preference);

@@ -16,6 +16,7 @@
 #include "base/work_line.h"
 #include "data/label_targets.h"
 #include "data/pairs.h"
+#include "data/tag_scheme.h"
 #include "data/tagged.h"
 #include "data/token_files.h"
 
@@ -161,9 +162,13 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
                                 "a .jsonl file of words and tags, {{\"tokens\": […], \"tags\": […]}}",
                                 path, grouped(about.labels)));
     uint64_t marked = 0;
-    const std::vector<TaggedText> texts = read_tagged(data, flags.fields, true, &marked);
-    return with_marked(marked, tagged_examples(texts, labels_of(request.model), request.tokenization, about,
-                                               request.sequence, order));
+    std::string reading;
+    const std::vector<TaggedText> texts = read_tagged(data, flags.fields, true, &marked, &reading);
+    const std::vector<std::string> labels = labels_of(request.model);
+    Examples examples = tagged_examples(texts, labels, request.tokenization, about, request.sequence, order);
+    const std::string counted = are_entity_tags(labels) ? "" : words_are_counted(labels);
+    examples.reading = reading + (reading.empty() || counted.empty() ? "" : "; ") + counted;
+    return with_marked(marked, std::move(examples));
   }
   if (has_tags)
     throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path,

@@ -10,6 +10,7 @@
 
 #include "base/failure.h"
 #include "base/handles.h"
+#include "base/kept_options.h"
 #include "base/messages.h"
 #include "base/utf8.h"
 #include "data/pairs.h"
@@ -68,7 +69,9 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   };
   add("--text-field", fields.text, fields.text_given,
       "The column of a table, or the member of JSON objects, that has the text or its words. Default: "
-      "text; for words\ntokens or words.");
+      "text; for words\ntokens or words. In .conll files: the number of the column of words (1 is the first "
+      "one, -1 the last one),\nor its name in CoNLL-U, such as FORM. Default: the column that is certain, "
+      "else the first one.");
   add("--pair-field", fields.pair, fields.pair_given,
       "The column, or member, that has the second text of a pair; none: texts are no pairs. Default: "
       "text_pair, or the\npartner of the text's name, such as hypothesis of premise.");
@@ -76,7 +79,10 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all "
         "labels there.\n"
-        "Default: label, in .jsonl files also labels; for words tags, ner_tags or labels.");
+        "Default: label, in .jsonl files also labels; for words tags, ner_tags or labels. In .conll files: "
+        "the number of the\ncolumn of tags, or in CoNLL-U its name, such as UPOS, or that of an entry, such "
+        "as "
+        "MISC:name.\nDefault: the one column of tags.");
   if (with_labels)
     command
         .add_option("--label-separator", fields.separator,
@@ -102,6 +108,12 @@ void add_label_names_flag(CLI::App& command, DataFlags& flags) {
       ->allow_extra_args(false)
       ->check(not_empty())
       ->type_name("NAME,...");
+}
+
+void take_columns_of_run(LabelFields& fields, const std::string& run) {
+  if (run.empty()) return;
+  fields.run_text = setting_of_run(run, "text-field").value_or("");
+  fields.run_label = setting_of_run(run, "label-field").value_or("");
 }
 
 // Whether the model is a masked language model. False if it cannot be opened: opening it for training reports
@@ -155,10 +167,11 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.source = DataSource(data.files, reading_of(data));
   data.path = data.source.name();
   plan.examples = data.source.holds_examples();
+  if (data.source.is_conll()) take_columns_of_run(data.fields, data.columns_of_run);
   const LabelFields& fields = data.fields;
   if (!plan.examples && (fields.text_given || fields.label_given || fields.pair_given))
     throw Failure(exit_usage,
-                  fmt::format("--{}-field: is for .csv and .jsonl files, and --data {} is not one",
+                  fmt::format("--{}-field: is for .csv, .jsonl and .conll files, and --data {} is not one",
                               fields.label_given  ? "label"
                               : fields.pair_given ? "pair"
                                                   : "text",

@@ -21,6 +21,7 @@ struct DataFlags {
   DataSource source;
   std::string path;  // the name of `source`
   LabelFields fields;
+  std::string columns_of_run;  // a run whose columns of words and tags are used for .conll files; or empty
   std::vector<std::string> label_names;  // where the file has labels or tags that are numbers
   // find_examples fills these in. has_labels: each text has labels. has_tags: each word has a label.
   // has_pairs: pairs of answers. masks: the model learns hidden tokens.
@@ -35,6 +36,8 @@ struct DataFlags {
 void add_data_flags(CLI::App& command, DataFlags& flags);
 void add_tail_flag(CLI::App& command, DataFlags& flags);
 void add_label_names_flag(CLI::App& command, DataFlags& flags);
+// Reads files of words like those of a run: takes the columns that its flags name.
+void take_columns_of_run(LabelFields& fields, const std::string& run);
 // Adds --text-field and --pair-field, and --label-field if `with_labels`.
 void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 

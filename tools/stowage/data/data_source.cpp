@@ -37,9 +37,9 @@ struct Ending {
 constexpr Ending endings[] = {
     {".jsonl", DataFormat::jsonl}, {".ndjson", DataFormat::jsonl}, {".jsonlines", DataFormat::jsonl},
     {".json", DataFormat::json},   {".csv", DataFormat::csv},      {".tsv", DataFormat::tsv},
-    {".tab", DataFormat::tsv},     {".conll", DataFormat::conll},  {".bin", DataFormat::tokens},
-    {".npy", DataFormat::tokens},  {".txt", DataFormat::text},     {".text", DataFormat::text},
-    {".md", DataFormat::text}};
+    {".tab", DataFormat::tsv},     {".conll", DataFormat::conll},  {".conllu", DataFormat::conll},
+    {".bin", DataFormat::tokens},  {".npy", DataFormat::tokens},   {".txt", DataFormat::text},
+    {".text", DataFormat::text},   {".md", DataFormat::text}};
 // Endings of other programs' data files. A folder that has one is refused, so that no data is left out
 // silently.
 constexpr const char* foreign_endings[] = {".parquet", ".arrow", ".feather", ".gz",  ".zst", ".bz2",
@@ -351,9 +351,10 @@ std::vector<std::string> files_of_folder(const std::string& folder) {
   std::sort(found.begin(), found.end());
   std::sort(others.begin(), others.end());
   if (found.empty())
-    throw Failure(exit_failed, fmt::format("{}: is a folder without a file of data; expected .txt, .md, "
-                                           ".jsonl, .ndjson, .json, .csv, .tsv, .conll, .bin or .npy",
-                                           folder));
+    throw Failure(exit_failed,
+                  fmt::format("{}: is a folder without a file of data; expected .txt, .md, "
+                              ".jsonl, .ndjson, .json, .csv, .tsv, .conll, .conllu, .bin or .npy",
+                              folder));
   if (!others.empty())
     complain("stowage: warning: {}: {} of its entries {} left out: {}", folder, grouped(others.size()),
              others.size() == 1 ? "is" : "are", shortened(fmt::format("{}", fmt::join(others, ", ")), 160));

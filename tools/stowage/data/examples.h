@@ -29,6 +29,7 @@ struct Examples {
   std::string labels;           // the bytes of stw_dataset_options.labels; empty without labels
   std::vector<Origin> origins;  // of each document; of pairs, of each answer
   ExampleCounts counts;
+  std::string reading;  // of words with tags: what was understood of their files, for people
 };
 
 // Appends an example. Returns how many of its tokens up to index `reach` are learned.

@@ -20,6 +20,8 @@ struct LabelFields {
   std::string text = "text", label = "label", pair = "text_pair";
   // Whether a flag names the field. If label_given, every object of a .jsonl file must have the label.
   bool text_given = false, label_given = false, pair_given = false;
+  // The columns of words and tags in the files of the run that a model comes from. Empty: not given.
+  std::string run_text = {}, run_label = {};
   std::string separator;  // between the labels in one field of a .csv file; empty: a field is one label
 };
 

@@ -14,6 +14,8 @@
 #include "base/utf8.h"
 #include "data/loss_marks.h"
 #include "data/new_head.h"
+#include "data/tag_scheme.h"
+#include "data/word_columns.h"
 #include "tokenizer/unicode.h"
 
 namespace command {
@@ -64,32 +66,42 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
   return text;
 }
 
-// Reads lines whose first column is the word and whose last column is its tag.
-std::vector<TaggedText> read_conll(std::string_view content, const std::string& path, bool with_tags) {
+// Reads the files of words. `reading` gets what was understood.
+std::vector<TaggedText> read_conll(const DataSource& data, const LabelFields& fields, bool with_tags,
+                                   std::string& reading) {
   std::vector<TaggedText> texts;
-  bool is_open = false;
-  for (uint64_t number = 1; !content.empty(); ++number) {
-    const size_t end = std::min(content.find('\n'), content.size());
-    std::string_view line = content.substr(0, end);
-    content.remove_prefix(std::min(end + 1, content.size()));
-    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-    while (!line.empty() && blank(line.back())) line.remove_suffix(1);
-    while (!line.empty() && blank(line.front())) line.remove_prefix(1);
-    if (line.empty() || line.starts_with("-DOCSTART-")) {  // separates the documents of CoNLL-2003
-      is_open = false;
-      continue;
-    }
-    const std::string_view word = line.substr(0, line.find_first_of(" \t")),
-                           tag = line.substr(line.find_last_of(" \t") + 1);
-    if (with_tags && word.size() == line.size())
-      throw Failure(exit_failed, fmt::format("{}, line {}: expected a word and its tag, found \"{}\"", path,
-                                             number, shortened(line)));
-    if (!is_open) texts.push_back({{}, {}, fmt::format("{}, line {}", path, number)});
-    is_open = true;
-    texts.back().words.emplace_back(word);
-    if (with_tags) texts.back().tags.emplace_back(tag);
+  std::string columns, first;  // of the first file
+  for (size_t i = 0; i < data.files().size(); ++i) {
+    const std::string& path = data.files()[i].path;
+    WordFile file = read_words(data.content(i), path, fields, with_tags);
+    if (file.texts.empty()) continue;
+    if (first.empty()) columns = file.columns, reading = file.reading, first = path;
+    if (file.columns != columns && !fields.label_given)
+      throw Failure(exit_failed,
+                    fmt::format("{} has {}, and {} has {}; read files of one format together, or name their "
+                                "columns with --text-field and --label-field",
+                                first, columns, path, file.columns));
+    for (WordText& text : file.texts)
+      texts.push_back(
+          {std::move(text.words), std::move(text.tags), fmt::format("{}, line {}", path, text.line)});
   }
   return texts;
+}
+
+// If the tags are those of entities, 0 stands for O. Returns the name of their scheme, for people.
+std::string take_scheme(std::vector<TaggedText>& texts) {
+  std::vector<std::vector<std::string>> tags;
+  for (const TaggedText& text : texts) {
+    if (text.has_numbers) return "";
+    tags.push_back(text.tags);
+  }
+  const std::string scheme = scheme_of(tags);
+  if (scheme.empty()) return "";
+  bool has_zero = false;
+  for (TaggedText& text : texts)
+    for (std::string& tag : text.tags)
+      if (tag == "0") tag = "O", has_zero = true;
+  return has_zero ? scheme + ", with 0 for O" : scheme;
 }
 
 }  // namespace
@@ -107,13 +119,12 @@ bool holds_tags(const DataSource& data, const LabelFields& fields) {
 }
 
 std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags,
-                                    uint64_t* marked) {
+                                    uint64_t* marked, std::string* reading) {
   const std::string& path = data.name();
   std::vector<TaggedText> texts;
+  std::string columns;
   if (data.is_conll()) {
-    for (size_t i = 0; i < data.files().size(); ++i)
-      for (TaggedText& text : read_conll(data.content(i), data.files()[i].path, with_tags))
-        texts.push_back(std::move(text));
+    texts = read_conll(data, fields, with_tags, columns);
   } else {
     data.for_objects([&](std::string_view text, const std::string& place) {
       texts.push_back(tagged_text_of(text, place, fields, with_tags));
@@ -139,6 +150,10 @@ std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& f
                       fmt::format("{}: a tag {}", text.place,
                                   tag.empty() ? "is empty" : "is not UTF-8, or has a zero byte"));
   }
+  const std::string scheme = with_tags ? take_scheme(texts) : "";
+  if (reading)
+    *reading = fmt::format("{}{}{}", columns, columns.empty() || scheme.empty() ? "" : "; ",
+                           scheme.empty() ? "" : "scheme " + scheme);
   return texts;
 }
 
@@ -154,17 +169,33 @@ std::vector<std::string> tags_of(std::span<const TaggedText> texts) {
   return {names.begin(), names.end()};
 }
 
+std::string words_are_counted(std::span<const std::string> names) {
+  const auto foreign =
+      std::find_if(names.begin(), names.end(), [](const std::string& name) { return !is_entity_tag(name); });
+  return fmt::format(
+      "evaluations count words, not entities: {}",
+      foreign == names.end()
+          ? "the tags belong to no scheme"
+          : fmt::format("the tag \"{}\" is not O, and not B- or I- with a type (nor E-, S-, L- "
+                        "or U-)",
+                        shortened(*foreign)));
+}
+
 std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts,
                                                std::span<const std::string> labels) {
   std::map<std::string_view, uint32_t> numbers;
   for (size_t i = 0; i < labels.size(); ++i) numbers.emplace(labels[i], static_cast<uint32_t>(i));
+  const auto number_of = [&](const std::string& tag) {  // O and 0 are the same tag
+    const auto found = numbers.find(tag);
+    return found != numbers.end() ? found : numbers.find(tag == "O" ? "0" : tag == "0" ? "O" : tag);
+  };
   std::vector<std::vector<uint32_t>> all;
   for (const TaggedText& text : texts) {
     all.emplace_back();
     for (const std::string& tag : text.tags) {
       uint32_t number = static_cast<uint32_t>(labels.size());
       if (text.has_numbers) std::from_chars(tag.data(), tag.data() + tag.size(), number);
-      else if (const auto found = numbers.find(tag); found != numbers.end()) number = found->second;
+      else if (const auto found = number_of(tag); found != numbers.end()) number = found->second;
       if (number >= labels.size())
         throw Failure(exit_failed, fmt::format("{}: \"{}\" is not one of the model's {}", text.place,
                                                shortened(tag), count_and_labels(labels)));

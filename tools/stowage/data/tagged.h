@@ -1,5 +1,6 @@
 // Reads texts as words with tags, to train models that label each token: a .conll file with a word and its
-// tag on each line and a blank line after each text, or JSON objects, {"tokens": […], "tags": […]}.
+// tag on each line and a blank line after each text (word_columns.h), or JSON objects, {"tokens": […],
+// "tags": […]}.
 #pragma once
 #include <stowage.h>
 
@@ -30,12 +31,16 @@ bool holds_tags(const DataSource& data, const LabelFields& fields);
 // Throws a Failure that names the line if a text has no words, a word or tag is not valid, or their counts
 // differ. A name given in `fields` is the only one tried; else words are "tokens" or "words", and tags are
 // "tags", "ner_tags" or "labels". With tags, texts that are marked out of the loss are left out, and
-// `*marked` is their number.
+// `*marked` is their number. Among tags of entities 0 becomes O. `reading` gets what was understood, for
+// people: the columns, and the scheme of the tags.
 std::vector<TaggedText> read_tagged(const DataSource& data, const LabelFields& fields, bool with_tags,
-                                    uint64_t* marked = nullptr);
+                                    uint64_t* marked = nullptr, std::string* reading = nullptr);
 
 // All different tags, in the order of their bytes. Throws a Failure if tags are numbers.
 std::vector<std::string> tags_of(std::span<const TaggedText> texts);
+
+// Says why evaluations count words, for labels that are not tags of entities.
+std::string words_are_counted(std::span<const std::string> names);
 
 // The index of each tag in `labels`. Throws a Failure that names the line of an unknown tag.
 std::vector<std::vector<uint32_t>> tag_numbers(std::span<const TaggedText> texts,

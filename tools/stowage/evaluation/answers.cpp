@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/labelled.h"
+#include "data/tagged.h"
 #include "evaluation/entities.h"
 #include "evaluation/label_metrics.h"
 #include "evaluation/value_metrics.h"
@@ -169,6 +170,7 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
   } else if (answered.count > 0) {
     put(answered, label_metrics(expected, predicted, width, positive), width == 2 ? labels[positive] : "");
     if (has_entities) put(answered, entities);
+    else if (of_tokens) answered.line += "; " + words_are_counted(labels);
   }
   return answered;
 }

@@ -8,18 +8,6 @@
 namespace command {
 namespace {
 
-// "B-PER" becomes 'B' and "PER".
-struct Tag {
-  char kind;
-  std::string_view type;
-};
-
-Tag read_tag(std::string_view tag) {
-  std::string_view type = tag.substr(std::min<size_t>(tag.size(), 1));
-  if (const size_t dash = type.find('-'); dash != type.npos) type.remove_prefix(dash + 1);
-  return {tag.empty() ? 'O' : tag[0], type.empty() ? "_" : type};
-}
-
 bool ends(const Tag& before, const Tag& tag) {
   if (before.kind == 'O') return false;
   if (before.kind == 'E' || before.kind == 'S') return true;
@@ -34,19 +22,9 @@ bool begins(const Tag& before, const Tag& tag) {
 
 }  // namespace
 
-bool are_entity_tags(std::span<const std::string> names) {
-  const auto is_one = [](std::string_view name) {
-    if (name == "O") return true;
-    if (name.empty() || std::string_view("BIES").find(name[0]) == std::string_view::npos) return false;
-    return name.size() == 1 || (name[1] == '-' && name.size() > 2);
-  };
-  return std::all_of(names.begin(), names.end(), is_one) &&
-         std::any_of(names.begin(), names.end(), [](const std::string& name) { return name != "O"; });
-}
-
 std::vector<Entity> entities_of(std::span<const std::string> tags) {
   std::vector<Entity> found;
-  Tag before{'O', ""};
+  Tag before{'O', "_"};
   size_t begin = 0;
   for (size_t i = 0; i <= tags.size(); ++i) {
     const Tag tag = i < tags.size() ? read_tag(tags[i]) : Tag{'O', "_"};

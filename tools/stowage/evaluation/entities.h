@@ -1,5 +1,5 @@
 // Finds entities in a sequence of tags, such as B-PER I-PER O, and counts correct ones. Definitions: seqeval
-// 1.2 in its default mode, which counts as conlleval does.
+// 1.2 in its default mode, which counts as conlleval does. L of BILOU counts as E, and U as S (tag_scheme.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,15 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "data/tag_scheme.h"
+
 namespace command {
 
 struct Entity {
   std::string type;   // "PER"; "_" for a tag without a type
   size_t first, end;  // words; half-open
 };
-
-// Whether each name is O, or one of B, I, E and S, alone or with "-" and a type; and at least one is not O.
-bool are_entity_tags(std::span<const std::string> names);
 
 // An entity begins at B or S. It also begins at I or E, if the previous word has O, E, S or another type. It
 // ends after E or S, and before O, B, S or another type.

@@ -142,6 +142,7 @@ void show_documents(uint64_t count, const Examples& all, const DataFlags& flags,
   const stw_model_info about = query(request.model);
   const std::vector<std::string> labels = labels_of(request.model);
   const ExamplePrinter printer(request.tokenization);
+  if (!all.reading.empty()) tell("words       {}\n", printable(all.reading));
   const std::vector<size_t> bounds = bounds_of(all);
   const size_t of_each = flags.has_pairs ? 2 : 1;
   std::vector<size_t> order((bounds.size() - 1) / of_each);

@@ -125,6 +125,8 @@ void tell_beginning(const TrainRun& run, const RunSettings& settings, const Plan
   if (run.about.adapter_rank) tell_adapters(run.about, planned.json);
   tell_data(run, data);
   tell_examples(run, data.training.counts, preference_of(planned.json));
+  if (data.training.labelled && !data.training.labelled->reading.empty())
+    tell("words       {}\n", printable(data.training.labelled->reading));
   const double samples = static_cast<double>(settings.steps) * static_cast<double>(plan.global_batch);
   const double epochs = samples / static_cast<double>(samples_of_epoch(data.training, plan.sequence));
   tell("steps       {}, which go {:.3g} times over the data{}\n", grouped(settings.steps), epochs,

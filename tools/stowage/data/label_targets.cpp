@@ -41,10 +41,10 @@ class Labels {
     } else if (const auto found = numbers_.find(label); found != numbers_.end()) {
       return found->second;
     }
-    throw Failure(
-        exit_failed,
-        fmt::format("{}: \"{}\" is not one of the model's {}{}", place, shortened(label),
-                    count_and_labels(names_), by_number_ && whole_number_of(label) ? ", which count from 0" : ""));
+    throw Failure(exit_failed,
+                  fmt::format("{}: \"{}\" is not one of the model's {}{}", place, shortened(label),
+                              count_and_labels(names_),
+                              by_number_ && whole_number_of(label) ? ", which count from 0" : ""));
   }
   // For a text with one label.
   uint32_t operator()(const LabelledText& text) const {

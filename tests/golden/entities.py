@@ -103,7 +103,8 @@ def main():
     print(f'    {{"", {", ".join(repr(float(x)) for x in micro[:3])}, {int(micro[3])}}},')
     print("};\n")
     print(
-        "struct SchemeCase { const char *scheme, *tags, *entities; };   // scheme: empty if there are errors\n"
+        "struct SchemeCase { const char *scheme, *tags, *entities; };"
+        "   // scheme: empty if there are errors\n"
     )
     print("inline constexpr SchemeCase scheme_cases[] = {")
     for name, tags, entities in scheme_cases(draw):

@@ -102,10 +102,7 @@ def main():
     micro = precision_recall_fscore_support(wanted, given, average="micro")
     print(f'    {{"", {", ".join(repr(float(x)) for x in micro[:3])}, {int(micro[3])}}},')
     print("};\n")
-    print(
-        "struct SchemeCase { const char *scheme, *tags, *entities; };"
-        "   // scheme: empty if there are errors\n"
-    )
+    print("struct SchemeCase { const char *scheme, *tags, *entities; };   // scheme: empty if any\n")
     print("inline constexpr SchemeCase scheme_cases[] = {")
     for name, tags, entities in scheme_cases(draw):
         print(f'    {{"{name}", "{" ".join(tags)}", "{entities}"}},')

@@ -32,7 +32,8 @@ CsvReader::CsvReader(std::string_view text, const std::string& name, char separa
       name_(name),
       separator_(separator),
       ends_{separator, '\n'},
-      blanks_(separator == '\t' ? blanks_but_tabs : blanks) {}
+      blanks_(separator == '\t' ? blanks_but_tabs : blanks),
+      has_quotes_(separator != '\t' || first_rows_are_quoted(text_)) {}
 
 std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
 
@@ -55,10 +56,55 @@ std::optional<std::vector<std::string>> CsvReader::record() {
   return std::nullopt;
 }
 
+std::optional<std::vector<std::string>> CsvReader::row(size_t columns) {
+  const std::string_view before = text_;
+  auto fields = record();
+  if (!fields) return fields;
+  const std::string_view whole = before.substr(0, before.size() - text_.size());
+  if (fields->size() != columns) {
+    const bool is_open = separator_ == '\t' && !has_quotes_ && whole.find('"') != std::string_view::npos;
+    throw Failure(
+        exit_failed,
+        fmt::format("{}: expected {} fields, as many as there are columns, found {}{}", where(), columns,
+                    fields->size(),
+                    is_open ? "; between tabs a quote is a character like others, so that a field ends "
+                              "with its line: put all fields of a column in quotes, or write \\n"
+                            : ""));
+  }
+  if (has_quotes_ && next_line_ - line_ > 1) {
+    const auto line = values_.swallowed_in(whole, separator_, columns, [&] {
+      CsvReader rest(text_, name_, separator_);
+      rest.has_quotes_ = true;
+      return rest.some_rows(columns);
+    });
+    if (line)
+      throw Failure(
+          exit_failed,
+          fmt::format("{}:{}: a quote opens a field of {} lines that look like rows of the table; "
+                      "write a quote of a text twice and the field in quotes, or, if the lines are one "
+                      "text, write the table as JSON lines",
+                      name_, line_ + *line, next_line_ - line_));
+  }
+  values_.add(*fields);
+  return fields;
+}
+
+std::vector<std::vector<std::string>> CsvReader::some_rows(size_t columns) {
+  constexpr size_t most_rows = 200;
+  std::vector<std::vector<std::string>> rows;
+  try {
+    while (rows.size() < most_rows)
+      if (auto fields = record(); !fields) break;
+      else if (fields->size() == columns) rows.push_back(std::move(*fields));
+  } catch (const Failure&) {  // reading on will report it
+  }
+  return rows;
+}
+
 // Takes a field, up to the separator or the end of the line.
 std::string CsvReader::field() {
   const size_t begin = text_.find_first_not_of(blanks_);
-  if (begin != std::string_view::npos && text_[begin] == '"') {
+  if (has_quotes_ && begin != std::string_view::npos && text_[begin] == '"') {
     take(text_, begin + 1);
     return quoted_field();
   }
@@ -71,10 +117,14 @@ std::string CsvReader::field() {
 // Takes the rest of a field whose first quote has been taken.
 std::string CsvReader::quoted_field() {
   std::string value;
+  const int opened = next_line_;
   for (bool again = true; again;) {
     const size_t quote = text_.find('"');
     if (quote == std::string_view::npos)
-      throw Failure(exit_failed, where() + ": a field in quotes has no end");
+      throw Failure(exit_failed, fmt::format("{}:{}: a field in quotes has no end: a quote opens it in this "
+                                             "line, and none closes it; put the field in quotes, with its "
+                                             "own quotes written twice",
+                                             name_, opened));
     const std::string_view part = take(text_, quote);
     take(text_, 1);
     next_line_ += static_cast<int>(std::count(part.begin(), part.end(), '\n'));

@@ -443,10 +443,7 @@ bool for_records(std::string_view content, const DataFile& file, const std::stri
     if (std::count(header->begin(), header->end(), *name) > 1)
       throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", file.path, *name));
   reader.keep_blanks();
-  while (const auto record = reader.record()) {
-    if (record->size() != header->size())
-      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}",
-                                             reader.where(), header->size(), record->size()));
+  while (const auto record = reader.row(header->size())) {
     std::string members;
     for (size_t i = 0; i < record->size(); ++i)
       members += fmt::format("{}{}: {}", members.empty() ? "" : ", ", json_quoted((*header)[i]),

@@ -118,10 +118,7 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
                         : static_cast<size_t>(found - header->begin());  // the end if there is none
   if (purpose == ReadPurpose::answers && header->size() == 1) reader.keep_blank_lines();
   std::vector<LabelledText> texts;
-  while (const auto record = reader.record()) {
-    if (record->size() != header->size())
-      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}",
-                                             reader.where(), header->size(), record->size()));
+  while (const auto record = reader.row(header->size())) {
     texts.push_back({(*record)[text], {}, reader.where()});
     if (purpose == ReadPurpose::labels)
       take_labels_of_field(texts.back(), (*record)[label], fields.separator);

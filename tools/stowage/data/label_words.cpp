@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "tokenizer/unicode.h"
 
 namespace command {

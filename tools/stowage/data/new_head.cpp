@@ -9,6 +9,7 @@
 #include "base/failure.h"
 #include "base/messages.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 namespace command {
 

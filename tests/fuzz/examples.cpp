@@ -2,6 +2,8 @@
 // labelled texts, as bytes or token ids; and tables as labelled texts. Learned ranges lie inside of the
 // tokens. Labels are written and read again with the same result.
 #include "data/examples.h"
+#include "data/label_checks.h"
+#include "data/label_targets.h"
 #include "data/labelled.h"
 #include "data/pairs.h"
 #include "input.h"

@@ -244,7 +244,9 @@ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   simt::Fragments f{a, b, d, dtype == DType::bf16};
   simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
 }
+// Only kernels with wgmma use addresses, also in blocks without a product.
 inline uint32_t shared_address(const void* p) {
+  simt::use_warpgroups();
   return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) -
                                                          static_cast<const char*>(simt::dynamic_shared()));
 }

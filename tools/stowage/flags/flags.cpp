@@ -239,7 +239,7 @@ void add_labels_flag(CLI::App& command, ModelFlags& flags) {
 
 void add_new_head_flag(CLI::App& command, ModelFlags& flags) {
   command.add_flag("--new-head", flags.new_head,
-                   "Draws a new head for the labels from --seed, whatever labels the model has.");
+                   "Draws a new head for the labels, whatever labels the model has.");
 }
 
 namespace {

@@ -21,6 +21,7 @@ import shutil
 import sys
 import time
 
+from decisions import LOSS_APART
 from isolated import run_if_any_runs, run_isolated
 from runs import Runs, Table, call, card_bytes_in_use, clipped, figure, figures, left, options
 
@@ -87,7 +88,6 @@ LONG = [
     "byte",
 ]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
-LOSS_APART = 1e-2  # the most by which the loss of wgmma may differ from that of mma.sync
 CHAIN = 256  # kernels::chain_terms: loss chunks of a sample begin at multiples of it
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 

@@ -558,9 +558,10 @@ class LearnedTest(CommandTest):
         self.assertEqual(
             sorted(first.split(" tokens, ")[1] for first, _ in numbers), ["number -2", "number 1.5"]
         )
-        tagged = shown([{"tokens": ["red", "boxes"], "tags": ["O", "B-X"]}])
-        self.assertEqual(tagged[0][0], "text 1 of data.jsonl, line 1: 5 tokens, 2 labels")
-        self.assertEqual([role for role, _ in tagged[0][1]], ["no label", "O", "B-X", "no label"])
+        scheme, tagged = shown([{"tokens": ["red", "boxes"], "tags": ["O", "B-X"]}])
+        self.assertEqual(scheme, ("words       scheme IOB2", []))
+        self.assertEqual(tagged[0], "text 1 of data.jsonl, line 1: 5 tokens, 2 labels")
+        self.assertEqual([role for role, _ in tagged[1]], ["no label", "O", "B-X", "no label"])
         hidden = shown([{"text": "red boxes"}], "--task", "masked")
         self.assertEqual(
             hidden[0][0],

@@ -227,12 +227,11 @@ typedef struct stw_watch_options {
  * state that it had. On a CPU a cancel takes effect within one task of an op, that is, within some
  * milliseconds. On a CUDA device the call returns as fast, and the device completes the micro-steps that
  * were already launched, at most two, before it begins other work; a step with a fused update is launched as
- * a whole. A call that writes a file returns after the file system has stored what was already written. A
- * step that has begun to update parameters ends as if there had been no cancel, and so does a step whose
- * gradient hook has returned; the cancel then stops the next call. When no call is in progress, a cancel
- * stops the next call, once, so that no cancel is lost. Saving, restoring and exporting are different: only a
- * cancel that comes during them stops them.
- * Owner: the caller; the watch must outlive the objects that use it. Thread: any. Since: 0.1 */
+ * a whole. A call that writes a file returns after the file system has stored what was already written.
+ * Once a step updates parameters, or its gradient hook has returned, it completes; the cancel then stops the
+ * next call. When no call is in progress, a cancel stops the next call, once, so that no cancel is lost.
+ * Saving, restoring and exporting are different: only a cancel that comes during them stops them. Owner: the
+ * caller; the watch must outlive the objects that use it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_watch_create(stw_watch** out, const stw_watch_options* options,
                                     stw_error* error) STW_NOEXCEPT;
 /* Frees the watch. Thread: exclusive. Since: 0.1 */
@@ -772,8 +771,8 @@ STW_API const char* stw_plan_json(const stw_plan* plan) STW_NOEXCEPT;
  * Thread: any. Since: 0.1 */
 STW_API const char* stw_plan_report(const stw_plan* plan) STW_NOEXCEPT;
 /* Reads JSON text that stw_plan_json wrote; `json` has json_size bytes. Errors: STW_CORRUPT if the text was
- * edited (its fingerprint is wrong) or belongs to another model or version. Owner: the caller. Thread: any.
- * Since: 0.1 */
+ * edited (its fingerprint is wrong); STW_BAD_STATE if it belongs to another model; STW_UNSUPPORTED (another
+ * version). Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size,
                                  stw_error* error) STW_NOEXCEPT;
 /* Checks every program of the plan with an independent verifier: buffers lie inside the arena, do not overlap
@@ -1067,7 +1066,7 @@ typedef struct stw_dataset_options {
                                  little-endian float32 for each document instead. LABELS: the degree to
                                  which the document has each label, 0 to 1. NUMBER: finite numbers. If the
                                  first float32 is a NaN, the document has no labels */
-  uint32_t in_order;          /* 1: evaluations cover the whole held-out part, in consecutive windows from its
+  uint32_t sequential;        /* 1: evaluations cover the whole held-out part, in consecutive windows from its
                                  first token on; the last window may be shorter. Each token except the first
                                  is a target once. Excludes marks and mask_rate */
   uint32_t token_type; /* STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another
@@ -1081,7 +1080,7 @@ typedef struct stw_dataset_info {
   uint64_t training_tokens, evaluation_tokens;   /* as held_out divides them; with marks, the held-out
                                 part begins with the nearest document */
   uint64_t training_samples, evaluation_samples; /* with marks: the number of samples in which
-                                every document of the part occurs once. With in_order: evaluation_samples is
+                                every document of the part occurs once. With sequential: evaluation_samples is
                                 the number of samples that hold every token once. Else 0 */
   uint64_t content_hash; /* XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run
                             that continues from a checkpoint trains the bits of an uninterrupted run only
@@ -1165,9 +1164,10 @@ typedef int32_t (*stw_progress_fn)(void* user, const stw_progress* now);
 /* The sums of a step. The gradient hook receives them after the last micro-step and before the gradient
  * norm is computed. The hook may change the values that the pointers point to, in the order of `stream` (CPU:
  * before it returns). To make one step of a joint batch over several trainers, add up `data`, `*loss_sum`,
- * `*target_count` and `*in_order` of all of them. If the hook returns a value other than 0, the step fails
- * with STW_CALLBACK_FAILED and updates nothing. Inside the hook, calls that compute, or that read or write
- * the trainer's state, answer STW_BAD_STATE (see the rules above). */
+ * `*target_count` and `*correct_pairs` of all of them, and give each trainer the same seed and its own
+ * stw_trainer_options.first_sample. If the hook returns a value other than 0, the step fails with
+ * STW_CALLBACK_FAILED and updates nothing. Inside the hook, calls that compute, or that read or write the
+ * trainer's state, answer STW_BAD_STATE (see the rules above). */
 typedef struct stw_gradients {
   uint32_t struct_size;
   uint32_t reserved;
@@ -1176,10 +1176,10 @@ typedef struct stw_gradients {
   uint64_t count; /* number of floats in `data`, including gaps */
   double* loss_sum;
   uint64_t* target_count;
-  void* stream;       /* a cudaStream_t; NULL on the CPU */
-  double scale;       /* factor that `data` contains: 1 unless the precision is fp16. Trainers whose
-                         gradients are added up must have the same scale */
-  uint32_t* in_order; /* with a preference: number of pairs whose chosen document was ahead */
+  void* stream;            /* a cudaStream_t; NULL on the CPU */
+  double scale;            /* factor that `data` contains: 1 unless the precision is fp16. Trainers whose
+                              gradients are added up must have the same scale */
+  uint32_t* correct_pairs; /* with a preference: number of pairs whose chosen document was ahead */
 } stw_gradients;
 typedef int32_t (*stw_gradient_fn)(void* user, const stw_gradients* gradients);
 
@@ -1243,6 +1243,11 @@ typedef struct stw_trainer_options {
   uint32_t reserved;
   stw_watch* watch; /* reports and cancels the creation and all later calls that name the trainer; it
                        must outlive the trainer; NULL: none */
+  uint64_t
+      first_sample; /* for a gradient hook that adds up several trainers: the number, in their joint
+                       batch, of the first sample of this trainer's batches. Dropout depends on a sample's
+                       number, so that the trainers together drop what one with the whole batch drops. Else
+                       0. first_sample + global_batch is at most 2^32. Checkpoints do not hold it */
 } stw_trainer_options;
 
 typedef struct stw_batch {
@@ -1400,7 +1405,7 @@ STW_API stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out,
 STW_API stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw_run_options* options,
                                    stw_error* error) STW_NOEXCEPT;
 /* Computes the mean loss per target over `batches` global batches (at least 1) of the held-out part, in the
- * same arena. The windows are the same each time. With marks or in_order, each sample is used at most once.
+ * same arena. The windows are the same each time. With marks or sequential, each sample is used at most once.
  * With a preference, the loss is the mean over pairs, without label_smoothing. `*loss` is NaN if no token is
  * a target.
  * Errors: STW_CORRUPT if the held-out part is shorter than a sequence and one token, or with marks empty;

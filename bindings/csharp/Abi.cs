@@ -1120,7 +1120,7 @@ internal static unsafe class Abi
         /// last window may be shorter. Each token except the first is a target once. Excludes marks and
         /// mask_rate
         /// </summary>
-        public uint in_order;
+        public uint sequential;
         /// <summary>
         /// STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another type
         /// </summary>
@@ -1150,13 +1150,13 @@ internal static unsafe class Abi
         /// </summary>
         public ulong evaluation_tokens;
         /// <summary>
-        /// with marks: the number of samples in which every document of the part occurs once. With in_order:
-        /// evaluation_samples is the number of samples that hold every token once. Else 0
+        /// with marks: the number of samples in which every document of the part occurs once. With
+        /// sequential: evaluation_samples is the number of samples that hold every token once. Else 0
         /// </summary>
         public ulong training_samples;
         /// <summary>
-        /// with marks: the number of samples in which every document of the part occurs once. With in_order:
-        /// evaluation_samples is the number of samples that hold every token once. Else 0
+        /// with marks: the number of samples in which every document of the part occurs once. With
+        /// sequential: evaluation_samples is the number of samples that hold every token once. Else 0
         /// </summary>
         public ulong evaluation_samples;
         /// <summary>
@@ -1267,7 +1267,7 @@ internal static unsafe class Abi
         /// </summary>
         public double scale;
         /// <summary>with a preference: number of pairs whose chosen document was ahead</summary>
-        public uint* in_order;
+        public uint* correct_pairs;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_gradients Sized()
@@ -1355,6 +1355,13 @@ internal static unsafe class Abi
         /// trainer; NULL: none
         /// </summary>
         public stw_watch* watch;
+        /// <summary>
+        /// for a gradient hook that adds up several trainers: the number, in their joint batch, of the first
+        /// sample of this trainer's batches. Dropout depends on a sample's number, so that the trainers
+        /// together drop what one with the whole batch drops. Else 0. first_sample + global_batch is at most
+        /// 2^32. Checkpoints do not hold it
+        /// </summary>
+        public ulong first_sample;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_trainer_options Sized()

@@ -45,7 +45,7 @@ namespace Stowage
         public bool MaskWholeWords { get; set; }
         /// <summary>Evaluations cover the whole held-out part, in consecutive windows. Excludes Marks and
         /// MaskRate.</summary>
-        public bool InOrder { get; set; }
+        public bool Sequential { get; set; }
         /// <summary>Reports and cancels the opening.</summary>
         public Watch Watch { get; set; }
     }
@@ -71,7 +71,7 @@ namespace Stowage
         public long EvaluationTokens { get; }
         /// <summary>With marks: samples in which every document of the part occurs once; else 0.</summary>
         public long TrainingSamples { get; }
-        /// <summary>With marks: samples in which every document of the part occurs once. With InOrder:
+        /// <summary>With marks: samples in which every document of the part occurs once. With Sequential:
         /// samples that hold every token once. Else 0.</summary>
         public long EvaluationSamples { get; }
         /// <summary>XXH3 of the files of tokens, marks and labels.</summary>
@@ -109,7 +109,7 @@ namespace Stowage
             given.mask_rate = options.MaskRate;
             given.mask_token = Numbers.Unsigned(options.MaskToken, nameof(options.MaskToken));
             given.mask_whole_words = Numbers.Flag(options.MaskWholeWords);
-            given.in_order = Numbers.Flag(options.InOrder);
+            given.sequential = Numbers.Flag(options.Sequential);
             if (options.TokenKinds != null && options.TokenKinds.LongLength != options.Vocabulary)
                 throw new ArgumentException("expected " + options.Vocabulary +
                     " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength,

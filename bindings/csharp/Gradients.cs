@@ -39,7 +39,7 @@ namespace Stowage
         public IntPtr TargetCountAddress { get { return Address(native.target_count); } }
         /// <summary>The address of an unsigned number of 32 bits; 0 if the library does not know
         /// it.</summary>
-        public IntPtr InOrderAddress { get { return Address(native.in_order); } }
+        public IntPtr CorrectPairsAddress { get { return Address(native.correct_pairs); } }
         /// <summary>CUDA: the stream in whose order the values are computed and used.</summary>
         public IntPtr Stream { get { return Address(native.stream); } }
 
@@ -80,15 +80,15 @@ namespace Stowage
 
         /// <summary>With a preference: the number of pairs whose chosen document was ahead. null, and not
         /// settable, if the library does not know it.</summary>
-        public int? InOrder
+        public int? CorrectPairs
         {
-            get { return HostPointer(native.in_order) == null ? (int?)null : Numbers.Of(*native.in_order); }
+            get { return HostPointer(native.correct_pairs) == null ? (int?)null : Numbers.Of(*native.correct_pairs); }
             set
             {
-                if (HostPointer(native.in_order) == null || value == null)
+                if (HostPointer(native.correct_pairs) == null || value == null)
                     throw new InvalidOperationException(
-                        "InOrder: this library does not know it, or there is no number");
-                *native.in_order = Numbers.Unsigned(value.Value, nameof(InOrder));
+                        "CorrectPairs: this library does not know it, or there is no number");
+                *native.correct_pairs = Numbers.Unsigned(value.Value, nameof(CorrectPairs));
             }
         }
 

@@ -51,6 +51,9 @@ namespace Stowage
         /// <summary>Factor with which the chosen document's mean token loss is added to a preference's
         /// loss.</summary>
         public float AnswerShare { get; set; }
+        /// <summary>For a GradientHook that adds up several trainers: the number, in their joint batch, of the
+        /// first sample of this trainer's batches.</summary>
+        public long FirstSample { get; set; }
         /// <summary>Reports and cancels the creation and all calls of the trainer.</summary>
         public Watch Watch { get; set; }
 
@@ -76,6 +79,7 @@ namespace Stowage
             given.beta = Beta;
             given.margin = Margin ?? 0;
             given.answer_share = AnswerShare;
+            given.first_sample = Numbers.Unsigned(FirstSample, nameof(FirstSample));
             given.set_mask = (Seed != null ? STW_SET_TRAINER_SEED : 0) |
                              (Beta1 != null ? STW_SET_BETA1 : 0) |
                              (Beta2 != null ? STW_SET_BETA2 : 0) |

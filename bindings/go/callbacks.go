@@ -152,7 +152,7 @@ func stowageGoProgress(user unsafe.Pointer, argument *C.stw_progress) C.int32_t 
 }
 
 // Gradients are the gradients that a hook may change while it is called, before the update. Adding them up
-// over several trainers, with LossSum, TargetCount and InOrder, makes one step of the joint batch.
+// over several trainers, with LossSum, TargetCount and CorrectPairs, makes one step of the joint batch.
 type Gradients struct {
 	Scale     float64 // scale that the gradients contain: 1 unless the precision is fp16
 	Count     uint64  // number of gradients, including gaps
@@ -185,13 +185,13 @@ func (g *Gradients) TargetCount() *uint64 {
 	return (*uint64)(unsafe.Pointer(g.gradients.target_count))
 }
 
-// InOrder is, with a preference, the number of pairs whose chosen document was ahead; nil if Data is nil, or
+// CorrectPairs is, with a preference, the number of pairs whose chosen document was ahead; nil if Data is nil, or
 // if the library does not know it.
-func (g *Gradients) InOrder() *uint32 {
+func (g *Gradients) CorrectPairs() *uint32 {
 	if g.gradients == nil || !g.onHost {
 		return nil
 	}
-	return (*uint32)(unsafe.Pointer(g.gradients.in_order))
+	return (*uint32)(unsafe.Pointer(g.gradients.correct_pairs))
 }
 
 // Addresses are the addresses of data, loss sum and target count. On a GPU they are in its memory; use them

@@ -42,15 +42,15 @@ type DatasetOptions struct {
 	TokenKinds     []byte
 	MaskWholeWords bool
 	// evaluations cover the whole held-out part, in consecutive windows; excludes Marks and MaskRate
-	InOrder bool
-	Watch   *Watch // reports and cancels the opening; nil: none
+	Sequential bool
+	Watch      *Watch // reports and cancels the opening; nil: none
 }
 
 // DatasetInfo has the numbers of tokens and samples of a dataset.
 type DatasetInfo struct {
 	Tokenizer                          Tokenizer
 	TrainingTokens, EvaluationTokens   uint64
-	TrainingSamples, EvaluationSamples uint64 // with marks; EvaluationSamples also with InOrder; else 0
+	TrainingSamples, EvaluationSamples uint64 // with marks; EvaluationSamples also with Sequential; else 0
 	ContentHash                        uint64 // XXH3 of tokens, marks and labels
 }
 
@@ -75,7 +75,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		pairs: number(options.Pairs), reference: given.orNull(options.Reference)}
 	cOptions.mask_rate, cOptions.mask_token, cOptions.mask_whole_words = C.double(options.MaskRate),
 		C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
-	cOptions.in_order = number(options.InOrder)
+	cOptions.sequential = number(options.Sequential)
 	cOptions.token_type = C.uint32_t(options.TokenType)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {

@@ -249,8 +249,8 @@ func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
 	return planAround(pointer), err
 }
 
-// LoadPlan reads text that Plan.JSON returned. Its error is Corrupt if the text was edited or belongs to
-// another model or version.
+// LoadPlan reads text that Plan.JSON returned. Its error is Corrupt if the text was edited, BadState if
+// it belongs to another model, Unsupported if it has another version.
 func LoadPlan(model *Model, json string) (*Plan, error) {
 	cModel, err := model.use("Model")
 	if err != nil {

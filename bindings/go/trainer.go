@@ -35,6 +35,9 @@ type TrainerOptions struct {
 	Margin         *float32 // SimPO; nil: half of Beta
 	// factor of the chosen document's mean token loss, which is added to a preference's loss
 	AnswerShare float32
+	// FirstSample is for a GradientHook that adds up several trainers: the number, in their joint batch, of the
+	// first sample of this trainer's batches.
+	FirstSample uint64
 	// Arena is the host's memory for the arena, outside of Go's heap. It must stay valid until the trainer is
 	// closed. It has ArenaBytes bytes, at least PlanInfo.Arena, at a multiple of 256. nil: the trainer
 	// allocates it.
@@ -165,7 +168,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		outlier_limit: C.float(options.OutlierLimit), loss_scale: C.double(options.LossScale),
 		growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
 		answer_share: C.float(options.AnswerShare), arena: options.Arena,
-		arena_bytes: C.uint64_t(options.ArenaBytes)}
+		arena_bytes: C.uint64_t(options.ArenaBytes), first_sample: C.uint64_t(options.FirstSample)}
 	for _, one := range []struct {
 		value *float32
 		to    *C.float

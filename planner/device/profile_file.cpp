@@ -44,7 +44,7 @@ Status read_ops(const Json& ops, Calibration& c) {
     STW_ASSIGN(permille, figure(value, "permille", largest_permille, quoted(name) + ": "));
     STW_ASSIGN(launch, figure(value, "launch_nanoseconds", longest_launch_nanoseconds, quoted(name) + ": "));
     STW_ASSIGN(nanoseconds, figure(value, "nanoseconds", longest_nanoseconds, quoted(name) + ": "));
-    c.ops[static_cast<size_t>(kind)] = {static_cast<uint32_t>(permille), launch, nanoseconds};
+    c.ops[kind] = {static_cast<uint32_t>(permille), launch, nanoseconds};
   }
   return ok();
 }

@@ -28,7 +28,7 @@ class AdapterBuilder {
 
   Status run() {
     for (Tensor& t : graph_.tensors)
-      if (t.kind == Kind::parameter) t.trainable = t.of_adapters = is_trained_whole_ && is_trained_whole_(t);
+      if (t.role == Role::parameter) t.trainable = t.of_adapters = is_trained_whole_ && is_trained_whole_(t);
     const std::vector<Op> ops = std::exchange(graph_.ops, {});
     for (size_t s = 0; s < graph_.segments.size(); ++s) {
       Segment& segment = graph_.segments[s];
@@ -36,7 +36,7 @@ class AdapterBuilder {
       segment_ = static_cast<int>(s);
       segment.first_op = static_cast<int>(graph_.ops.size());
       for (int i = first; i < end; ++i) {
-        const Op& op = ops[static_cast<size_t>(i)];
+        const Op& op = ops[i];
         graph_.ops.push_back(op);
         if (segment.kind != SegmentKind::head && op.kind == OpKind::linear) adapt();
       }
@@ -75,7 +75,7 @@ class AdapterBuilder {
     if (!is_new) return known->second;
     Tensor t;
     t.name = module_name(graph_.at(weight)) + suffix;
-    t.kind = Kind::parameter;
+    t.role = Role::parameter;
     t.format = graph_.compute;
     t.shape = shape;
     t.trainable = true;
@@ -131,7 +131,7 @@ class AdapterBuilder {
         high_weights.push_back(
             parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
         // The rows of B have the order of the weight's rows.
-        graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;
+        graph_.tensors[high_weights.back()].layout = graph_.at(weight).layout;
       }
       column += features;
     }
@@ -195,25 +195,25 @@ bool names_module(const std::string& target, const std::string& module) {
 }
 
 void limit_adapter_choices(Graph& graph) {
-  const auto op = [&](int i) -> const Op& { return graph.ops[static_cast<size_t>(i)]; };
+  const auto op = [&](int i) -> const Op& { return graph.ops[i]; };
   std::vector<bool> is_narrow(graph.tensors.size()), is_dropped(graph.tensors.size());
   for (const Op& o : graph.ops) {
     const auto y = static_cast<size_t>(o.outputs.empty() ? 0 : o.outputs[0]);
-    if (o.kind == OpKind::scale && is_narrow[static_cast<size_t>(o.inputs[0])]) is_narrow[y] = true;
+    if (o.kind == OpKind::scale && is_narrow[o.inputs[0]]) is_narrow[y] = true;
     if (o.kind != OpKind::linear || graph.at(o.inputs[1]).adapter_of < 0) continue;
     is_narrow[y] = true;
-    const int made_by = graph.producer[static_cast<size_t>(o.inputs[0])];
+    const int made_by = graph.producer[o.inputs[0]];
     // Only the adapter reads its dropout's output; the matrix reads the tensor before the dropout.
     if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1))
-      is_dropped[static_cast<size_t>(o.inputs[0])] = true;
+      is_dropped[o.inputs[0]] = true;
   }
   for (Segment& s : graph.segments) {
     s.kept_with.assign(s.saveable.size(), Segment::own_choice);
     int of_part = Segment::own_choice;  // first narrow tensor inside the feed-forward part
     for (size_t k = 0; k < s.saveable.size(); ++k) {
       const int tensor = op(s.saveable[k]).outputs[0];
-      if (is_dropped[static_cast<size_t>(tensor)]) s.kept_with[k] = Segment::never;
-      if (!is_narrow[static_cast<size_t>(tensor)]) continue;
+      if (is_dropped[tensor]) s.kept_with[k] = Segment::never;
+      if (!is_narrow[tensor]) continue;
       const bool is_inside = is_inner(s.feed_forward, tensor);
       s.kept_with[k] = is_inside ? of_part : Segment::always;
       if (is_inside && of_part == Segment::own_choice) of_part = static_cast<int>(k);

@@ -9,22 +9,22 @@ Differentiation::Differentiation(Graph& graph)
     : graph_(graph), requires_gradient_(graph.tensors.size()), gradient_(graph.tensors.size(), -1) {
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     requires_gradient_[i] =
-        graph.tensors[i].kind == Kind::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
+        graph.tensors[i].role == Role::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
   for (const Op& op : graph.ops) {
     bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
                            [&](int t) { return t >= 0 && requires_gradient(t); });
-    for (int t : op.outputs) requires_gradient_[static_cast<size_t>(t)] = any;
+    for (int t : op.outputs) requires_gradient_[t] = any;
   }
 }
 
 bool Differentiation::requires_gradient(int tensor) const {
-  return tensor >= 0 && requires_gradient_[static_cast<size_t>(tensor)];
+  return tensor >= 0 && requires_gradient_[tensor];
 }
 
 int Differentiation::new_gradient(int tensor, const char* name) {
   Tensor t = graph_.at(tensor);
   t.name = name;
-  t.kind = Kind::activation;
+  t.role = Role::activation;
   t.tied_to = -1;
   t.segment = segment_;
   graph_.tensors.push_back(std::move(t));
@@ -38,7 +38,7 @@ int Differentiation::parameter_gradient(int parameter) {
   const Tensor& p = graph_.at(parameter);
   Tensor t;
   t.name = p.name + ".gradient";
-  t.kind = Kind::gradient;
+  t.role = Role::gradient;
   t.shape = p.shape;
   graph_.tensors.push_back(std::move(t));
   requires_gradient_.push_back(false);
@@ -66,13 +66,13 @@ void Differentiation::run() {
   std::vector<bool> reads(graph_.tensors.size());
   graph_.producer.assign(graph_.tensors.size(), -1);
   for (size_t i = 0; i < graph_.ops.size(); ++i)
-    for (int t : graph_.ops[i].outputs) graph_.producer[static_cast<size_t>(t)] = static_cast<int>(i);
+    for (int t : graph_.ops[i].outputs) graph_.producer[t] = static_cast<int>(i);
   for (int s = static_cast<int>(graph_.segments.size()) - 1; s >= 0; --s) {
-    Segment& segment = graph_.segments[static_cast<size_t>(s)];
+    Segment& segment = graph_.segments[s];
     segment_ = s;
     segment.first_gradient_op = static_cast<int>(graph_.gradient_ops.size());
     for (int i = segment.first_op + segment.op_count - 1; i >= segment.first_op; --i) {
-      const Op op = graph_.ops[static_cast<size_t>(i)];
+      const Op op = graph_.ops[i];
       bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return requires_gradient(t); });
       if (!any) continue;
       const auto backward = op_row(op.kind).backward;
@@ -82,12 +82,11 @@ void Differentiation::run() {
     }
     segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
     for (int i = 0; i < segment.gradient_op_count; ++i)
-      for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs)
-        if (t >= 0 && static_cast<size_t>(t) < reads.size()) reads[static_cast<size_t>(t)] = true;
+      for (int t : graph_.gradient_ops[segment.first_gradient_op + i].inputs)
+        if (t >= 0 && static_cast<size_t>(t) < reads.size()) reads[t] = true;
     for (int i = segment.first_op; i < segment.first_op + segment.op_count; ++i) {
       bool read = false;
-      for (int t : graph_.ops[static_cast<size_t>(i)].outputs)
-        read |= reads[static_cast<size_t>(t)] && t != segment.output;
+      for (int t : graph_.ops[i].outputs) read |= reads[t] && t != segment.output;
       if (read) segment.saveable.push_back(i);
     }
   }
@@ -97,7 +96,7 @@ void Differentiation::run() {
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
   std::vector<int> uses(graph_.tensors.size());
   for (const ParameterGradient& g : graph_.gradients)
-    graph_.tensors[static_cast<size_t>(g.gradient)].ordinal = uses[static_cast<size_t>(g.parameter)]++;
+    graph_.tensors[g.gradient].ordinal = uses[g.parameter]++;
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 
@@ -109,12 +108,11 @@ void Differentiation::mark_chunked() {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
     const int input_gradient = gradient_of(graph_.segments[s].input);
     // The last op, which sums the losses, works on all rows.
-    const Op& last =
-        graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];
+    const Op& last = graph_.ops[graph_.segments[s].first_op + graph_.segments[s].op_count - 1];
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       Tensor& tensor = graph_.tensors[t];
       tensor.chunked =
-          tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&
+          tensor.role == Role::activation && tensor.segment == static_cast<int>(s) &&
           std::find(last.inputs.begin(), last.inputs.end(), static_cast<int>(t)) == last.inputs.end() &&
           static_cast<int>(t) != input_gradient;
     }

@@ -14,8 +14,8 @@ class Differentiation {
 
   const Graph& graph() const { return graph_; }
   bool requires_gradient(int tensor) const;  // whether a trainable parameter contributes to it
-  int gradient_of(int tensor) const { return gradient_[static_cast<size_t>(tensor)]; }  // -1: none yet
-  void set_gradient(int tensor, int value) { gradient_[static_cast<size_t>(tensor)] = value; }
+  int gradient_of(int tensor) const { return gradient_[tensor]; }  // -1: none yet
+  void set_gradient(int tensor, int value) { gradient_[tensor] = value; }
   void add_gradient(int tensor, int value);        // emits an `add` if the tensor already has a gradient
   int new_gradient(int tensor, const char* name);  // a new value with the tensor's shape
   int parameter_gradient(int parameter);  // the buffer of this use; -1 if the parameter is frozen or absent

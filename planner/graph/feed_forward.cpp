@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
+bool is_activation(OpKind kind) { return kind == OpKind::activation || kind == OpKind::gated; }
 
 bool contains(const std::vector<int>& list, int t) {
   return std::find(list.begin(), list.end(), t) != list.end();
@@ -19,7 +19,7 @@ std::vector<int> reads_of(const Graph& graph, const std::vector<Op>& ops) {
   std::vector<int> reads(graph.tensors.size());
   for (const Op& op : ops)
     for (int t : op.inputs)
-      if (t >= 0) ++reads[static_cast<size_t>(t)];
+      if (t >= 0) ++reads[t];
   return reads;
 }
 
@@ -41,10 +41,10 @@ class Finder {
     for (int t : tensors) {
       int own = 0;
       for (int i = first; i < end; ++i) {
-        const std::vector<int>& inputs = ops[static_cast<size_t>(i)].inputs;
+        const std::vector<int>& inputs = ops[i].inputs;
         own += static_cast<int>(std::count(inputs.begin(), inputs.end(), t));
       }
-      if (own != reads[static_cast<size_t>(t)]) return false;
+      if (own != reads[t]) return false;
     }
     return true;
   }
@@ -57,14 +57,14 @@ class Finder {
 // gradient.
 bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
-  auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
+  auto op = [&](int i) -> const Op& { return graph_.gradient_ops[i]; };
   // An op that computes an input gradient may read no inner tensor. It is found by the parameters that it
   // reads.
   std::vector<int> parameters, outer;  // parameters of all ops, and of the ops that read the part's input
   const int input = graph_.op(part.first_op).inputs[0];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
     for (int t : graph_.op(i).inputs) {
-      if (t < 0 || graph_.at(t).kind != Kind::parameter) continue;
+      if (t < 0 || graph_.at(t).role != Role::parameter) continue;
       parameters.push_back(t);
       if (graph_.op(i).inputs[0] == input) outer.push_back(t);
     }
@@ -106,7 +106,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
 // The part that begins with op `first` and ends with a product after an activation. All of its ops work row
 // by row. They read the first op's input or each other's outputs; only residuals may come from elsewhere.
 FeedForward Finder::part_from(int first, int end) const {
-  auto op = [&](int i) -> const Op& { return graph_.ops[static_cast<size_t>(i)]; };
+  auto op = [&](int i) -> const Op& { return graph_.ops[i]; };
   FeedForward part;
   part.first_op = first;
   std::vector<int> outputs;
@@ -129,7 +129,7 @@ FeedForward Finder::part_from(int first, int end) const {
 FeedForward Finder::part_of(const Segment& segment) const {
   const int end = segment.first_op + segment.op_count;
   for (int first = segment.first_op; first < end; ++first) {
-    if (graph_.ops[static_cast<size_t>(first)].kind != OpKind::linear) continue;
+    if (graph_.ops[first].kind != OpKind::linear) continue;
     FeedForward part = part_from(first, end);
     if (part.exists() && is_private(graph_.ops, reads_, first, first + part.op_count, part.inner) &&
         find_gradient_ops(segment, part))

@@ -22,14 +22,14 @@ bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
 }
 
 bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
-  return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 &&
+  return product.kind == OpKind::linear && gelu.kind == OpKind::activation && product.inputs.size() == 3 &&
          gelu.inputs[0] == product.outputs[0] && product.segment == gelu.segment &&
          graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
          ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
 }
 
 bool is_gelu_gradient_of(const Graph& graph, const Op& product, const Op& gradient) {
-  return product.kind == OpKind::linear_input_gradient && gradient.kind == OpKind::gelu_gradient &&
+  return product.kind == OpKind::linear_input_gradient && gradient.kind == OpKind::activation_gradient &&
          product.inputs.size() == 3 && product.inputs[1] < 0 && gradient.inputs[1] == product.outputs[0] &&
          product.segment == gradient.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
          ends_in_gelu(graph, product.inputs[2], gradient.attributes.activation);
@@ -100,7 +100,7 @@ class Backward {
   }
 
  private:
-  Op& op(int i) { return ops_[static_cast<size_t>(i)]; }
+  Op& op(int i) { return ops_[i]; }
   // Whether op i is the first of a fused run.
   bool starts_fused_run(int i) { return i + 1 < end_ && op(i + 1).fused; }
   void move(int from, int to) {
@@ -184,7 +184,7 @@ class Backward {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&
            op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
-           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused &&
+           op(i + 2).kind == OpKind::activation_gradient && op(i + 2).fused &&
            (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
   }
 
@@ -218,7 +218,7 @@ int fused_run(const Graph& graph, int op) {
       continue;
     }
     int run = 1;
-    while (op + run < static_cast<int>(list->size()) && (*list)[static_cast<size_t>(op + run)].fused) ++run;
+    while (op + run < static_cast<int>(list->size()) && (*list)[op + run].fused) ++run;
     return run;
   }
   return 1;
@@ -226,7 +226,7 @@ int fused_run(const Graph& graph, int op) {
 
 int deferred_weight_gradient(const Graph& graph, int op) {
   const int run = fused_run(graph, op);
-  if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
+  if (run == 1 || graph.op(op + 1).kind != OpKind::activation_gradient) return -1;
   const Op& next = graph.op(op + run);
   return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run
                                                                                                  : -1;
@@ -238,12 +238,11 @@ int deferred_weight_gradient(const Graph& graph, int op) {
 bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
   const auto exists = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)])
-        return (saved >> bit & 1) != 0;
+      if (segment.saveable[bit] == graph.producer[tensor]) return (saved >> bit & 1) != 0;
     return true;
   };
   const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
-  const int before = graph.op(graph.producer[static_cast<size_t>(activated)]).inputs[0];
+  const int before = graph.op(graph.producer[activated]).inputs[0];
   return exists(before) ? exists(x) : !exists(activated);
 }
 

@@ -10,7 +10,7 @@ namespace stw {
 
 std::string Graph::segment_name(int segment) const {
   if (segment < 0) return "";
-  const Segment& s = segments[static_cast<size_t>(segment)];
+  const Segment& s = segments[segment];
   switch (s.kind) {
     case SegmentKind::embedding: return "embedding";
     case SegmentKind::block: return "block " + std::to_string(s.block);
@@ -85,7 +85,7 @@ bool Graph::is_wgmma_attention(const Op& op) const {
 
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
-  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_library_product(op) || is_library_attention(op)) return Peak::library;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
   // Attention with other head sizes uses the portable kernels, at the rate of fp32.
   if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
@@ -136,7 +136,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   add_input(Input::targets);
   Tensor state;
   state.name = "step_state";
-  state.kind = Kind::state;
+  state.role = Role::state;
   state.format = Format::u8;
   state.shape = {int64_t{sizeof(kernels::StepState)}};
   graph_.tensors.push_back(std::move(state));
@@ -153,7 +153,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
 void GraphBuilder::create_input(Input input) {
   Tensor t;
   t.name = input_row(input).name;
-  t.kind = Kind::input;
+  t.role = Role::input;
   t.format = input_row(input).is_float ? Format::f32 : Format::i32;
   t.shape = {graph_.sequence};
   if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.labels};
@@ -198,7 +198,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   }
   Tensor t;
   t.name = std::move(name);
-  t.kind = Kind::parameter;
+  t.role = Role::parameter;
   t.format = graph_.compute;
   t.shape = shape;
   t.trainable = true;
@@ -224,7 +224,7 @@ int GraphBuilder::rotary(std::vector<float> inverse_frequencies, float scale) {
   for (int* id : {&tables.cosine, &tables.sine}) {
     Tensor t;
     t.name = id == &tables.cosine ? "rope.cosine" : "rope.sine";
-    t.kind = Kind::constant;
+    t.role = Role::constant;
     t.shape = {graph_.sequence, static_cast<int64_t>(inverse_frequencies.size())};
     graph_.tensors.push_back(std::move(t));
     *id = static_cast<int>(graph_.tensors.size()) - 1;
@@ -333,13 +333,13 @@ int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_hea
 int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name) {
   const Attributes a = of_heads(query_heads, kv_heads, head_dim);
   int y = rows_like(x, name, graph_.features(x));
-  const RotaryTables& tables = graph_.rotary[static_cast<size_t>(table)];
+  const RotaryTables& tables = graph_.rotary[table];
   op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {y});
   return y;
 }
 
 int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
-                            const char* name, const ScoreRule& rule) {
+                            const char* name, const AttentionRule& rule) {
   assert(rule.causal || (!rule.alibi && (rule.following >= 0) == (graph_.inputs[Input::positions] >= 0)));
   Attributes a = of_heads(query_heads, kv_heads, head_dim);
   a.causal = rule.causal;
@@ -357,19 +357,19 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   return out;
 }
 
-int GraphBuilder::gelu(int x, Activation activation, const char* name) {
+int GraphBuilder::activation(int x, Activation activation, const char* name) {
   Attributes a;
   a.activation = activation;
   int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::gelu, a, {x}, {y});
+  op(OpKind::activation, a, {x}, {y});
   return y;
 }
 
-int GraphBuilder::swiglu(int x, const char* name, Gate gate) {
+int GraphBuilder::gated(int x, const char* name, Gate gate) {
   Attributes a;
   a.gate = gate;
   int y = rows_like(x, name, graph_.features(x) / 2);
-  op(OpKind::swiglu, a, {x}, {y});
+  op(OpKind::gated, a, {x}, {y});
   return y;
 }
 
@@ -395,7 +395,7 @@ int GraphBuilder::add(int a, int b, const char* name) {
   Op& last = graph_.ops.back();
   if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
     last.inputs.push_back(a);
-    graph_.tensors[static_cast<size_t>(b)].name = name;
+    graph_.tensors[b].name = name;
     return b;
   }
   assert(graph_.rows_of(a) == graph_.rows_of(b));
@@ -422,7 +422,7 @@ void GraphBuilder::loss(int logits) {
 // Pads rows of logits, because vocabularies may be odd. Every row begins at an address that vector
 // instructions and tensor cores can load from.
 void GraphBuilder::align_rows(int logits) {
-  Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
+  Tensor& rows = graph_.tensors[logits];
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;
   if (stride != rows.shape.last()) rows.row_stride = stride;
 }

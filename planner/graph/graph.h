@@ -109,12 +109,11 @@ struct Graph {
   std::vector<int64_t> tile_rows{256, 1024};
 
   int resolve(int tensor) const {  // follows tied_to
-    while (tensors[static_cast<size_t>(tensor)].tied_to >= 0)
-      tensor = tensors[static_cast<size_t>(tensor)].tied_to;
+    while (tensors[tensor].tied_to >= 0) tensor = tensors[tensor].tied_to;
     return tensor;
   }
   bool fuses_updates() const { return begin_update >= 0; }
-  const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
+  const Tensor& at(int tensor) const { return tensors[tensor]; }
   // The tensors of all inputs, of the inputs that only the loss reads, and of the other inputs.
   std::vector<int> all_inputs() const {
     return inputs_where([](const InputRow&) { return true; });
@@ -134,9 +133,9 @@ struct Graph {
   int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
   int first_generate_op() const { return first_evaluate_op() + static_cast<int>(evaluate_ops.size()); }
   int first_transfer_op() const { return first_generate_op() + static_cast<int>(generate_ops.size()); }
-  int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
+  int fetch_op(int tensor) const { return first_transfer_op() + transfer[tensor]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
-  bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
+  bool owns_bytes(int tensor) const { return at(tensor).role == Role::parameter && at(tensor).tied_to < 0; }
   // Whether an evaluation counts correct outputs. It does not if outputs are numbers.
   bool counts_hits() const {
     return (labels > 0 && task != Task::number) || task == Task::masked_language_model;
@@ -197,7 +196,7 @@ struct LinearWeights {
 };
 
 // The keys that a row of attention sees, and the bias of its scores (kernels/common/score_rule.h).
-struct ScoreRule {
+struct AttentionRule {
   int64_t window = 0;  // Attributes::window
   bool causal = true;
   bool alibi = false;  // causal only
@@ -244,9 +243,9 @@ class GraphBuilder {
               const char* name, float weight_offset = 0);
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
-                const char* name, const ScoreRule& rule = {});
-  int gelu(int x, Activation activation, const char* name);  // or another activation
-  int swiglu(int x, const char* name, Gate gate = Gate::silu);
+                const char* name, const AttentionRule& rule = {});
+  int activation(int x, Activation activation, const char* name);
+  int gated(int x, const char* name, Gate gate = Gate::silu);
   int document_mean(int x, const char* name);        // adds the inputs that `following` adds
   int scale(int x, float factor, const char* name);  // x itself if factor is 1
   int add(int a, int b, const char* name);

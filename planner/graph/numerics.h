@@ -102,9 +102,9 @@ inline Format compute_format(Precision p) {
   return formats[static_cast<size_t>(p)];
 }
 // The peak rate of a device that bounds the arithmetic of an op. fp32: the rate of fp32. mma, wgmma: the
-// rates that our mma.sync and wgmma kernels reach on tensor cores. tensor: the rate of the tensor cores, for
-// libraries.
-enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
+// rates that our mma.sync and wgmma kernels reach on tensor cores. library: the rate that libraries reach
+// there.
+enum class Peak : uint8_t { fp32, mma, wgmma, library };
 inline const char* gradients_name(const Numerics& n) {
   return gradients_names[static_cast<size_t>(n.gradients)];
 }

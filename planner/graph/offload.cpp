@@ -15,9 +15,9 @@ std::vector<int> parts(const Graph& graph) {
   const int outside = graph.blocks();
   for (const Segment& s : graph.segments)
     for (int i = 0; i < s.op_count; ++i)
-      for (int t : graph.ops[static_cast<size_t>(s.first_op + i)].inputs) {
-        if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
-        int& p = part[static_cast<size_t>(graph.resolve(t))];
+      for (int t : graph.ops[s.first_op + i].inputs) {
+        if (t < 0 || graph.at(t).role != Role::parameter) continue;
+        int& p = part[graph.resolve(t)];
         const bool is_alone =
             s.kind == SegmentKind::block && graph.at(t).tied_to < 0 && (p < 0 || p == s.block);
         p = is_alone ? s.block : outside;
@@ -37,32 +37,28 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   const std::vector<int> part = parts(graph);
   const int blocks = graph.blocks();
   auto part_of = [&](int parameter) {
-    const int p = part[static_cast<size_t>(graph.resolve(parameter))];
+    const int p = part[graph.resolve(parameter)];
     return p < 0 ? blocks : p;
   };
   for (const Op& op : graph.update_ops) {
     if (!is_update(op.kind)) continue;
     for (int t : op.outputs) {
       if (t < 0) continue;
-      const Kind kind = graph.at(t).kind;
-      if (kind == Kind::optimizer)
-        host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::optimizer];
-      if (kind == Kind::master)
-        host[static_cast<size_t>(t)] = part_of(op.outputs[0]) < offload[Offloaded::masters];
+      const Role role = graph.at(t).role;
+      if (role == Role::optimizer) host[t] = part_of(op.outputs[0]) < offload[Offloaded::optimizer];
+      if (role == Role::master) host[t] = part_of(op.outputs[0]) < offload[Offloaded::masters];
     }
   }
   for (const ParameterGradient& g : graph.gradients)
-    host[static_cast<size_t>(g.gradient)] =
-        part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
+    host[g.gradient] = part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
   // Gradients that gradient_sum ops add up stay on the device.
   for (const Op& op : graph.update_ops)
     if (op.kind == OpKind::gradient_sum)
-      for (int t : op.inputs) host[static_cast<size_t>(t)] = false;
+      for (int t : op.inputs) host[t] = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
-    if (graph.owns_bytes(t))
-      host[static_cast<size_t>(t)] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
+    if (graph.owns_bytes(t)) host[t] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
   for (const Segment& s : graph.segments)
-    if (keeps_input_on_host(s, offload)) host[static_cast<size_t>(s.input)] = true;
+    if (keeps_input_on_host(s, offload)) host[s.input] = true;
   return host;
 }
 
@@ -70,13 +66,13 @@ void add_transfers(Graph& graph) {
   graph.transfer.assign(graph.tensors.size(), -1);
   std::vector<bool> is_input(graph.tensors.size());
   for (const Segment& s : graph.segments)
-    if (s.kind == SegmentKind::block) is_input[static_cast<size_t>(s.input)] = true;
+    if (s.kind == SegmentKind::block) is_input[s.input] = true;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
-    const Kind kind = graph.at(t).kind;
+    const Role role = graph.at(t).role;
     const bool stays =
-        kind == Kind::master || kind == Kind::gradient || kind == Kind::optimizer || graph.owns_bytes(t);
-    if (!stays && !is_input[static_cast<size_t>(t)]) continue;
-    graph.transfer[static_cast<size_t>(t)] = static_cast<int>(graph.transfer_ops.size());
+        role == Role::master || role == Role::gradient || role == Role::optimizer || graph.owns_bytes(t);
+    if (!stays && !is_input[t]) continue;
+    graph.transfer[t] = static_cast<int>(graph.transfer_ops.size());
     graph.transfer_ops.push_back({OpKind::fetch, {}, {}, {t}, -1});
     graph.transfer_ops.push_back({OpKind::store, {}, {t}, {}, -1});
   }

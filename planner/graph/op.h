@@ -24,8 +24,8 @@ enum class OpKind : uint8_t {
   rope,       // x, cosine, sine, document positions? -> y
   attention,  // qkv, document positions?, following? -> out, lse
   attention_cached,    // qkv, key cache, value cache          -> out          (generation)
-  gelu,                // x                                    -> y
-  swiglu,              // x: gate and up                       -> y        (and GeGLU, by its gate)
+  activation,          // x                                    -> y
+  gated,               // x: gate and up                       -> y        (SwiGLU and others)
   add,                 // a, b                                 -> y
   dropout,             // x                                    -> y
   cross_entropy,       // logits, targets, weights?            -> token_loss, dlogits?
@@ -41,8 +41,8 @@ enum class OpKind : uint8_t {
   adapter_input_gradient,   // dy, weight…                          -> dlow
   adapter_weight_gradient,  // dy, low, weight… (for their shapes)  -> dweight?…
   attention_gradient,       // qkv, out, lse, dout, document positions?, following? -> dqkv
-  gelu_gradient,            // x, dy                                -> dx (fused: also tile sums of dx)
-  swiglu_gradient,          // x, dy                                -> dx
+  activation_gradient,      // x, dy                                -> dx (fused: also tile sums of dx)
+  gated_gradient,           // x, dy                                -> dx
   square_sum,               // gradient, gradient?                  -> sum
   finish_step,              // sums                                 -> (state)
   // The rules of optimizers (optimizer.h): gradient, gradient?    -> parameter, master?, states…
@@ -74,8 +74,8 @@ struct Attributes {
   float epsilon = 0;
   bool rms = false;
   bool transposed = false;                                 // linear: weights are (inputs, features)
-  Activation activation = Activation::gelu_tanh;           // gelu: the op computes any Activation
-  Gate gate = Gate::silu;                                  // swiglu
+  Activation activation = Activation::gelu_tanh;           // activation
+  Gate gate = Gate::silu;                                  // gated
   ValueLoss value_loss = ValueLoss::binary_cross_entropy;  // of a value_loss op
   float weight_offset = 0;                                 // norms: the number that is added to every weight
   int query_heads = 0, kv_heads = 0, head_dim = 0;

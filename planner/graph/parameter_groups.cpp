@@ -109,10 +109,10 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
   std::vector<ParameterUse> uses(graph.tensors.size());
   for (const Segment& s : graph.segments)
     for (int i = 0; i < s.op_count; ++i) {
-      const Op& op = graph.ops[static_cast<size_t>(s.first_op + i)];
+      const Op& op = graph.ops[s.first_op + i];
       for (size_t k = 0; k < op.inputs.size(); ++k) {
-        if (op.inputs[k] < 0 || graph.at(op.inputs[k]).kind != Kind::parameter) continue;
-        ParameterUse& u = uses[static_cast<size_t>(graph.resolve(op.inputs[k]))];
+        if (op.inputs[k] < 0 || graph.at(op.inputs[k]).role != Role::parameter) continue;
+        ParameterUse& u = uses[graph.resolve(op.inputs[k])];
         u.ops += 1;
         u.by_embedding |= op.kind == OpKind::embedding;
         u.of_tokens |= op.kind == OpKind::embedding && k == 1;
@@ -146,7 +146,7 @@ Result<std::vector<bool>> matches(const Graph& graph, const std::vector<Paramete
   const std::optional<Predicate> predicate = predicate_of(pattern, graph.blocks());
   bool any = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
-    if (graph.at(t).kind != Kind::parameter) continue;
+    if (graph.at(t).role != Role::parameter) continue;
     const auto parameter = static_cast<size_t>(graph.resolve(t));
     if (predicate ? (*predicate)(graph.tensors[parameter], uses[parameter])
                   : fits_glob(pattern, graph.at(t).name))
@@ -191,7 +191,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
   }
   // A tied parameter is trainable exactly if the owner of its bytes is.
   for (Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.tied_to >= 0)
+    if (t.role == Role::parameter && t.tied_to >= 0)
       t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;
   if (graph.trainable_count() == 0)
     return Error{Code::bad_argument, "all parameters are frozen: nothing is left to train"};

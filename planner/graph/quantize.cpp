@@ -60,7 +60,7 @@ void quantize_frozen(Graph& graph, const Numerics& numerics,
     Tensor& t = graph.tensors[i];
     // All names of the same bytes have the same format.
     const auto owner = static_cast<size_t>(graph.resolve(static_cast<int>(i)));
-    if (t.kind != Kind::parameter || graph.tensors[owner].trainable || t.of_adapters) continue;
+    if (t.role != Role::parameter || graph.tensors[owner].trainable || t.of_adapters) continue;
     if (numerics.quantize != Quantize::none && is_hidden_matrix(t, uses[owner]) && !(stays && stays(t)))
       t.format = format_of(numerics.quantize);
     if (numerics.quantize_embeddings != Quantize::none && is_token_matrix(t, uses[owner]))

@@ -25,7 +25,7 @@ inline uint64_t element_bytes(Format format) {  // of formats that are not quant
 
 // The classes of the memory report. The planner later splits activations by lifetime, into saved and
 // transient ones.
-enum class Class : uint8_t {
+enum class MemoryClass : uint8_t {
   parameters,
   gradients,
   optimizer,
@@ -45,13 +45,13 @@ struct Shape {
   int rank = 0;
   Shape() = default;
   Shape(std::initializer_list<int64_t> d) {
-    for (int64_t x : d) dims[static_cast<size_t>(rank++)] = x;
+    for (int64_t x : d) dims[rank++] = x;
   }
-  int64_t operator[](int i) const { return dims[static_cast<size_t>(i)]; }
-  int64_t last() const { return dims[static_cast<size_t>(rank - 1)]; }
+  int64_t operator[](int i) const { return dims[i]; }
+  int64_t last() const { return dims[rank - 1]; }
   uint64_t elements() const {
     uint64_t n = 1;
-    for (int i = 0; i < rank; ++i) n = size_mul(n, static_cast<uint64_t>(dims[static_cast<size_t>(i)]));
+    for (int i = 0; i < rank; ++i) n = size_mul(n, static_cast<uint64_t>(dims[i]));
     return n;
   }
   bool operator==(const Shape&) const = default;
@@ -98,7 +98,7 @@ struct WeightLayout {
   }
 };
 
-enum class Kind : uint8_t {
+enum class Role : uint8_t {
   parameter,
   master,
   gradient,
@@ -114,7 +114,7 @@ enum class Initializer : uint8_t { none, normal, ones, zeros };
 struct Tensor {
   // For a parameter its name in the model's weight files; for an activation its name inside its block.
   std::string name;
-  Kind kind = Kind::activation;
+  Role role = Role::activation;
   Format format = Format::f32;
   Shape shape;              // of one sample if `per_sample` is set
   bool per_sample = false;  // (samples, shape…)

@@ -11,10 +11,10 @@ namespace stw {
 
 namespace {
 
-int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape shape) {
+int add_tensor(Graph& graph, std::string name, Role role, Format format, Shape shape) {
   Tensor t;
   t.name = std::move(name);
-  t.kind = kind;
+  t.role = role;
   t.format = format;
   t.shape = shape;
   graph.tensors.push_back(std::move(t));
@@ -56,7 +56,7 @@ Shape state_shape(const Shape& shape, StateShape what) {
 
 int add_state(Graph& graph, int parameter, const StateTensor& state) {
   if (state.shape == StateShape::none) return -1;
-  const int t = add_tensor(graph, graph.at(parameter).name + state.suffix, Kind::optimizer, state.format,
+  const int t = add_tensor(graph, graph.at(parameter).name + state.suffix, Role::optimizer, state.format,
                            state_shape(graph.at(parameter).shape, state.shape));
   if (state.shape == StateShape::block) graph.tensors.back().block = kernels::quantile_block;
   return t;
@@ -86,38 +86,37 @@ bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !u
 // recomputed up to the last tile of the part, and the updates of the part come after that tile.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
-  for (const ParameterGradient& g : graph.gradients)
-    parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
+  for (const ParameterGradient& g : graph.gradients) parameter_of[g.gradient] = g.parameter;
   for (size_t i = 0; i < graph.gradient_ops.size(); ++i) {
     auto touch = [&](int parameter) {
-      if (parameter >= 0) last[static_cast<size_t>(parameter)] = static_cast<int>(i);
+      if (parameter >= 0) last[parameter] = static_cast<int>(i);
     };
     for (int t : graph.gradient_ops[i].inputs)
-      if (t >= 0 && graph.at(t).kind == Kind::parameter) touch(graph.resolve(t));
+      if (t >= 0 && graph.at(t).role == Role::parameter) touch(graph.resolve(t));
     for (int t : graph.gradient_ops[i].outputs)
-      if (t >= 0) touch(parameter_of[static_cast<size_t>(t)]);
+      if (t >= 0) touch(parameter_of[t]);
   }
   return last;
 }
 
 // Moves updates into the backward pass.
 void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
-  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;  // the micro-step and the update fill it
+  graph.tensors[sums].role = Role::state;  // the micro-step and the update fill it
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
   const int first_sum = graph.first_square_sum();
   std::vector<int> sum_of(graph.tensors.size());  // gradient -> op that sums its squares
   for (int k = 0; k < static_cast<int>(graph.update_ops.size()); ++k) {
-    const Op& op = graph.update_ops[static_cast<size_t>(k)];
+    const Op& op = graph.update_ops[k];
     // All square sums come before the updates.
-    if (op.kind == OpKind::square_sum) sum_of[static_cast<size_t>(op.inputs[0])] = first + k;
+    if (op.kind == OpKind::square_sum) sum_of[op.inputs[0]] = first + k;
     if (!is_update(op.kind)) continue;
     const auto p = static_cast<size_t>(op.outputs[0]);
     if (!is_updated_in_backward(uses[p])) continue;
-    const int sum = sum_of[static_cast<size_t>(op.inputs[0])];
-    graph.updates_after[static_cast<size_t>(last[p])].push_back({sum, first + k, sum - first_sum});
-    graph.tensors[static_cast<size_t>(op.inputs[0])].kind = Kind::activation;
+    const int sum = sum_of[op.inputs[0]];
+    graph.updates_after[last[p]].push_back({sum, first + k, sum - first_sum});
+    graph.tensors[op.inputs[0]].role = Role::activation;
   }
   graph.begin_update = first + static_cast<int>(graph.update_ops.size());
   graph.update_ops.push_back({OpKind::finish_step, {}, {}, {}, -1});
@@ -134,25 +133,22 @@ void add_update(Graph& graph, const Numerics& numerics) {
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);
   const std::vector<ParameterUse> uses = parameter_uses(graph);
   const int sums =
-      add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
+      add_tensor(graph, "norm_sums", Role::activation, Format::f64, {static_cast<int64_t>(trained.size())});
   for (const ParameterGradient& g : graph.gradients)
-    graph.tensors[static_cast<size_t>(g.gradient)].format =
-        gradient_format(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)], numerics);
+    graph.tensors[g.gradient].format = gradient_format(graph.at(g.parameter), uses[g.parameter], numerics);
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
-  for (const ParameterGradient& g : graph.gradients)
-    gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
-  for (int p : trained)
-    gradients_of[static_cast<size_t>(p)] = add_sums(graph, gradients_of[static_cast<size_t>(p)]);
+  for (const ParameterGradient& g : graph.gradients) gradients_of[g.parameter].push_back(g.gradient);
+  for (int p : trained) gradients_of[p] = add_sums(graph, gradients_of[p]);
   for (int p : trained) {
-    std::vector<int> gradients = gradients_of[static_cast<size_t>(p)];
+    std::vector<int> gradients = gradients_of[p];
     if (gradients.size() < 2) gradients.push_back(-1);
     graph.update_ops.push_back({OpKind::square_sum, {}, gradients, {sums}, -1});
-    const UpdateRule& rule = rule_of(graph.at(p), uses[static_cast<size_t>(p)], numerics);
+    const UpdateRule& rule = rule_of(graph.at(p), uses[p], numerics);
     Op update{rule.kind, {}, gradients, {p, -1}, -1};
     if (const auto format = master_format(graph.at(p), numerics))
       update.outputs[1] =
-          add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
+          add_tensor(graph, graph.at(p).name + ".master", Role::master, *format, graph.at(p).shape);
     // Drops absent states at the end. An absent state before a present one keeps its place.
     size_t states = rule.states.size();
     while (states > 0 && rule.states[states - 1].shape == StateShape::none) --states;
@@ -172,7 +168,7 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
   for (int p = 0; p < static_cast<int>(graph.tensors.size()); ++p) {
     const Tensor& t = graph.at(p);
     if (!graph.owns_bytes(p) || t.trainable) continue;
-    const ParameterUse& use = uses[static_cast<size_t>(p)];
+    const ParameterUse& use = uses[p];
     if (!numerics.fused_update || !is_updated_in_backward(use))
       sum = size_add(sum,
                      size_mul(size_mul(t.shape.elements(), element_bytes(gradient_format(t, use, numerics))),

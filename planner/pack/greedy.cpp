@@ -64,9 +64,9 @@ bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint
   packing.offsets.assign(sections.blocks.size(), 0);
   packing.height = 0;
   for (int index : order) {
-    const Block& block = sections.blocks[static_cast<size_t>(index)];
+    const Block& block = sections.blocks[index];
     const uint64_t offset = occupied.lowest_room(block);
-    packing.offsets[static_cast<size_t>(index)] = offset;
+    packing.offsets[index] = offset;
     packing.height = std::max(packing.height, size_add(offset, block.size));
     if (packing.height >= limit) return false;
     occupied.take(block, offset);
@@ -74,11 +74,11 @@ bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint
   return true;
 }
 
-std::vector<int> in_order(const Sections& sections, Key key(const Block&)) {
+std::vector<int> sorted_sections(const Sections& sections, Key key(const Block&)) {
   std::vector<int> order(sections.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    const Block &x = sections.blocks[static_cast<size_t>(a)], &y = sections.blocks[static_cast<size_t>(b)];
+    const Block &x = sections.blocks[a], &y = sections.blocks[b];
     const Key p = key(x), q = key(y);
     return p != q ? p > q : x.size > y.size;
   });
@@ -90,7 +90,7 @@ std::vector<int> in_order(const Sections& sections, Key key(const Block&)) {
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   GreedyPacking best, trial;
   for (const auto key : {by_life, by_size, by_area, by_start, by_end}) {
-    const std::vector<int> order = in_order(sections, key);
+    const std::vector<int> order = sorted_sections(sections, key);
     const bool lower = order.size() <= blocks_for_a_list
                            ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
                            : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial);
@@ -106,16 +106,14 @@ namespace {
 template <class TryOrder>
 void learn(const Sections& sections, Key key(const Block&), int rounds, uint64_t bound, uint64_t enough,
            const GreedyPacking& best, const GreedyPacking& trial, const TryOrder& try_order) {
-  const std::vector<int> first = in_order(sections, key);
+  const std::vector<int> first = sorted_sections(sections, key);
   std::vector<int> order = first, reached(first.size());
   for (int round = 0; round < rounds && best.height > enough; ++round) {
     try_order(order);
     for (size_t i = 0; i < reached.size(); ++i)
       reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
     order = first;
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)];
-    });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return reached[a] > reached[b]; });
   }
 }
 

@@ -38,7 +38,7 @@ Part part_of(Sections component, const std::vector<uint64_t>& offsets) {
   Part part;
   part.unit = 0;
   for (const Block& b : component.blocks) part.unit = std::gcd(part.unit, b.size);
-  for (int i : component.source) part.offsets.push_back(offsets[static_cast<size_t>(i)]);
+  for (int i : component.source) part.offsets.push_back(offsets[i]);
   part.height = height_of(component.blocks, part.offsets);
   part.bound = largest(section_totals(component));
   part.sections = std::move(component);
@@ -130,12 +130,11 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
       packing.height = std::max(packing.height, part.height);
       packing.bound = std::max(packing.bound, part.bound);
       for (size_t i = 0; i < part.offsets.size(); ++i)
-        greedy.offsets[static_cast<size_t>(part.sections.source[i])] = part.offsets[i];
+        greedy.offsets[part.sections.source[i]] = part.offsets[i];
     }
   }
 
-  for (size_t i = 0; i < sections.blocks.size(); ++i)
-    packing.offsets[static_cast<size_t>(sections.source[i])] = greedy.offsets[i];
+  for (size_t i = 0; i < sections.blocks.size(); ++i) packing.offsets[sections.source[i]] = greedy.offsets[i];
   packing.status = status_of(packing, options.capacity);
   return packing;
 }

@@ -33,7 +33,7 @@ Sections sections_of(const std::vector<Interval>& intervals) {
   // The set of live intervals is maximal after a start that an end follows.
   bool grown = false;
   for (const Event& event : events) {
-    Block& block = sections.blocks[static_cast<size_t>(event.block)];
+    Block& block = sections.blocks[event.block];
     if (event.start) {
       block.first = sections.count;
     } else {
@@ -49,8 +49,8 @@ std::vector<uint64_t> section_totals(const Sections& sections) {
   // Prefix sums of changes, in 128 bits: sums of up to 2^31 saturated sizes fit.
   std::vector<__int128> change(static_cast<size_t>(sections.count) + 1);
   for (const Block& block : sections.blocks) {
-    change[static_cast<size_t>(block.first)] += block.size;
-    change[static_cast<size_t>(block.end)] -= block.size;
+    change[block.first] += block.size;
+    change[block.end] -= block.size;
   }
   std::vector<uint64_t> totals(static_cast<size_t>(sections.count));
   __int128 live = 0;
@@ -65,22 +65,22 @@ std::vector<Sections> components_of(const Sections& sections) {
   // For every section: the largest end of the blocks that start there or earlier.
   std::vector<int> reach(static_cast<size_t>(sections.count));
   for (const Block& block : sections.blocks) {
-    int& end = reach[static_cast<size_t>(block.first)];
+    int& end = reach[block.first];
     end = std::max(end, block.end);
   }
   std::vector<int> component(reach.size()), begin;
   int furthest = 0;
   for (int s = 0; s < sections.count; ++s) {
     if (s == furthest) begin.push_back(s);
-    component[static_cast<size_t>(s)] = static_cast<int>(begin.size()) - 1;
-    furthest = std::max(furthest, reach[static_cast<size_t>(s)]);
+    component[s] = static_cast<int>(begin.size()) - 1;
+    furthest = std::max(furthest, reach[s]);
   }
   begin.push_back(sections.count);
   std::vector<Sections> parts(begin.size() - 1);
   for (size_t c = 0; c < parts.size(); ++c) parts[c].count = begin[c + 1] - begin[c];
   for (size_t i = 0; i < sections.blocks.size(); ++i) {
     const Block& block = sections.blocks[i];
-    const size_t c = static_cast<size_t>(component[static_cast<size_t>(block.first)]);
+    const size_t c = static_cast<size_t>(component[block.first]);
     parts[c].blocks.push_back({block.first - begin[c], block.end - begin[c], block.size});
     parts[c].source.push_back(static_cast<int>(i));
   }

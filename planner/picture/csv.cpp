@@ -25,7 +25,7 @@ std::string picture_csv(const Graph& graph, const Programs& programs) {
            class_names[static_cast<size_t>(b.owner)] + "\n";
   };
   for (const Buffer& b : programs.arena.persistent)
-    if (!overlays_gradients || b.owner != Class::gradients) row(b, 0, top.instructions.size());
+    if (!overlays_gradients || b.owner != MemoryClass::gradients) row(b, 0, top.instructions.size());
   for (const Buffer& b : top.buffers) row(b, static_cast<size_t>(b.first), static_cast<size_t>(b.last) + 1);
   return out;
 }

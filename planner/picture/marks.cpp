@@ -12,14 +12,14 @@ namespace {
 // share a mark.
 constexpr int persistent_rows = 400;
 
-const char* persistent_reason(Kind kind) {
-  switch (kind) {
-    case Kind::parameter: return "parameter";
-    case Kind::master: return "master weights: the bits of the fp32 value that the parameter lacks";
-    case Kind::gradient: return "gradient, summed over the micro-steps until the update";
-    case Kind::optimizer: return "optimizer state";
-    case Kind::constant: return "table of constants";
-    case Kind::state: return "state of the step: counters, loss, norm";
+const char* persistent_reason(Role role) {
+  switch (role) {
+    case Role::parameter: return "parameter";
+    case Role::master: return "master weights: the bits of the fp32 value that the parameter lacks";
+    case Role::gradient: return "gradient, summed over the micro-steps until the update";
+    case Role::optimizer: return "optimizer state";
+    case Role::constant: return "table of constants";
+    case Role::state: return "state of the step: counters, loss, norm";
     default: return "";
   }
 }
@@ -64,9 +64,9 @@ class Marker {
              1,
              marks_.strings.id(t.name),
              marks_.strings.id(""),
-             marks_.strings.id(persistent_reason(t.kind)),
+             marks_.strings.id(persistent_reason(t.role)),
              true};
-      if (b.owner == Class::gradients) m.last = timeline_.gradients_end() - 1;
+      if (b.owner == MemoryClass::gradients) m.last = timeline_.gradients_end() - 1;
       ++marks_.buffers;
       const bool thin = b.bytes < row;
       if (open && thin && marks_.all.back().reason == m.reason) {
@@ -102,10 +102,10 @@ class Marker {
       for (int of = 0; of < i.ops; ++of) {
         const Instruction one = op_alone(graph_, i, of);
         for (int k = 0; k < one.outputs; ++k) {
-          const Operand& o = program.operands[static_cast<size_t>(one.first_operand + one.inputs + k)];
-          const int t = graph_.op(one.op).outputs[static_cast<size_t>(k)];
+          const Operand& o = program.operands[one.first_operand + one.inputs + k];
+          const int t = graph_.op(one.op).outputs[k];
           if (o.buffer < 0 || o.persistent || t < 0) continue;
-          std::vector<int>& list = held[static_cast<size_t>(o.buffer)];
+          std::vector<int>& list = held[o.buffer];
           if (list.empty() || list.back() != t) list.push_back(t);
         }
       }
@@ -129,7 +129,7 @@ class Marker {
     const bool scratch = b.tensor < 0;
     m.name = marks_.strings.id(name_of(held));
     const int segment = scratch ? -1 : graph_.at(b.tensor).segment;
-    const bool input = b.owner == Class::inputs;
+    const bool input = b.owner == MemoryClass::inputs;
     m.place = marks_.strings.id(segment >= 0 ? graph_.segment_name(segment)
                                 : input      ? ""
                                              : timeline_.place(first));
@@ -140,23 +140,23 @@ class Marker {
   std::string reason_of(const Buffer& b, int first, const std::vector<int>& held) const {
     if (b.tensor < 0) return "scratch memory of " + timeline_.label(first);
     const Tensor& t = graph_.at(b.tensor);
-    if (b.owner == Class::inputs) return "input of the program";
-    if (t.kind == Kind::cache) return "cache of keys and values";
-    if (b.owner == Class::saved_activations) {
+    if (b.owner == MemoryClass::inputs) return "input of the program";
+    if (t.role == Role::cache) return "cache of keys and values";
+    if (b.owner == MemoryClass::saved_activations) {
       const bool is_output = std::any_of(held.begin(), held.end(), [&](int each) {
         const int segment = graph_.at(each).segment;
-        return segment >= 0 && graph_.segments[static_cast<size_t>(segment)].output == each;
+        return segment >= 0 && graph_.segments[segment].output == each;
       });
       return is_output ? "kept for backward: the input of the next segment" : "kept for backward";
     }
-    if (programs_.arena.on_host(b.tensor) && t.kind == Kind::activation &&
+    if (programs_.arena.on_host(b.tensor) && t.role == Role::activation &&
         timeline_.at(first).kind == OpKind::fetch)
       return "fetched for backward from host memory, where it was kept";
-    if (programs_.arena.on_host(b.tensor) && t.kind != Kind::activation)
+    if (programs_.arena.on_host(b.tensor) && t.role != Role::activation)
       return timeline_.at(first).kind == OpKind::fetch
-                 ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
-                 : "on its way to host memory: " + std::string(persistent_reason(t.kind));
-    if (graph_.fuses_updates() && t.kind == Kind::activation && t.segment < 0)
+                 ? "fetched: " + std::string(persistent_reason(t.role)) + ", which lies in host memory"
+                 : "on its way to host memory: " + std::string(persistent_reason(t.role));
+    if (graph_.fuses_updates() && t.role == Role::activation && t.segment < 0)
       return "gradient, used up by the update that follows";
     if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
     return "transient: its place is free again after its last use";
@@ -165,7 +165,7 @@ class Marker {
   // Merges marks of the same class that begin in the same cell of the grid and end in the same cell. The
   // merged mark covers all of them, so each of its sides is off by less than a cell.
   std::vector<Mark> on_grid(const std::vector<Mark>& single, int columns, int rows) {
-    std::map<std::tuple<Class, int, int, int, int>, size_t> cells;
+    std::map<std::tuple<MemoryClass, int, int, int, int>, size_t> cells;
     std::vector<Mark> drawn;
     std::vector<uint64_t> largest;
     const double height = static_cast<double>(programs_.arena_bytes);
@@ -208,7 +208,7 @@ Marks make_marks(const Graph& graph, const Programs& programs, const Timeline& t
 
 std::string life_of(const Mark& m, const Timeline& timeline) {
   if (m.persistent)
-    return m.owner == Class::gradients ? "from the first micro-step to the update" : "the whole run";
+    return m.owner == MemoryClass::gradients ? "from the first micro-step to the update" : "the whole run";
   const std::string from = timeline.moment(m.first);
   return m.first == m.last ? "during " + from : "from " + from + " to " + timeline.moment(m.last);
 }

@@ -10,7 +10,7 @@
 namespace stw::picture {
 
 struct Mark {
-  Class owner;
+  MemoryClass owner;
   int first, last;       // instructions, both inclusive
   uint64_t offset, end;  // in the arena
   uint64_t bytes;        // of all its buffers

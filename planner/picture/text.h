@@ -27,7 +27,7 @@ class Strings {
     if (added) all_.push_back(text);
     return at->second;
   }
-  const std::string& at(int id) const { return all_[static_cast<size_t>(id)]; }
+  const std::string& at(int id) const { return all_[id]; }
   const std::vector<std::string>& all() const { return all_; }
 
  private:

@@ -9,8 +9,7 @@ namespace {
 Run::Group group_of(const Graph& graph, const Instruction& i, int segment) {
   if (i.phase == Phase::update) return Run::Group::update;
   if (i.phase == Phase::generate) return Run::Group::inference;
-  if (segment >= 0 && graph.segments[static_cast<size_t>(segment)].kind == SegmentKind::head)
-    return Run::Group::head;
+  if (segment >= 0 && graph.segments[segment].kind == SegmentKind::head) return Run::Group::head;
   return i.phase == Phase::forward ? Run::Group::forward : Run::Group::backward;
 }
 
@@ -54,7 +53,7 @@ void Timeline::add(const Program& program, std::string title, double width) {
   sections_.push_back({&program, std::move(title), first, begin, begin + width});
   bool continues = false;  // a run never spans two programs
   for (int n = 0; n < sections_.back().instructions(); ++n) {
-    const Instruction& i = program.instructions[static_cast<size_t>(n)];
+    const Instruction& i = program.instructions[n];
     const int segment = graph_.op(i.op).segment;
     const Run::Group group = group_of(graph_, i, segment);
     // Copies to and from host memory, and updates inside the backward pass, belong to no segment; they
@@ -77,7 +76,7 @@ const Section& Timeline::section_of(int instruction) const {
 
 const Instruction& Timeline::at(int instruction) const {
   const Section& s = section_of(instruction);
-  return s.program->instructions[static_cast<size_t>(instruction - s.first)];
+  return s.program->instructions[instruction - s.first];
 }
 
 double Timeline::x(int instruction) const {
@@ -116,8 +115,8 @@ std::string Timeline::label(int instruction) const {
 }
 
 int Timeline::block(int segment) const {
-  if (segment < 0 || graph_.segments[static_cast<size_t>(segment)].kind != SegmentKind::block) return -1;
-  return graph_.segments[static_cast<size_t>(segment)].block;
+  if (segment < 0 || graph_.segments[segment].kind != SegmentKind::block) return -1;
+  return graph_.segments[segment].block;
 }
 
 std::string Timeline::place(int instruction) const {
@@ -146,13 +145,13 @@ std::vector<Column> Timeline::live(int at_most) const {
     }
     std::array<__int128, class_count> now{};
     for (const Buffer& b : arena_.persistent)
-      if (b.owner != Class::gradients || holds_gradients(s)) now[static_cast<size_t>(b.owner)] += b.bytes;
+      if (b.owner != MemoryClass::gradients || holds_gradients(s))
+        now[static_cast<size_t>(b.owner)] += b.bytes;
     const int step = std::max(1, (n + at_most - 1) / at_most);
     for (int i = 0; i < n; ++i) {
       Column c{s.first + i, s.first + i + 1, s.first + i, {}};
       for (size_t k = 0; k < class_count; ++k)
-        c.live[k] = static_cast<uint64_t>(
-            std::min<__int128>(now[k] += change[static_cast<size_t>(i)][k], size_limit));
+        c.live[k] = static_cast<uint64_t>(std::min<__int128>(now[k] += change[i][k], size_limit));
       if (i % step == 0) {
         columns.push_back(c);
         continue;

@@ -61,7 +61,7 @@ PeakMoment peak_moment(const Programs& programs) {
     if (p->end > top->end) top = p;
   std::vector<__int128> change(top->instructions.size() + 1);
   for (const Buffer& b : top->buffers) {
-    change[static_cast<size_t>(b.first)] += static_cast<__int128>(b.bytes);
+    change[b.first] += static_cast<__int128>(b.bytes);
     change[static_cast<size_t>(b.last) + 1] -= static_cast<__int128>(b.bytes);
   }
   __int128 live = 0, most = -1;
@@ -85,7 +85,7 @@ Bytes account(const Programs& programs) {
     sum = size_add(sum, b.bytes);
   };
   for (const Buffer& b : programs.arena.persistent)
-    if (!overlays_gradients || b.owner != Class::gradients) count(b);
+    if (!overlays_gradients || b.owner != MemoryClass::gradients) count(b);
   for (const Buffer& b : top->buffers)
     if (b.first <= moment && b.last >= moment) count(b);
   bytes.arena = programs.arena_bytes;
@@ -126,15 +126,15 @@ std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decis
 
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions) {
   const Arena arena = make_arena(graph, 1, decisions.offload, decisions.micro_batch);
-  constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter,
-                                           Kind::activation};
+  constexpr Role roles[offloaded_count] = {Role::optimizer, Role::master, Role::gradient, Role::parameter,
+                                           Role::activation};
   const int blocks = graph.blocks();
   std::vector<OffloadedTensors> list;
   for (int k = 0; k < offloaded_count; ++k) {
-    const int parts = arena.offload.parts[static_cast<size_t>(k)];
+    const int parts = arena.offload.parts[k];
     uint64_t bytes = 0;
     for (const Buffer& b : arena.host)
-      if (graph.at(b.tensor).kind == kinds[k]) bytes = size_add(bytes, b.bytes);
+      if (graph.at(b.tensor).role == roles[k]) bytes = size_add(bytes, b.bytes);
     if (bytes > 0)
       list.push_back({static_cast<Offloaded>(k), std::min(parts, blocks) - 1, parts > blocks, bytes});
   }

@@ -16,9 +16,7 @@ namespace {
 
 constexpr const char* recompute_names[] = {"auto", "none", "full"};
 
-std::string op_name(const Graph& graph, int op) {
-  return graph.at(graph.ops[static_cast<size_t>(op)].outputs[0]).name;
-}
+std::string op_name(const Graph& graph, int op) { return graph.at(graph.ops[op].outputs[0]).name; }
 
 uint32_t all_of(const Segment& segment) { return (1u << segment.saveable.size()) - 1; }
 
@@ -80,7 +78,7 @@ std::string describe(const Graph& graph) {
   };
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const Tensor& tensor = graph.tensors[t];
-    if (tensor.kind != Kind::parameter) continue;
+    if (tensor.role != Role::parameter) continue;
     s += '\n' + tensor.name;
     for (int i = 0; i < tensor.shape.rank; ++i) add(tensor.shape[i]);
     add(int{tensor.tied_to >= 0});
@@ -105,12 +103,11 @@ std::string describe(const Graph& graph) {
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
     if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
-    const bool in_block =
-        op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
+    const bool in_block = op.segment >= 0 && graph.segments[op.segment].kind == SegmentKind::block;
     for (int t : op.inputs) {  // parameters that an earlier op uses too
-      if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
-      if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
-      is_used[static_cast<size_t>(t)] = true;
+      if (t < 0 || graph.at(t).role != Role::parameter) continue;
+      if (in_block && is_used[t]) s += " again " + graph.at(t).name;
+      is_used[t] = true;
     }
     // The residual is written as an op of its own, which it was in older versions.
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
@@ -161,7 +158,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
       .set("tiles", tiles_json(graph, plan.decisions));
   body.set("offload", offload_json(graph, plan));
   Json bytes = Json::object();
-  for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[static_cast<size_t>(c)]);
+  for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[c]);
   bytes.set("padding", plan.bytes.padding).set("arena", plan.bytes.arena).set("reserve", plan.bytes.reserve);
   bytes.set("peak", plan.bytes.peak).set("budget", plan.bytes.budget).set("host", plan.bytes.host);
   body.set("bytes", bytes);
@@ -209,7 +206,8 @@ Result<Json> checked(std::string_view text, Hash hash) {
   if (!format || !format->as_string() || *format->as_string() != "stowage-plan")
     return not_a_plan("expected \"format\": \"stowage-plan\"");
   STW_ASSIGN(version, get_int(json, "version"));
-  if (version != 1) return not_a_plan("expected version 1, found " + std::to_string(version));
+  if (version != 1)
+    return Error{Code::unsupported, "plan: expected version 1, found " + std::to_string(version)};
   STW_ASSIGN(fingerprint, get_string(json, "fingerprint"));
   Json::Object members;
   for (const auto& [key, value] : json.members())
@@ -378,7 +376,7 @@ Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
     }
     if (others && parts < graph.blocks())
       return not_a_plan("it offloads tensors outside of blocks, but not those of all blocks");
-    offload.parts[static_cast<size_t>(kind)] = static_cast<int>(parts) + others;
+    offload.parts[kind] = static_cast<int>(parts) + others;
   }
   if (plan.numerics.fused_update && offload.any())
     return not_a_plan("it offloads tensors, which a fused update does not allow");
@@ -390,7 +388,7 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(bytes, get_object(body, "bytes"));
   for (int c = 0; c < class_count; ++c) {
     STW_ASSIGN(n, get_uint(*bytes, class_names[c]));
-    plan.bytes.of[static_cast<size_t>(c)] = n;
+    plan.bytes.of[c] = n;
   }
   const std::pair<const char*, uint64_t*> fields[] = {
       {"padding", &plan.bytes.padding}, {"arena", &plan.bytes.arena},   {"reserve", &plan.bytes.reserve},
@@ -437,16 +435,16 @@ std::string plan_fingerprint(const std::string& json) {
   return f && f->as_string() ? *f->as_string() : std::string();
 }
 
-Result<PlanHeader> plan_header(std::string_view json, Hash hash) {
-  STW_ASSIGN(body, checked(json, hash));
+namespace {
+
+Result<PlanHeader> read_header(const Json& body) {
   STW_ASSIGN(numerics, read_numerics(body));
   STW_ASSIGN(request, get_object(body, "request"));
   STW_ASSIGN(sequence, get_int(*request, "sequence"));
   return PlanHeader{sequence, numerics};
 }
 
-Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash) {
-  STW_ASSIGN(body, checked(json, hash));
+Result<Plan> read_plan(const Graph& graph, const Json& body, Hash hash) {
   Plan plan;
   STW_ASSIGN(numerics, read_numerics(body));
   plan.numerics = numerics;
@@ -477,6 +475,27 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   STW_TRY(read_figures(body, plan));
   if (plan.fits && plan.bytes.peak > plan.bytes.budget) return not_a_plan("its peak exceeds its budget");
   return plan;
+}
+
+// The text is as a planner wrote it, so what cannot be used belongs to another model or version.
+template <class T>
+Result<T> of_this_model(Result<T> read) {
+  if (read || read.error().code != Code::corrupt) return read;
+  Error error = read.error();
+  error.code = Code::bad_state;
+  return error;
+}
+
+}  // namespace
+
+Result<PlanHeader> plan_header(std::string_view json, Hash hash) {
+  STW_ASSIGN(body, checked(json, hash));
+  return of_this_model(read_header(body));
+}
+
+Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash) {
+  STW_ASSIGN(body, checked(json, hash));
+  return of_this_model(read_plan(graph, body, hash));
 }
 
 }  // namespace stw

@@ -19,8 +19,9 @@ std::string describe(const Graph& graph);
 std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash);
 std::string plan_fingerprint(const std::string& json);  // the value of the field "fingerprint"
 
-// Errors: corrupt if the text is not a plan, has another version, was edited (fingerprint), or belongs to
-// another model. The header has the settings for building the graph that the plan is then checked against.
+// Errors: corrupt if the text is not a plan or was edited (fingerprint); unsupported if it has another
+// version; bad_state if it belongs to another model. The header has the settings for building the graph that
+// the plan is then checked against.
 struct PlanHeader {
   int64_t sequence;
   Numerics numerics;

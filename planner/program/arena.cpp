@@ -6,13 +6,13 @@ namespace stw {
 
 namespace {
 
-Class owner_of(Kind kind) {
-  switch (kind) {
-    case Kind::parameter:
-    case Kind::master: return Class::parameters;
-    case Kind::gradient: return Class::gradients;
-    case Kind::optimizer: return Class::optimizer;
-    default: return Class::workspace;  // the step's state and constant tables
+MemoryClass owner_of(Role role) {
+  switch (role) {
+    case Role::parameter:
+    case Role::master: return MemoryClass::parameters;
+    case Role::gradient: return MemoryClass::gradients;
+    case Role::optimizer: return MemoryClass::optimizer;
+    default: return MemoryClass::workspace;  // the step's state and constant tables
   }
 }
 
@@ -25,13 +25,14 @@ Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload,
   arena.host_of_tensor.assign(graph.tensors.size(), -1);
   const std::vector<bool> is_on_host = on_host(graph, offload);
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
-    if (!is_on_host[static_cast<size_t>(t)]) continue;
+    if (!is_on_host[t]) continue;
     Buffer b;
     b.tensor = t;
     b.bytes = graph.at(t).bytes(micro_batch);
-    b.owner = graph.at(t).kind == Kind::activation ? Class::saved_activations : owner_of(graph.at(t).kind);
+    b.owner =
+        graph.at(t).role == Role::activation ? MemoryClass::saved_activations : owner_of(graph.at(t).role);
     b.offset = arena.host_bytes;
-    arena.host_of_tensor[static_cast<size_t>(t)] = static_cast<int>(arena.host.size());
+    arena.host_of_tensor[t] = static_cast<int>(arena.host.size());
     arena.host_bytes = round_up(size_add(arena.host_bytes, b.bytes), alignment);
     arena.host.push_back(b);
   }
@@ -42,24 +43,23 @@ Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload,
     Buffer b;
     b.tensor = t;
     b.bytes = graph.at(t).bytes(1);
-    b.owner = owner_of(graph.at(t).kind);
+    b.owner = owner_of(graph.at(t).role);
     b.offset = end;
     end = round_up(size_add(end, b.bytes), alignment);
-    arena.of_tensor[static_cast<size_t>(t)] = static_cast<int>(arena.persistent.size());
+    arena.of_tensor[t] = static_cast<int>(arena.persistent.size());
     arena.persistent.push_back(b);
   };
-  for (Kind kind : {Kind::state, Kind::constant, Kind::parameter, Kind::master, Kind::optimizer}) {
+  for (Role role : {Role::state, Role::constant, Role::parameter, Role::master, Role::optimizer}) {
     for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
-      if (graph.at(t).kind == kind && graph.at(t).tied_to < 0) place(t);
+      if (graph.at(t).role == role && graph.at(t).tied_to < 0) place(t);
   }
   arena.gradients_begin = end;
   // Gradients that updates inside the backward pass consume have no place here.
   for (const ParameterGradient& g : graph.gradients)
-    if (graph.at(g.gradient).kind == Kind::gradient) place(g.gradient);
+    if (graph.at(g.gradient).role == Role::gradient) place(g.gradient);
   arena.gradients_end = end;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
-    if (graph.at(t).tied_to >= 0)
-      arena.of_tensor[static_cast<size_t>(t)] = arena.of_tensor[static_cast<size_t>(graph.resolve(t))];
+    if (graph.at(t).tied_to >= 0) arena.of_tensor[t] = arena.of_tensor[graph.resolve(t)];
   return arena;
 }
 

@@ -61,7 +61,7 @@ void Emitter::end_stage() {
 }
 
 void Emitter::hold(int buffer) {
-  Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
+  Buffer& b = program_.buffers[buffer];
   b.last = std::max(b.last, instruction_count() - 1);
 }
 
@@ -74,10 +74,10 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
             : elements_ > 0 && !t.per_sample ? t.part_bytes(elements_)
                                              : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
-  b.owner = t.kind == Kind::input ? Class::inputs : Class::transient;
+  b.owner = t.role == Role::input ? MemoryClass::inputs : MemoryClass::transient;
   program_.buffers.push_back(b);
   made_in_.push_back(phase);
-  return value_[static_cast<size_t>(tensor)] = static_cast<int>(program_.buffers.size()) - 1;
+  return value_[tensor] = static_cast<int>(program_.buffers.size()) - 1;
 }
 
 int Emitter::input(int tensor) { return new_value(tensor, all_rows(tensor), Phase::forward); }
@@ -88,15 +88,13 @@ void Emitter::inputs() {
 
 Operand Emitter::use(int tensor, const RowRange& rows, Phase phase) {
   if (tensor < 0) return {};
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0)
-    return {fixed, true, part_begin(tensor)};
-  const int v = value_[static_cast<size_t>(tensor)];
+  if (int fixed = arena_.of_tensor[tensor]; fixed >= 0) return {fixed, true, part_begin(tensor)};
+  const int v = value_[tensor];
   assert(v >= 0 && "an operand is read before it is computed");
-  Buffer& b = program_.buffers[static_cast<size_t>(v)];
+  Buffer& b = program_.buffers[v];
   b.last = static_cast<int>(program_.instructions.size());
-  if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward &&
-      b.owner == Class::transient)
-    b.owner = Class::saved_activations;
+  if (phase != Phase::forward && made_in_[v] == Phase::forward && b.owner == MemoryClass::transient)
+    b.owner = MemoryClass::saved_activations;
   const bool part = graph_.at(tensor).per_sample && !holds_part(tensor) && rows.part;
   return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
 }
@@ -105,20 +103,19 @@ Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t e
   if (tensor < 0) return {};
   const uint64_t offset =
       element < 0 ? 0 : static_cast<uint64_t>(element) * element_bytes(graph_.at(tensor).format);
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0)
-    return {fixed, true, offset + part_begin(tensor)};
+  if (int fixed = arena_.of_tensor[tensor]; fixed >= 0) return {fixed, true, offset + part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
     if (!has(tensor)) new_value(tensor, rows.count, phase);
-    const int v = value_[static_cast<size_t>(tensor)];
-    program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
+    const int v = value_[tensor];
+    program_.buffers[v].last = static_cast<int>(program_.instructions.size());
     return {v, false, offset};
   }
   const bool part = !holds_part(tensor) && rows.part;
   // A tensor that is filled chunk by chunk has one buffer: only the first chunk creates it.
   if (!(part && rows.begin > 0))
     new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
-  const int v = value_[static_cast<size_t>(tensor)];
-  program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
+  const int v = value_[tensor];
+  program_.buffers[v].last = static_cast<int>(program_.instructions.size());
   return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
 }
 
@@ -169,7 +166,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
     Buffer b;
     b.bytes = bytes;
     b.first = b.last = static_cast<int>(program_.instructions.size());
-    b.owner = Class::workspace;
+    b.owner = MemoryClass::workspace;
     i.workspace = {static_cast<int>(program_.buffers.size()), false, 0};
     program_.buffers.push_back(b);
     made_in_.push_back(phase);
@@ -199,9 +196,7 @@ void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner,
 void Emitter::merge_in_place() {
   std::vector<int> root(program_.buffers.size());
   for (size_t b = 0; b < root.size(); ++b) root[b] = static_cast<int>(b);
-  auto buffer = [&](const Operand& o) -> Buffer& {
-    return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])];
-  };
+  auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[root[o.buffer]]; };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
     // How many operands of the instruction use the buffer `of`. A norm's gradient and the bias's gradient
@@ -214,9 +209,8 @@ void Emitter::merge_in_place() {
                                   graph_.op(one.op).inputs[0] == graph_.op(whole.op).inputs[3];
         for (int o = one.first_operand + reads_addend; o < one.first_operand + one.inputs + one.outputs;
              ++o) {
-          const Operand& operand = program_.operands[static_cast<size_t>(o)];
-          uses +=
-              operand.buffer >= 0 && !operand.persistent && root[static_cast<size_t>(operand.buffer)] == of;
+          const Operand& operand = program_.operands[o];
+          uses += operand.buffer >= 0 && !operand.persistent && root[operand.buffer] == of;
         }
       }
       return uses;
@@ -228,17 +222,17 @@ void Emitter::merge_in_place() {
         if (pair.output < 0 || pair.input >= i.inputs || pair.output >= i.outputs) continue;
         const Operand &in = operands[pair.input], &out = operands[i.inputs + pair.output];
         if (in.buffer < 0 || out.buffer < 0 || in.persistent || out.persistent) continue;
-        const int source = root[static_cast<size_t>(in.buffer)];
-        if (source == root[static_cast<size_t>(out.buffer)]) break;
+        const int source = root[in.buffer];
+        if (source == root[out.buffer]) break;
         Buffer &from = buffer(in), &to = buffer(out);
         if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes)
           continue;
-        if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
+        if (from.owner == MemoryClass::inputs || in.offset != 0 || out.offset != 0) continue;
         if (uses_of(source) > 1) continue;  // read twice, or computed by an earlier op of this instruction
         from.last = to.last;
         // The output that takes over this buffer is kept for the backward pass.
-        if (to.owner == Class::saved_activations) from.owner = to.owner;
-        root[static_cast<size_t>(out.buffer)] = source;
+        if (to.owner == MemoryClass::saved_activations) from.owner = to.owner;
+        root[out.buffer] = source;
         break;
       }
     }
@@ -252,7 +246,7 @@ void Emitter::merge_in_place() {
     kept.push_back(program_.buffers[b]);
   }
   auto renumber = [&](int& b) {
-    if (b >= 0) b = place[static_cast<size_t>(root[static_cast<size_t>(b)])];
+    if (b >= 0) b = place[root[b]];
   };
   for (Operand& o : program_.operands)
     if (!o.persistent) renumber(o.buffer);
@@ -269,14 +263,14 @@ Program Emitter::finish(uint64_t base) {
   for (size_t i = 0; i < input_count; ++i) {
     const int tensor = graph_.inputs.of[i];
     if (tensor < 0 || !has(tensor)) continue;
-    program_.buffers[static_cast<size_t>(buffer_of(tensor))].first = 0;
+    program_.buffers[buffer_of(tensor)].first = 0;
     program_.inputs.of[i] = buffer_of(tensor);
   }
   for (int b : program_.caches) {
-    program_.buffers[static_cast<size_t>(b)].first = 0;
-    program_.buffers[static_cast<size_t>(b)].last = end;
+    program_.buffers[b].first = 0;
+    program_.buffers[b].last = end;
   }
-  if (program_.logits >= 0) program_.buffers[static_cast<size_t>(program_.logits)].last = end;
+  if (program_.logits >= 0) program_.buffers[program_.logits].last = end;
   merge_in_place();
   program_.base = base;
   return std::move(program_);

@@ -49,13 +49,13 @@ class Emitter {
   void hold(int buffer);
   // From now on these tensors hold the rows of one tile (`tiled`) or all rows.
   void set_tiled(const std::vector<int>& tensors, bool tiled) {
-    for (int t : tensors) tiled_[static_cast<size_t>(t)] = tiled;
+    for (int t : tensors) tiled_[t] = tiled;
   }
   // From now on instructions work on these elements of a parameter and of its gradient and states. 0
   // elements: on all.
   void set_slice(int64_t first, int64_t elements) { first_element_ = first, elements_ = elements; }
   // Sets the buffer of a tensor to the one that `buffer_of` returned before the tensor was dropped.
-  void attach(int tensor, int buffer) { value_[static_cast<size_t>(tensor)] = buffer; }
+  void attach(int tensor, int buffer) { value_[tensor] = buffer; }
 
   // Emits `ops`, in this order, for each chunk of rows.
   void emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase,
@@ -71,9 +71,9 @@ class Emitter {
     emit_ops(op, ops, element, Phase::update, false, 0, 0);
   }
 
-  bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
-  void drop(int tensor) { value_[static_cast<size_t>(tensor)] = -1; }
-  int buffer_of(int tensor) const { return value_[static_cast<size_t>(tensor)]; }
+  bool has(int tensor) const { return value_[tensor] >= 0; }
+  void drop(int tensor) { value_[tensor] = -1; }
+  int buffer_of(int tensor) const { return value_[tensor]; }
   // Adds a buffer that lives through the whole program and keeps its contents from run to run.
   void cache(int tensor) { program_.caches.push_back(input(tensor)); }
   // Remembers a tensor's buffer: after `finish`, watched()[i] is the index in the program of the i-th
@@ -102,9 +102,7 @@ class Emitter {
   void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin,
                 int64_t rows, bool keeps = true);
   uint64_t part_begin(int tensor) const;
-  bool holds_part(int tensor) const {
-    return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)];
-  }
+  bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[tensor]; }
   void merge_in_place();
 
   const Graph& graph_;

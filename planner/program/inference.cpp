@@ -14,7 +14,7 @@ namespace {
 int add_cache(Graph& graph, const char* name, int64_t features) {
   Tensor t;
   t.name = name;
-  t.kind = Kind::cache;
+  t.role = Role::cache;
   t.format = graph.compute;
   t.shape = {graph.sequence, features};
   graph.tensors.push_back(std::move(t));
@@ -29,13 +29,13 @@ void add_inference(Graph& graph) {
   std::iota(stands_for.begin(), stands_for.end(), 0);
   for (const Op& op : graph.ops) {
     if (op.kind == OpKind::dropout) {
-      stands_for[static_cast<size_t>(op.outputs[0])] = stands_for[static_cast<size_t>(op.inputs[0])];
+      stands_for[op.outputs[0]] = stands_for[op.inputs[0]];
       continue;
     }
     Op copy = op;
     copy.attributes.dropout = 0;
     for (int& t : copy.inputs)
-      if (t >= 0) t = stands_for[static_cast<size_t>(t)];
+      if (t >= 0) t = stands_for[t];
     // Hits are counted before the loss, because the loss may overwrite the logits.
     if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
       graph.evaluate_ops.push_back(

@@ -20,10 +20,10 @@ void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
   uint64_t base = program.base;
   std::vector<bool> is_cache(program.buffers.size());
   for (int c : program.caches) {
-    Buffer& b = program.buffers[static_cast<size_t>(c)];
+    Buffer& b = program.buffers[c];
     b.offset = base;
     base = size_add(base, round_up(b.bytes, alignment));
-    is_cache[static_cast<size_t>(c)] = true;
+    is_cache[c] = true;
   }
   std::vector<Interval> intervals;
   std::vector<size_t> index;

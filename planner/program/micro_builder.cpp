@@ -26,10 +26,10 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
     if (t >= 0 && arena.on_host(t) && std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
   };
   for (int i = 0; i < segment.op_count; ++i)  // recompute reads parameters again
-    for (int t : graph.ops[static_cast<size_t>(segment.first_op + i)].inputs)
+    for (int t : graph.ops[segment.first_op + i].inputs)
       if (!is_forward || t != segment.input) add(t);
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
-    const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
+    const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
     for (size_t k = 0; k < op.inputs.size(); ++k)
       if (static_cast<int>(k) < op_row(op.kind).shapes_from) add(op.inputs[k]);
     for (int t : op.outputs)
@@ -42,7 +42,7 @@ std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t s) {
   const Segment& segment = graph.segments[s];
   std::vector<int> list;
   for (int i = 0; i < segment.gradient_op_count; ++i)
-    for (int t : graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].outputs)
+    for (int t : graph.gradient_ops[segment.first_gradient_op + i].outputs)
       if (t >= 0 && arena.on_host(t)) list.push_back(t);
   return list;
 }
@@ -107,7 +107,7 @@ void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& ti
     i += part.op_count - 1;
   }
   for (int i = 0; i < segment.op_count; ++i) {
-    const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
+    const Op& op = graph_.ops[segment.first_op + i];
     for (int t : op.outputs)
       if (t != segment.output && !is_kept(segment, segment.first_op + i, saved)) emitter_.drop(t);
     for (int t : op.inputs)
@@ -170,7 +170,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int done = first; done < i; ++done) after_gradients(done);
   }
   for (int i = 0; i < segment.op_count; ++i) {
-    const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
+    const Op& op = graph_.ops[segment.first_op + i];
     for (int t : op.outputs) emitter_.drop(t);
     for (int t : op.inputs)
       if (emitter_.on_host(t)) emitter_.drop(t);
@@ -189,13 +189,13 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
   std::vector<bool> is_recomputed(graph_.tensors.size());  // tensors that are recomputed for every tile
   for (int index = first; index < end; ++index)
     for (int t : graph_.op(index).inputs)
-      if (t >= 0) is_recomputed[static_cast<size_t>(t)] = is_inner_tensor(t);
+      if (t >= 0) is_recomputed[t] = is_inner_tensor(t);
   for (int i = part.op_count - 1; i-- > 0;)
-    if (is_recomputed[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+    if (is_recomputed[part.inner[i]])
       for (int t : graph_.op(part.first_op + i).inputs)
-        if (t >= 0 && is_inner_tensor(t)) is_recomputed[static_cast<size_t>(t)] = true;
+        if (t >= 0 && is_inner_tensor(t)) is_recomputed[t] = true;
   for (int i = 0; i + 1 < part.op_count; ++i)
-    if (is_recomputed[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+    if (is_recomputed[part.inner[i]])
       for (int t : graph_.op(part.first_op + i).inputs)
         if (t >= 0 && !is_inner_tensor(t)) recompute(t);
   for ([[maybe_unused]] int t : part.inner)
@@ -244,16 +244,16 @@ int MicroBuilder::first_to_recompute(int op) const {
   return graph_.op(op).fused && !emitter_.has(graph_.op(op - 1).outputs[0]) ? op - 1 : op;
 }
 bool MicroBuilder::is_read_in_backward(int op) const {
-  const std::vector<int>& saveable = graph_.segments[static_cast<size_t>(graph_.op(op).segment)].saveable;
+  const std::vector<int>& saveable = graph_.segments[graph_.op(op).segment].saveable;
   return std::find(saveable.begin(), saveable.end(), op) != saveable.end();
 }
 
 void MicroBuilder::after_gradients(int gradient_op) {
-  for (int t : graph_.gradient_ops[static_cast<size_t>(gradient_op)].outputs)
+  for (int t : graph_.gradient_ops[gradient_op].outputs)
     if (emitter_.on_host(t)) pending_.push_back(t);  // the gradient of a parameter
   if (!overlap_) store_pending();
   if (!graph_.fuses_updates()) return;
-  for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {
+  for (const FusedUpdate& u : graph_.updates_after[gradient_op]) {
     emitter_.emit_update(u.square_sum, u.sum);
     emitter_.emit_update(u.update, -1);
     emitter_.drop(graph_.op(u.update).inputs[0]);
@@ -263,7 +263,7 @@ void MicroBuilder::after_gradients(int gradient_op) {
 // Recomputes a tensor that does not exist, together with the tensors that this needs.
 void MicroBuilder::recompute(int tensor) {
   if (tensor < 0 || emitter_.has(tensor) || emitter_.on_host(tensor)) return;
-  const int op = graph_.producer[static_cast<size_t>(tensor)];
+  const int op = graph_.producer[tensor];
   if (op < 0) return;  // persistent
   const int first = first_to_recompute(op);
   for (int t : graph_.op(first).inputs) recompute(t);

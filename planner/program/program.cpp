@@ -32,7 +32,7 @@ static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& e
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
         cost.bytes -= operand_bytes(graph, t, extent);  // it is not read again
         // The op before did not store it either.
-        if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);
+        if (fused.kind == OpKind::activation_gradient) cost.bytes -= operand_bytes(graph, t, extent);
       }
   return cost;
 }
@@ -79,7 +79,7 @@ std::vector<Tile> loss_chunks(int64_t rows, int64_t rows_per_sample, int64_t chu
 }
 
 std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunks) {
-  const int64_t rows = graph.rows_of(graph.ops[static_cast<size_t>(graph.segments.back().first_op)]);
+  const int64_t rows = graph.rows_of(graph.ops[graph.segments.back().first_op]);
   return loss_chunks(samples * rows, rows, chunks, chunk_unit(graph));
 }
 
@@ -138,7 +138,7 @@ uint64_t live_bound(const Program& program, uint64_t alignment) {
   std::vector<__int128> change(program.instructions.size() + 1);
   for (const Buffer& b : program.buffers) {
     const __int128 bytes = round_up(b.bytes, alignment);
-    change[static_cast<size_t>(b.first)] += bytes;
+    change[b.first] += bytes;
     change[static_cast<size_t>(b.last) + 1] -= bytes;
   }
   __int128 live = 0, most = 0;

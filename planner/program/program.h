@@ -28,7 +28,7 @@ struct Buffer {
   int tensor = -1;  // the first of the tensors that it holds in turn; -1: scratch memory of one kernel
   uint64_t bytes = 0;
   int first = 0, last = 0;  // first and last instruction of its life, both inclusive
-  Class owner = Class::transient;
+  MemoryClass owner = MemoryClass::transient;
   uint64_t offset = 0;  // from the start of the arena
 };
 
@@ -93,7 +93,7 @@ struct Arena {
   std::vector<Buffer> host;         // tensors in host memory, with their offsets there
   std::vector<int> host_of_tensor;  // tensor -> buffer in `host`, or -1
   uint64_t host_bytes = 0;
-  bool on_host(int tensor) const { return host_of_tensor[static_cast<size_t>(tensor)] >= 0; }
+  bool on_host(int tensor) const { return host_of_tensor[tensor] >= 0; }
 };
 
 // `micro_batch`: determines the bytes of block inputs in host memory.

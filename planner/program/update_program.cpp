@@ -52,7 +52,7 @@ struct Window {
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
   // Whether the micro-step runs the op: an update inside the backward pass, or begin_update.
   std::vector<bool> is_in_micro_step(graph.update_ops.size());
-  auto mark = [&](int op) { is_in_micro_step[static_cast<size_t>(op - graph.first_update_op())] = true; };
+  auto mark = [&](int op) { is_in_micro_step[op - graph.first_update_op()] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
   if (graph.fuses_updates()) mark(graph.begin_update);

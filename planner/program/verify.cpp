@@ -22,7 +22,7 @@ std::string name_of(const Graph& graph, const Buffer& b) {
 Status check_overlap(const Graph& graph, const Program& program) {
   std::vector<int> by_start(program.buffers.size());
   for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = static_cast<int>(i);
-  auto at = [&](int i) -> const Buffer& { return program.buffers[static_cast<size_t>(i)]; };
+  auto at = [&](int i) -> const Buffer& { return program.buffers[i]; };
   std::sort(by_start.begin(), by_start.end(), [&](int a, int b) { return at(a).first < at(b).first; });
   std::multimap<int, int> ends;   // last -> buffer
   std::map<uint64_t, int> alive;  // offset -> buffer
@@ -58,15 +58,14 @@ class HostReplay {
     const bool copies = is_transfer(i.kind);
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
       const bool is_output = k >= i.inputs;
-      const int tensor =
-          is_output ? op.outputs[static_cast<size_t>(k - i.inputs)] : op.inputs[static_cast<size_t>(k)];
-      const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
+      const int tensor = is_output ? op.outputs[k - i.inputs] : op.inputs[k];
+      const Operand& o = program_.operands[i.first_operand + k];
       if (o.buffer < 0 || o.persistent) continue;
       const bool is_on_host = arena_.on_host(tensor);
       if (copies && !is_on_host)
         return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
       const Part part{tensor, i.first_element, i.elements};
-      Part& holds = holds_[static_cast<size_t>(o.buffer)];
+      Part& holds = holds_[o.buffer];
       if (is_on_host && graph_.at(tensor).per_sample) {  // a block's saved input
         if (i.kind == OpKind::store) stored_.insert(tensor);
         if (i.kind == OpKind::fetch && !stored_.count(tensor))
@@ -112,7 +111,7 @@ class HostReplay {
 Status check_stages(const Graph& graph, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   auto operand = [&](const Instruction& i, int k) -> const Operand& {
-    return program.operands[static_cast<size_t>(i.first_operand + k)];
+    return program.operands[i.first_operand + k];
   };
   auto copied = [&](const Instruction& i) {
     return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0];
@@ -127,9 +126,9 @@ Status check_stages(const Graph& graph, const Program& program) {
       const Instruction& copy = list[c];
       const bool fetches = copy.kind == OpKind::fetch;
       const int buffer = operand(copy, 0).buffer, tensor = copied(copy);
-      const int last = program.buffers[static_cast<size_t>(buffer)].last;
+      const int last = program.buffers[buffer].last;
       auto begins_later = [&](const Operand& o) {
-        return o.buffer >= 0 && !o.persistent && program.buffers[static_cast<size_t>(o.buffer)].first > last;
+        return o.buffer >= 0 && !o.persistent && program.buffers[o.buffer].first > last;
       };
       for (size_t n = c + 1; n < end; ++n) {
         const Instruction& other = list[n];
@@ -170,12 +169,12 @@ class OperandReplay {
         written_(program.buffers.size()),
         updated_(graph.tensors.size()) {
     for (int b : program.inputs.of)
-      if (b >= 0) written_[static_cast<size_t>(b)] = true;
-    for (int b : program.caches) written_[static_cast<size_t>(b)] = true;
+      if (b >= 0) written_[b] = true;
+    for (int b : program.caches) written_[b] = true;
   }
 
   Status step(int n) {
-    const Instruction& i = program_.instructions[static_cast<size_t>(n)];
+    const Instruction& i = program_.instructions[n];
     bool is_fused = i.ops > 1;
     for (int k = 1; k < i.ops && is_fused; ++k) is_fused = graph_.op(i.op + k).fused;
     if (i.ops != 1 && !is_fused &&
@@ -185,15 +184,14 @@ class OperandReplay {
     uint64_t scratch = 0;
     for (int k = 0; k < i.ops; ++k) {
       const Instruction one = op_alone(graph_, i, k);
-      if (is_fused && k == 0 &&
-          program_.operands[static_cast<size_t>(one.first_operand + one.inputs)].buffer < 0)
+      if (is_fused && k == 0 && program_.operands[one.first_operand + one.inputs].buffer < 0)
         passed_on_ = graph_.op(i.op).outputs[0];
       STW_TRY(step_of_one(n, one));
       scratch = size_add(scratch, op_row(one.kind).workspace(graph_, graph_.op(one.op), extent(i)));
     }
     if (scratch == 0) return ok();
     if (i.workspace.buffer < 0) return wrong(program_, name(i) + " has no scratch memory");
-    const Buffer& b = program_.buffers[static_cast<size_t>(i.workspace.buffer)];
+    const Buffer& b = program_.buffers[i.workspace.buffer];
     if (i.workspace.offset + scratch > b.bytes)
       return wrong(program_, name(i) + " needs more scratch memory than it has");
     if (n < b.first || n > b.last)
@@ -213,24 +211,23 @@ class OperandReplay {
       return wrong(program_, name(i) + " has a wrong number of operands");
     STW_TRY(host_.step(i));
     for (int k = 0; k < i.inputs && !is_transfer(i.kind); ++k) {
-      const int t = op.inputs[static_cast<size_t>(k)];
-      if (t >= 0 && k < op_row(i.kind).shapes_from && updated_[static_cast<size_t>(graph_.resolve(t))])
+      const int t = op.inputs[k];
+      if (t >= 0 && k < op_row(i.kind).shapes_from && updated_[graph_.resolve(t)])
         return wrong(program_, graph_.at(t).name + " is read after it was updated");
     }
-    if (is_update(i.kind)) updated_[static_cast<size_t>(op.outputs[0])] = true;
+    if (is_update(i.kind)) updated_[op.outputs[0]] = true;
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
-      const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
-      const int tensor =
-          k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
+      const Operand& o = program_.operands[i.first_operand + k];
+      const int tensor = k < i.inputs ? op.inputs[k] : op.outputs[k - i.inputs];
       if (o.buffer < 0) {
         const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena_.on_host(tensor);
         if (tensor >= 0 && !only_shape && tensor != passed_on_)
           return wrong(program_, graph_.at(tensor).name + " has no memory");
         continue;
       }
-      if (o.persistent && arena_.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
+      if (o.persistent && arena_.of_tensor[tensor] != o.buffer)
         return wrong(program_, graph_.at(tensor).name + " is read from the memory of another tensor");
-      const Buffer& b = (o.persistent ? arena_.persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
+      const Buffer& b = (o.persistent ? arena_.persistent : program_.buffers)[o.buffer];
       uint64_t bytes = operand_bytes(graph_, tensor, extent(i));
       if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);
       if (o.offset + bytes > b.bytes)
@@ -240,8 +237,8 @@ class OperandReplay {
         return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
       if (tensor == passed_on_)
         return wrong(program_, graph_.at(tensor).name + " is not stored, but has memory");
-      if (k >= i.inputs) written_[static_cast<size_t>(o.buffer)] = true;
-      else if (!written_[static_cast<size_t>(o.buffer)])
+      if (k >= i.inputs) written_[o.buffer] = true;
+      else if (!written_[o.buffer])
         return wrong(program_, graph_.at(tensor).name + " is read before it is made");
     }
     return ok();
@@ -273,9 +270,9 @@ static Status verify_gradients(const Graph& graph) {
   std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()),
       applied(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) {
-    gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
-    held_by[static_cast<size_t>(g.gradient)] = {g.gradient};
-    parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
+    gradients_of[g.parameter].push_back(g.gradient);
+    held_by[g.gradient] = {g.gradient};
+    parameter_of[g.gradient] = g.parameter;
   }
   constexpr size_t most_added = 2;  // gradients that the kernels of norm and update can add up
   for (const Op& op : graph.update_ops) {
@@ -283,21 +280,20 @@ static Status verify_gradients(const Graph& graph) {
     if (!is_sum && !squares && !is_update(op.kind)) continue;
     std::vector<int> all;
     for (size_t k = 0; k < (is_sum ? op.inputs.size() : std::min(op.inputs.size(), most_added)); ++k)
-      if (const int t = op.inputs[k]; t >= 0)
-        all.insert(all.end(), held_by[static_cast<size_t>(t)].begin(), held_by[static_cast<size_t>(t)].end());
+      if (const int t = op.inputs[k]; t >= 0) all.insert(all.end(), held_by[t].begin(), held_by[t].end());
     if (is_sum) {
-      held_by[static_cast<size_t>(op.outputs[0])] = std::move(all);
+      held_by[op.outputs[0]] = std::move(all);
       continue;
     }
-    const int p = squares ? parameter_of[static_cast<size_t>(op.inputs[0])] : op.outputs[0];
-    if (p < 0 || all != gradients_of[static_cast<size_t>(p)]) continue;
-    (squares ? squared : applied)[static_cast<size_t>(p)] += 1;
+    const int p = squares ? parameter_of[op.inputs[0]] : op.outputs[0];
+    if (p < 0 || all != gradients_of[p]) continue;
+    (squares ? squared : applied)[p] += 1;
   }
   for (const ParameterGradient& g : graph.gradients)
-    if (squared[static_cast<size_t>(g.parameter)] != 1 || applied[static_cast<size_t>(g.parameter)] != 1)
+    if (squared[g.parameter] != 1 || applied[g.parameter] != 1)
       return Error{Code::internal,
                    "plan: " + graph.at(g.parameter).name + ": the gradients of its " +
-                       std::to_string(gradients_of[static_cast<size_t>(g.parameter)].size()) +
+                       std::to_string(gradients_of[g.parameter].size()) +
                        " uses are not added up once, in order, for the norm and for the update"};
   return ok();
 }
@@ -307,7 +303,7 @@ static Status verify_gradients(const Graph& graph) {
 static Status verify_sums(const Graph& graph, const std::vector<const Program*>& step) {
   std::vector<int> waits_for(graph.tensors.size());  // by gradient: sums that are not computed yet
   for (const Op& op : graph.update_ops)
-    if (op.kind == OpKind::gradient_sum) waits_for[static_cast<size_t>(op.outputs[0])] += 1;
+    if (op.kind == OpKind::gradient_sum) waits_for[op.outputs[0]] += 1;
   int last = -1;
   for (const Program* program : step)
     for (const Instruction& i : program->instructions) {
@@ -315,12 +311,12 @@ static Status verify_sums(const Graph& graph, const std::vector<const Program*>&
         const int t = graph.op(i.op).outputs[0];
         if (i.op <= last || i.elements > 0 || i.ops != 1)
           return wrong(*program, graph.at(t).name + " is not added up once, as a whole and in order");
-        waits_for[static_cast<size_t>(t)] -= 1;
+        waits_for[t] -= 1;
         last = i.op;
       } else if (i.kind == OpKind::square_sum || is_update(i.kind)) {
         for (int op = i.op; op < i.op + i.ops; ++op)
           for (int t : graph.op(op).inputs)
-            if (t >= 0 && waits_for[static_cast<size_t>(t)] > 0)
+            if (t >= 0 && waits_for[t] > 0)
               return wrong(*program,
                            graph.at(t).name + " is read before the gradients of all uses are added up in it");
       }
@@ -334,14 +330,13 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
   std::vector<int64_t> left(graph.tensors.size());  // elements that no update has changed yet
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t) && graph.at(t).trainable)
-      left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());
+      left[t] = static_cast<int64_t>(graph.at(t).shape.elements());
   for (const Program* program : step)
     for (const Instruction& i : program->instructions) {
       if (!is_update(i.kind)) continue;
       for (int op = i.op; op < i.op + i.ops; ++op) {
         const int p = graph.op(op).outputs[0];
-        left[static_cast<size_t>(p)] -=
-            i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
+        left[p] -= i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
       }
     }
   for (size_t t = 0; t < left.size(); ++t)
@@ -365,7 +360,7 @@ Status verify(const Graph& graph, const Arena& arena, const Program& program, ui
     if (b.offset < end) return wrong(program, "persistent tensors overlap at " + name_of(graph, b));
     if (b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " is not aligned");
     end = b.offset + b.bytes;
-    if (b.owner == Class::gradients ? b.offset < arena.gradients_begin : end > arena.gradients_begin)
+    if (b.owner == MemoryClass::gradients ? b.offset < arena.gradients_begin : end > arena.gradients_begin)
       return wrong(program, name_of(graph, b) + " lies on the wrong side of the gradients");
   }
   if (end > arena_bytes || end > arena.gradients_end)
@@ -374,8 +369,8 @@ Status verify(const Graph& graph, const Arena& arena, const Program& program, ui
     return wrong(program, "transient memory begins inside resident memory");
   bool gradients_used = false;
   for (const Operand& o : program.operands)
-    gradients_used |= o.persistent && o.buffer >= 0 &&
-                      arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients;
+    gradients_used |=
+        o.persistent && o.buffer >= 0 && arena.persistent[o.buffer].owner == MemoryClass::gradients;
   if (gradients_used && program.base < arena.gradients_end)
     return wrong(program, "transient memory begins inside gradients");
   for (const Buffer& b : program.buffers) {

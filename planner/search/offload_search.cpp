@@ -80,7 +80,7 @@ Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& run
   result.decisions.offload = offload_;
   for (size_t run = 0; run < runs.size(); ++run)
     for (const auto& [variant, count] : choice.parts[run]) {
-      const Variant& v = runs[run].variants[static_cast<size_t>(variant)];
+      const Variant& v = runs[run].variants[variant];
       const bool is_head = run + 1 == runs.size();
       if (is_head) result.decisions.loss_chunks = v.saved;
       result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count),

@@ -88,14 +88,13 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
     if (saved >> bit & 1) saved_ops.insert(segment.saveable[bit]);
   auto require = [&](auto&& self, int tensor) -> void {
     if (tensor < 0) return;
-    const int p = graph_.producer[static_cast<size_t>(tensor)];
+    const int p = graph_.producer[tensor];
     if (p < segment.first_op || p >= segment.first_op + segment.op_count || tensor == segment.output) return;
     if (saved_ops.count(p) || !recomputed.insert(p).second) return;
-    for (int t : graph_.ops[static_cast<size_t>(p)].inputs) self(self, t);
+    for (int t : graph_.ops[p].inputs) self(self, t);
   };
   for (int i = 0; i < segment.gradient_op_count; ++i)
-    for (int t : graph_.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].inputs)
-      require(require, t);
+    for (int t : graph_.gradient_ops[segment.first_gradient_op + i].inputs) require(require, t);
   return {recomputed.begin(), recomputed.end()};
 }
 
@@ -138,8 +137,8 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
   Choice c{0, size_add(size_add(tile.forward, tile.backward), unshared_launches(segment, saved, samples))};
   int before = -1;  // the op that ran last
   for (int i : recomputed_ops(segment, saved)) {
-    const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);
-    const bool is_fused = graph_.ops[static_cast<size_t>(i)].fused && before == i - 1;
+    const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[i].outputs[0]);
+    const bool is_fused = graph_.ops[i].fused && before == i - 1;
     const auto place = static_cast<size_t>(i - part.first_op);
     c.recompute = size_add(c.recompute, in_tiles   ? (is_fused ? tile.fused[place] : tile.ops[place])
                                         : is_fused ? fused(i, samples)
@@ -182,23 +181,22 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   const Segment& s = graph_.segments.back();
   const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   auto chunk = [&](int64_t n) {
-    const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
+    const uint64_t logits = op(graph_.ops[s.first_op], samples, n);
     uint64_t t = logits;
     // The losses are computed before the gradients, and with several chunks the logits are recomputed.
     if (graph_.preference != Preference::none) {
-      t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
+      t = size_add(t, op(graph_.ops[s.first_op + 1], samples, n));
       if (list.size() > 1) t = size_add(t, logits);
     }
     for (int i = 0; i < s.gradient_op_count; ++i)
-      t = size_add(t, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, n));
+      t = size_add(t, op(graph_.gradient_ops[s.first_gradient_op + i], samples, n));
     return t;
   };
   std::map<int64_t, uint64_t> lengths;  // rows of a chunk, and the number of such chunks
   for (const Tile& c : list) ++lengths[c.rows];
   uint64_t sum = 0;
   for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
-  return entry->second =
-             size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples));
+  return entry->second = size_add(sum, op(graph_.ops[s.first_op + s.op_count - 1], samples));
 }
 
 uint64_t Pricing::micro(int64_t samples, int64_t chunks) const {
@@ -211,8 +209,7 @@ uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
   uint64_t sum = 0;
   for (const Tile& c : list)
     if (graph_.preference != Preference::none && list.size() > 1)
-      sum = size_add(sum,
-                     op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));
+      sum = size_add(sum, op(graph_.ops[graph_.segments.back().first_op], samples, c.rows));
   return sum;
 }
 

@@ -106,7 +106,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
       }
     }
   } else {
-    plan.states_reason = request.state_bits == 0 ? "the only ones there are" : "as requested";
+    plan.states_reason = request.state_bits == 0 ? "this optimizer has no 8-bit states" : "as requested";
   }
   const Graph& graph = chosen->graph();
   plan.architecture = graph.architecture;

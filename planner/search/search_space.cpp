@@ -107,9 +107,9 @@ void SearchSpace::measure(OffloadChoice& choice) const {
   choice.resident_bytes = arena.gradients_end;
   choice.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, choice.offload, 1, device_.alignment);
   for (const Buffer& b : arena.host) {
-    const Kind kind = graph_.at(b.tensor).kind;
-    if (kind != Kind::activation) choice.update_bytes = size_add(choice.update_bytes, b.bytes);
-    if (kind == Kind::gradient) choice.gradient_bytes = size_add(choice.gradient_bytes, b.bytes);
+    const Role role = graph_.at(b.tensor).role;
+    if (role != Role::activation) choice.update_bytes = size_add(choice.update_bytes, b.bytes);
+    if (role == Role::gradient) choice.gradient_bytes = size_add(choice.gradient_bytes, b.bytes);
   }
 }
 

@@ -71,7 +71,7 @@ const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
   const auto [entry, is_new] = head_.try_emplace(m);
   SegmentRun& head = entry->second;
   if (!is_new) return head;
-  const int64_t rows = m * graph_.rows_of(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)]),
+  const int64_t rows = m * graph_.rows_of(graph_.ops[graph_.segments.back().first_op]),
                 unit = chunk_unit(graph_);
   for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
     if (chunks > 1 && chunk_rows(rows, chunks, unit) == chunk_rows(rows, chunks / 2, unit)) break;

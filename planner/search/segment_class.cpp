@@ -13,10 +13,10 @@ class Signature {
   Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared)
       : graph_(graph), is_shared_(is_shared) {
     add(static_cast<int64_t>(segment.kind));
-    for (int i = 0; i < segment.op_count; ++i) add(graph.ops[static_cast<size_t>(segment.first_op + i)]);
+    for (int i = 0; i < segment.op_count; ++i) add(graph.ops[segment.first_op + i]);
     add(int64_t{-2});
     for (int i = 0; i < segment.gradient_op_count; ++i)
-      add(graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)]);
+      add(graph.gradient_ops[segment.first_gradient_op + i]);
     for (int op : segment.saveable) add(static_cast<int64_t>(op - segment.first_op));
     add(segment.input);
     add(segment.output);
@@ -36,12 +36,12 @@ class Signature {
     add(entry->second);
     if (!is_new) return;
     const Tensor& t = graph_.at(graph_.resolve(tensor));
-    for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format),
+    for (int64_t x : {static_cast<int64_t>(t.role), static_cast<int64_t>(t.format),
                       static_cast<int64_t>(t.shape.rank), static_cast<int64_t>(t.per_sample),
                       static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
     // A shared parameter never lies in host memory.
-    if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});
+    if (is_shared_[graph_.resolve(tensor)]) add(int64_t{-3});
     for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
   }
 
@@ -77,7 +77,7 @@ std::vector<bool> shared_parameters(const Graph& graph) {
   std::vector<bool> is_shared(graph.tensors.size());
   for (const Op& op : graph.ops)
     for (int t : op.inputs) {
-      if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
+      if (t < 0 || graph.at(t).role != Role::parameter) continue;
       const auto p = static_cast<size_t>(graph.resolve(t));
       is_shared[p] = is_shared[p] || (user[p] >= 0 && user[p] != op.segment);
       user[p] = op.segment;

@@ -18,11 +18,10 @@ std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, co
   std::vector<int> list;
   std::set<int> made;
   for (int i = 0; i < segment.gradient_op_count; ++i) {
-    const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
+    const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
     for (int t : op.inputs) {
-      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0 || arena.on_host(t))
-        continue;
-      if (graph.at(t).kind == Kind::input || graph.producer[static_cast<size_t>(t)] >= 0) continue;
+      if (t < 0 || made.count(t) || arena.of_tensor[t] >= 0 || arena.on_host(t)) continue;
+      if (graph.at(t).role == Role::input || graph.producer[t] >= 0) continue;
       list.push_back(t);
       made.insert(t);
     }
@@ -145,7 +144,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
-    const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
+    const Buffer& buffer = p.buffers[b];
     if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
     const bool is_output = b == e.watched()[1];
     // The input is not counted here if an earlier segment keeps it. No earlier segment keeps an input that
@@ -157,7 +156,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const auto op = workspace_of.find(b);
     const bool is_workspace = op != workspace_of.end();
     const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor)
-                          ? part_of(p.instructions[static_cast<size_t>(buffer.first)])
+                          ? part_of(p.instructions[buffer.first])
                           : Rows::all;
     const auto [tensor_or_op, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
     Life life{size_index({is_workspace, tensor_or_op, ops, part}), buffer.first, buffer.last};
@@ -191,7 +190,7 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
   stage.ops =
       pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
   for (int t : copies.backward_fetches)
-    if (accumulate || graph_.at(t).kind != Kind::gradient)
+    if (accumulate || graph_.at(t).role != Role::gradient)
       stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
   for (int t : copies.backward_stores)
     stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
@@ -215,7 +214,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
     const Trace& t = *trace;
     uint64_t time = pricing.unshared_launches(s, t.saved, samples), forward_time = 0;
     for (const auto& [op, is_fused] : t.recomputed)
-      time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
+      time = size_add(time, (is_fused ? fused_prices : prices)[op]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
       TilePrices& tile = entry->second;
@@ -223,16 +222,14 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
       forward_time = tile.forward;
       time = size_add(time, tile.backward);
       for (const auto& [op, is_fused] : t.recomputed_tiles)
-        time = size_add(
-            time, (is_fused ? tile.fused
-                            : tile.ops)[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
+        time = size_add(time, (is_fused ? tile.fused : tile.ops)[op + s.first_op - s.feed_forward.first_op]);
     }
     time = overlap ? size_add(forward.excess(forward_time), backward.excess(time))
                    : size_add(forward_time, time);
     for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
       const Op& copy = graph_.op(t.transfers[k]);
       const bool from_before =
-          copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
+          copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).role == Role::gradient;
       if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples));
     }
     list.push_back(time);
@@ -293,19 +290,19 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     v.saved = t.saved;
     v.tile_rows = tile_rows;
     v.picoseconds = picoseconds[variants.size()];
-    for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
+    for (int size : t.kept) v.kept += sizes[size];
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);
     for (const Life& life : t.lives) {
-      const int64_t bytes = sizes[static_cast<size_t>(life.size)];
-      change[static_cast<size_t>(life.first)] += bytes;
+      const int64_t bytes = sizes[life.size];
+      change[life.first] += bytes;
       change[static_cast<size_t>(life.last) + 1] -= bytes;
     }
-    change[static_cast<size_t>(t.backward)] -= targets;
+    change[t.backward] -= targets;
     change[static_cast<size_t>(t.input_last) + 1] -= input;
     int64_t live = 0;
     v.peak = INT64_MIN;
     for (int i = 0; i < t.instructions; ++i) {
-      live += change[static_cast<size_t>(i)];
+      live += change[i];
       // Copies of neighbours run while this segment's ops run. Its own fetches, which come before the ops of
       // a pass, run earlier. A fetched tensor that this save-set does not read is free by then.
       const int64_t copied = i >= t.backward_ops                    ? copied_backward
@@ -346,7 +343,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     // Inputs that are always alive are not counted.
     if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end())
       continue;
-    if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
+    if (b != static_cast<size_t>(e.watched()[0])) change[buffer.first] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;
   }
   Variant v;

@@ -12,7 +12,7 @@ template <class Bytes>
 std::vector<int> hull_of(const std::vector<Variant>& all, const Bytes& bytes_of) {
   std::vector<int> order(all.size());
   std::iota(order.begin(), order.end(), 0);
-  auto at = [&](int v) -> const Variant& { return all[static_cast<size_t>(v)]; };
+  auto at = [&](int v) -> const Variant& { return all[v]; };
   auto bytes = [&](int v) -> int64_t { return bytes_of(at(v)); };
   std::sort(order.begin(), order.end(), [&](int a, int b) {
     return bytes(a) != bytes(b) ? bytes(a) < bytes(b) : at(a).picoseconds < at(b).picoseconds;
@@ -67,7 +67,7 @@ void thin(SegmentRun& run) {
   stays.back() = true;  // the last variant has the least (peak - kept)
   for (const auto& hull : {run.hull, hull_of(run.variants, [](const Variant& v) { return v.peak; }),
                            hull_of(run.variants, [](const Variant& v) { return v.kept + v.peak; })})
-    for (int v : hull) stays[static_cast<size_t>(v)] = true;
+    for (int v : hull) stays[v] = true;
   size_t next = 0;
   for (size_t v = 0; v < stays.size(); ++v)
     if (stays[v]) run.variants[next++] = run.variants[v];

@@ -27,13 +27,13 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
   for (size_t i = 0; i + 1 < runs.size(); ++i) {
     const SegmentRun& run = runs[i];
     for (size_t h = 0; h < run.hull.size(); ++h) {
-      const Variant& v = run.variants[static_cast<size_t>(run.hull[h])];
+      const Variant& v = run.variants[run.hull[h]];
       if (h == 0) {
         kept += static_cast<Wide>(v.kept) * run.count;
         time += static_cast<Wide>(v.picoseconds) * run.count;
         continue;
       }
-      const Variant& slower = run.variants[static_cast<size_t>(run.hull[h - 1])];
+      const Variant& slower = run.variants[run.hull[h - 1]];
       steps.push_back({static_cast<Wide>(v.kept - slower.kept),
                        static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
     }

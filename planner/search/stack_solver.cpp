@@ -62,7 +62,7 @@ StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> par
   int64_t kept = 0;
   for (size_t i = 0; i < runs.size(); ++i)
     for (const auto& [variant, count] : parts[i]) {
-      const Variant& v = runs[i].variants[static_cast<size_t>(variant)];
+      const Variant& v = runs[i].variants[variant];
       c.picoseconds = size_add(c.picoseconds, size_mul(v.picoseconds, static_cast<uint64_t>(count)));
       kept += v.kept * count;
       c.peak = std::max(c.peak, kept - v.kept + v.peak);
@@ -162,7 +162,7 @@ class Solver {
   }
 
  private:
-  const Label& at(int l) const { return labels_[static_cast<size_t>(l)]; }
+  const Label& at(int l) const { return labels_[l]; }
   static bool better(const Label& x, const Label& y) {
     return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.kept < y.kept;
   }
@@ -191,7 +191,7 @@ class Solver {
     std::vector<Step> steps;
     Wide used = 0;
     for (const SegmentRun& run : runs_) {
-      auto hull = [&](size_t i) -> const Variant& { return run.variants[static_cast<size_t>(run.hull[i])]; };
+      auto hull = [&](size_t i) -> const Variant& { return run.variants[run.hull[i]]; };
       used += static_cast<Wide>(hull(0).kept) * run.count;
       for (size_t i = 1; i < run.hull.size(); ++i)
         steps.push_back({static_cast<Wide>(hull(i - 1).picoseconds - hull(i).picoseconds),
@@ -342,14 +342,14 @@ class Solver {
     const Variant& variant = runs_[current_].variants[v];
     const std::vector<int64_t>& room = room_[current_][v];
     const int64_t segments = runs_[current_].count;
-    const auto in_order = [&](int a, int b) {
+    const auto comes_before = [&](int a, int b) {
       const Label &x = at(a), &y = at(b);
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
     };
     // Usually the labels are sorted already.
-    if (!std::is_sorted(front.begin(), front.end(), in_order))
-      std::sort(front.begin(), front.end(), in_order);
+    if (!std::is_sorted(front.begin(), front.end(), comes_before))
+      std::sort(front.begin(), front.end(), comes_before);
     const bool bounds_stay = v + 1 < runs_[current_].variants.size() &&
                              std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) {
                                return m.least[current_][v] == m.least[current_][v + 1];
@@ -378,7 +378,7 @@ class Solver {
         if (chains_.empty() || chain.picoseconds < chains_.back().picoseconds) chains_.push_back(chain);
       }
       next_chains_.clear();
-      const int64_t left = segments - n, room_after = room_[current_][v + 1][static_cast<size_t>(n)];
+      const int64_t left = segments - n, room_after = room_[current_][v + 1][n];
       for (Excess& e : excess) e.set(left);
       const auto remaining_row = [&](size_t first_variant) {
         return remaining_ ? remaining_->row(current_, first_variant, n) : RemainingTimes::Row();
@@ -465,9 +465,7 @@ class Solver {
     const SegmentRun& run = runs_[longest];
     for (int slow : run.hull)
       for (int fast : run.hull) {
-        if (run.variants[static_cast<size_t>(slow)].picoseconds <
-            run.variants[static_cast<size_t>(fast)].picoseconds)
-          continue;
+        if (run.variants[slow].picoseconds < run.variants[fast].picoseconds) continue;
         auto split = [&](int64_t count) {  // `count` segments take the slow variant
           Parts& p = parts[longest];
           p = {{slow, count}, {fast, run.count - count}};
@@ -503,7 +501,7 @@ class Solver {
         while (placed < run.count && kept <= limit_ - own.peak &&
                kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
           // Whether this variant must be taken, because later variants would no longer fit.
-          const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];
+          const bool must = kept > room_[i][v + 1][placed];
           if (!must && remaining_->row(i, v + 1, placed)(kept) <
                            size_add(own.picoseconds, remaining_->row(i, v, placed + 1)(kept + own.kept)))
             break;

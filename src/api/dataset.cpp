@@ -45,7 +45,7 @@ Status check_masking_and_order(const stw_dataset_options& o) {
   if (o.mask_whole_words > 1) return bad("mask_whole_words must be 0 or 1");
   if (o.mask_rate == 0 && (o.mask_token != 0 || o.token_kinds || o.mask_whole_words != 0))
     return bad("mask_token, token_kinds and mask_whole_words are for a mask_rate");
-  if (o.in_order > 1) return bad("in_order must be 0 or 1");
+  if (o.sequential > 1) return bad("sequential must be 0 or 1");
   if (o.token_type > STW_TOKEN_TYPE_INT64)
     return bad("token_type is " + std::to_string(o.token_type) + ", expected 0 to 4");
   if (!has_ids(o) && o.token_type != STW_TOKEN_TYPE_AUTO)
@@ -76,7 +76,7 @@ DatasetOptions options_of(const stw_dataset_options& o) {
   d.masking.whole_words = o.mask_whole_words != 0;
   if (const auto share = api::value_if_set(o.set_mask, STW_SET_HELD_OUT, o.held_out))
     d.evaluation_fraction = *share;
-  d.in_order = o.in_order != 0;
+  d.sequential = o.sequential != 0;
   return d;
 }
 

@@ -234,7 +234,7 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT
     uint64_t* const classes[class_count] = {
         &info.parameters, &info.gradients, &info.optimizer, &info.saved_activations,
         &info.transient,  &info.workspace, &info.inputs};
-    for (int c = 0; c < class_count; ++c) *classes[c] = p.bytes.of[static_cast<size_t>(c)];
+    for (int c = 0; c < class_count; ++c) *classes[c] = p.bytes.of[c];
     info.padding = p.bytes.padding;
     info.arena = p.bytes.arena;
     info.reserve = p.bytes.reserve;

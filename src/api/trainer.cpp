@@ -52,7 +52,8 @@ constexpr double largest_rate = 1e6;
 bool is_rate(double rate) { return rate >= 0 && rate <= largest_rate; }
 
 // Options that are not set have the optimizer's defaults.
-Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics) {
+Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics,
+                                  uint64_t global_batch) {
   const OptimizerDefaults& defaults = optimizer_row(numerics.optimizer).defaults;
   const auto wrong = [](const char* what) {
     return Error{Code::bad_argument, std::string("trainer: ") + what};
@@ -95,6 +96,13 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.label_smoothing = as_written(o.label_smoothing);
   t.z_loss = as_written(o.z_loss);
   t.outlier_limit = as_written(o.outlier_limit);
+  t.first_sample = o.first_sample;
+  constexpr uint64_t most_samples = uint64_t{1}
+                                    << 32;  // random numbers depend on 32 bits of a sample's number
+  if (t.first_sample > most_samples - std::min(most_samples, global_batch))
+    return wrong("first_sample + global_batch must be at most 2^32");
+  if (t.first_sample > 0 && !o.gradient_hook)
+    return wrong("first_sample is for a gradient hook that adds up several trainers");
   if (o.beta != 0) t.preference.beta = as_written(o.beta);
   t.preference.margin = given(STW_SET_MARGIN, o.margin);
   t.preference.answer_share = as_written(o.answer_share);
@@ -121,8 +129,8 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
       const FloatMode mode;  // restores the mode after the callback
-      const stw_gradients g{sizeof(stw_gradients), 0,           view.data,  view.count,   view.loss_sum,
-                            view.target_count,     view.stream, view.scale, view.in_order};
+      const stw_gradients g{sizeof(stw_gradients), 0,           view.data,  view.count,        view.loss_sum,
+                            view.target_count,     view.stream, view.scale, view.correct_pairs};
       return hook(user, &g) == 0;
     };
   return t;
@@ -201,7 +209,8 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
                                     STW_SET_MOMENTUM | STW_SET_MARGIN | STW_SET_TRAINER_SEED,
                                 "trainer options"));
     STW_API_TRY(api::check_reserved(o.reserved, "trainer options"));
-    auto settings = options_of(o, plan->planned->plan.numerics);
+    auto settings = options_of(o, plan->planned->plan.numerics,
+                               static_cast<uint64_t>(plan->planned->plan.request.global_batch));
     STW_API_TRY(settings);
     if (describe(plan->planned->graph) !=
         describe(build_model(model->model->config(), plan->planned->plan.request.sequence,

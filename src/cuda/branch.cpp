@@ -21,13 +21,13 @@ Accesses accesses_of(const Graph& graph, const Arena& arena, const Program& prog
   Accesses a;
   const auto add = [&](const Operand& o, Spans& to) {
     if (o.buffer < 0) return;
-    const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[static_cast<size_t>(o.buffer)];
+    const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[o.buffer];
     to.push_back({b.offset + o.offset, b.offset + b.bytes});
   };
   for (int k = 0; k < i.ops; ++k) {
     const Instruction one = op_alone(graph, i, k);
     for (int n = 0; n < one.inputs + one.outputs; ++n)
-      add(program.operands[static_cast<size_t>(one.first_operand + n)], n < one.inputs ? a.reads : a.writes);
+      add(program.operands[one.first_operand + n], n < one.inputs ? a.reads : a.writes);
   }
   add(i.workspace, a.writes);
   return a;

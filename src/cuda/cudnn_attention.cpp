@@ -67,10 +67,10 @@ class AttentionGraph {
         all_kv_(a.kv_heads),
         is_causal_(a.causal),
         type_(a.qkv.dtype == kernels::DType::bf16 ? DataType::bf16 : DataType::f16),
-        graph_(std::make_unique<cudnn::Graph>(f)) {}
+        graph_(std::make_unique<cudnn::OpGraph>(f)) {}
 
   // S = scale·Q·Kᵀ; lse = log Σ exp S; O = exp(S) / Σ exp S · V.
-  std::unique_ptr<cudnn::Graph> forward() {
+  std::unique_ptr<cudnn::OpGraph> forward() {
     const Descriptor sum = of_rows(), weights = graph_->inner(type_, scores());
     const Descriptor s =
         scaled_product(graph_->tensor(type_, packed(h_), queries),
@@ -91,7 +91,7 @@ class AttentionGraph {
 
   // D = Σ dO ∘ O along a row; P = exp(S - lse); dV = Pᵀ·dO; dS = scale·P ∘ (dO·Vᵀ - D); dK = dSᵀ·Q; dQ =
   // dS·K.
-  std::unique_ptr<cudnn::Graph> backward() {
+  std::unique_ptr<cudnn::OpGraph> backward() {
     const Descriptor q = graph_->tensor(type_, packed(h_), queries),
                      transposed_k = graph_->tensor(type_, transposed(packed(kv_)), keys);
     const Descriptor transposed_v = graph_->tensor(type_, transposed(packed(kv_)), values),
@@ -171,11 +171,11 @@ class AttentionGraph {
   const int64_t b_, h_, kv_, t_, d_, all_h_, all_kv_;
   const bool is_causal_;
   const DataType type_;
-  std::unique_ptr<cudnn::Graph> graph_;
+  std::unique_ptr<cudnn::OpGraph> graph_;
 };
 
-std::unique_ptr<cudnn::Graph> graph_of(const cudnn::Functions& f, const AttentionArgs& args,
-                                       const AttentionPart& part, bool gradient) {
+std::unique_ptr<cudnn::OpGraph> graph_of(const cudnn::Functions& f, const AttentionArgs& args,
+                                         const AttentionPart& part, bool gradient) {
   AttentionGraph graph(f, args, part);
   return gradient ? graph.backward() : graph.forward();
 }
@@ -224,10 +224,10 @@ CudnnAttention::~CudnnAttention() {
 Result<std::unique_ptr<CudnnAttention>> CudnnAttention::create(const std::string& path) {
   STW_ASSIGN(functions, cudnn::load(path));
   if (const size_t version = functions.GetVersion(); version < cudnn::oldest_version)
-    return Error{Code::unsupported, "cuDNN: " + cudnn::version_text(version) + " is there, " +
+    return Error{Code::unsupported, "cuDNN: found " + cudnn::version_text(version) + ", need " +
                                         cudnn::version_text(cudnn::oldest_version) +
-                                        " is needed, earlier ones read beyond samples of odd lengths; "
-                                        "install that, or use our own attention"};
+                                        ": older versions read beyond samples of odd lengths; install that, "
+                                        "or use our own attention"};
   std::unique_ptr<CudnnAttention> attention(new CudnnAttention(functions));
   if (const cudnn::Status status = functions.Create(&attention->handle_); status != cudnn::success)
     return cudnn_error(functions, "a handle", status);

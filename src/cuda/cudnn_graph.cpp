@@ -25,8 +25,8 @@ void Descriptors::finalize(Descriptor d) {
   if (status_ == success) status_ = f_.BackendFinalize(d);
 }
 
-Descriptor Graph::make_tensor(DataType type, const Dimensions& dimensions, int64_t id, bool is_virtual,
-                              bool is_by_value) {
+Descriptor OpGraph::make_tensor(DataType type, const Dimensions& dimensions, int64_t id, bool is_virtual,
+                                bool is_by_value) {
   const Descriptor d = d_.make(DescriptorType::tensor);
   d_.set(d, Attribute::tensor_type, AttributeType::data_type, type);
   d_.set(d, Attribute::tensor_dimensions, AttributeType::int64, 4, dimensions.extent);
@@ -39,17 +39,17 @@ Descriptor Graph::make_tensor(DataType type, const Dimensions& dimensions, int64
   return d;
 }
 
-Descriptor Graph::tensor(DataType type, const Dimensions& dimensions, int64_t id) {
+Descriptor OpGraph::tensor(DataType type, const Dimensions& dimensions, int64_t id) {
   return make_tensor(type, dimensions, id, false, false);
 }
-Descriptor Graph::number(int64_t id) {
+Descriptor OpGraph::number(int64_t id) {
   return make_tensor(DataType::f32, {{1, 1, 1, 1}, {1, 1, 1, 1}}, id, false, true);
 }
-Descriptor Graph::inner(DataType type, const Dimensions& dimensions) {
+Descriptor OpGraph::inner(DataType type, const Dimensions& dimensions) {
   return make_tensor(type, dimensions, next_inner_++, true, false);
 }
 
-void Graph::multiply(Descriptor a, Descriptor b, Descriptor c) {
+void OpGraph::multiply(Descriptor a, Descriptor b, Descriptor c) {
   const Descriptor product = d_.make(DescriptorType::matmul),
                    operation = d_.make(DescriptorType::matmul_operation);
   d_.set(product, Attribute::matmul_precision, AttributeType::data_type, DataType::f32);
@@ -62,8 +62,8 @@ void Graph::multiply(Descriptor a, Descriptor b, Descriptor c) {
   operations_.push_back(operation);
 }
 
-void Graph::add_pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t,
-                          int64_t axis) {
+void OpGraph::add_pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t,
+                            int64_t axis) {
   const Descriptor function = d_.make(DescriptorType::pointwise),
                    operation = d_.make(DescriptorType::pointwise_operation);
   d_.set(function, Attribute::pointwise_mode, AttributeType::pointwise_mode, mode);
@@ -80,14 +80,14 @@ void Graph::add_pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor
   operations_.push_back(operation);
 }
 
-void Graph::pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t) {
+void OpGraph::pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t) {
   add_pointwise(mode, x, b, y, t, -1);
 }
-void Graph::index(Descriptor x, Descriptor y, int64_t axis) {
+void OpGraph::index(Descriptor x, Descriptor y, int64_t axis) {
   add_pointwise(Pointwise::index, x, nullptr, y, nullptr, axis);
 }
 
-void Graph::reduce(Reduction what, Descriptor x, Descriptor y) {
+void OpGraph::reduce(Reduction what, Descriptor x, Descriptor y) {
   const Descriptor reduction = d_.make(DescriptorType::reduction),
                    operation = d_.make(DescriptorType::reduction_operation);
   d_.set(reduction, Attribute::reduction_precision, AttributeType::data_type, DataType::f32);
@@ -100,7 +100,7 @@ void Graph::reduce(Reduction what, Descriptor x, Descriptor y) {
   operations_.push_back(operation);
 }
 
-void Graph::reshape(Descriptor x, Descriptor y) {
+void OpGraph::reshape(Descriptor x, Descriptor y) {
   const Descriptor operation = d_.make(DescriptorType::reshape_operation);
   d_.set(operation, Attribute::reshape_x, x);
   d_.set(operation, Attribute::reshape_y, y);
@@ -180,7 +180,7 @@ void Plan::read_engine(Descriptor config) {
   }
 }
 
-std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace,
+std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<OpGraph> graph, int64_t most_workspace,
                                  Status& failed) {
   std::unique_ptr<Plan> plan(new Plan(std::move(graph)));
   Descriptors& d = plan->graph_->descriptors();
@@ -208,7 +208,7 @@ std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, in
   return nullptr;
 }
 
-std::unique_ptr<Plan> Plan::make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine,
+std::unique_ptr<Plan> Plan::make(Handle handle, std::unique_ptr<OpGraph> graph, const Engine& engine,
                                  int64_t most_workspace, Status& failed) {
   std::unique_ptr<Plan> plan(new Plan(std::move(graph)));
   Descriptors& d = plan->graph_->descriptors();

@@ -41,9 +41,9 @@ class Descriptors {
 };
 
 // Operations in the order in which they are added. They compute in fp32.
-class Graph {
+class OpGraph {
  public:
-  explicit Graph(const Functions& functions) : d_(functions) {}
+  explicit OpGraph(const Functions& functions) : d_(functions) {}
 
   // A tensor in memory, aligned to 4 bytes for fp32, else to 16.
   Descriptor tensor(DataType type, const Dimensions& dimensions, int64_t id);
@@ -81,10 +81,10 @@ class Plan {
   // A plan with the first engine, in cuDNN's order, that is deterministic and needs at most `most_workspace`
   // bytes. Null where there is none. Also null after a temporary failure, which is in `failed`: choosing
   // another engine then would change bits.
-  static std::unique_ptr<Plan> best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace,
+  static std::unique_ptr<Plan> best(Handle handle, std::unique_ptr<OpGraph> graph, int64_t most_workspace,
                                     Status& failed);
   // A plan with this engine. Null where the engine cannot execute the graph, or has failed.
-  static std::unique_ptr<Plan> make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine,
+  static std::unique_ptr<Plan> make(Handle handle, std::unique_ptr<OpGraph> graph, const Engine& engine,
                                     int64_t most_workspace, Status& failed);
 
   const Engine& engine() const { return engine_; }
@@ -95,13 +95,13 @@ class Plan {
   Status execute(Handle handle, const std::vector<Binding>& bindings, void* workspace) const;
 
  private:
-  explicit Plan(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  explicit Plan(std::unique_ptr<OpGraph> graph) : graph_(std::move(graph)) {}
   Descriptor describe(Handle handle);
   bool finalize(Handle handle, Descriptor config, int64_t most_workspace, Status& failed);
   bool is_deterministic(Descriptor config);
   void read_engine(Descriptor config);
 
-  std::unique_ptr<Graph> graph_;  // owns all descriptors too
+  std::unique_ptr<OpGraph> graph_;  // owns all descriptors too
   Engine engine_;
   Descriptor plan_ = nullptr;
 };

@@ -179,7 +179,7 @@ uint64_t Dataset::sample_tokens(Part part, uint64_t start, int64_t sequence) con
 
 Dataset::Extent Dataset::window(Part part, uint64_t index) const {
   const Range& range = part_of(part);
-  const uint64_t first = range.windows[static_cast<size_t>(index)].first;
+  const uint64_t first = range.windows[index].first;
   return {first, static_cast<uint64_t>(window_tokens(range, first))};
 }
 
@@ -294,13 +294,13 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (options.masking.rate != 0 && (options.pairs || !options.labels_path.empty()))
     return Error{Code::bad_argument,
                  "a mask rate is for masked language models: their data has neither labels nor pairs"};
-  if (options.in_order && (has_marks || options.masking.rate != 0))
+  if (options.sequential && (has_marks || options.masking.rate != 0))
     return Error{Code::bad_argument, "in order: the data must have no marks, and a mask rate of 0"};
-  if (options.in_order) STW_TRY(check_sequence(options.sequence));
+  if (options.sequential) STW_TRY(check_sequence(options.sequence));
   Dataset dataset(options.vocabulary);
   STW_TRY(dataset.open_masking(options.masking));
-  dataset.in_order_ = options.in_order;
-  dataset.sequence_ = options.in_order ? options.sequence : 0;
+  dataset.sequential_ = options.sequential;
+  dataset.sequence_ = options.sequential ? options.sequence : 0;
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, TokenFile::open(options.path, options.format, options.vocabulary, dataset.content_));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
@@ -338,7 +338,7 @@ Status Dataset::open_masking(const Masking& masking) {
     return wrong("whole words: expected token kinds, which say what continues a word");
   masking_ = masking;
   masking_.kinds.resize(static_cast<size_t>(vocabulary_));
-  masking_.kinds[static_cast<size_t>(masking.token)] |= token_special;
+  masking_.kinds[masking.token] |= token_special;
   for (size_t token = 0; token < masking_.kinds.size(); ++token) {
     if (masking_.kinds[token] > (token_special | token_continues))
       return wrong("token kinds: that of token " + std::to_string(token) + " is " +
@@ -364,7 +364,7 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
   // token may be hidden, so that a token that continues a word belongs to the same word.
   bool is_hidden = false, may_go_on = false;
   for (int64_t i = 0; i < sequence; ++i) {
-    const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];
+    const uint8_t kind = masking_.kinds[rows.tokens[i]];
     const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0),
                may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
     const auto draws = philox(mask_key, {static_cast<uint32_t>(i), 0, mask_stream + 1, 0});
@@ -377,8 +377,8 @@ void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mas
     }
     if (draws[1] < mask_end) rows.tokens[i] = static_cast<int32_t>(masking_.token);
     else if (draws[1] < random_end)
-      rows.tokens[i] = ordinary_[static_cast<size_t>(
-          scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size()))];
+      rows.tokens[i] =
+          ordinary_[scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size())];
   }
 }
 
@@ -396,7 +396,7 @@ Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t s
 Status Dataset::check_windows(Part part, int64_t sequence) const {
   STW_TRY(check_sequence(sequence));
   const Range& range = part_of(part);
-  if (in_order_ && part == Part::evaluation) {
+  if (sequential_ && part == Part::evaluation) {
     if (sequence != sequence_)
       return Error{Code::bad_state, range.source->path() + ": opened for windows of " +
                                         std::to_string(sequence_) + " tokens, found " +
@@ -425,13 +425,13 @@ uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t before,
 }
 
 uint64_t Dataset::evaluation_windows() const {
-  if (!in_order_) return evaluation_.windows.size();
+  if (!sequential_) return evaluation_.windows.size();
   return evaluation_.count < 2 ? 0 : ceil_div(evaluation_.count - 1, static_cast<uint64_t>(sequence_));
 }
 
 uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample,
                                    int64_t sequence) const {
-  if (in_order_) return (batch * samples + sample) % evaluation_windows() * static_cast<uint64_t>(sequence);
+  if (sequential_) return (batch * samples + sample) % evaluation_windows() * static_cast<uint64_t>(sequence);
   if (!marks_)
     return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
   return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()].first;
@@ -533,7 +533,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   const Range& range = part_of(part);
   int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
   const auto length = static_cast<uint64_t>(sequence);
-  const bool may_be_short = in_order_ && part == Part::evaluation;
+  const bool may_be_short = sequential_ && part == Part::evaluation;
   if (sequence < 1 || (marks_ || may_be_short ? start >= range.count
                                               : range.count <= length || start >= range.count - length))
     return Error{Code::bad_argument, range.source->path() + ": a window of " + std::to_string(sequence) +

@@ -44,7 +44,7 @@ struct DatasetOptions {
   // A file with a byte of mark_… flags for each token of `path`; empty: all tokens are targets. Marks say
   // where documents begin, and exclude document_end and evaluation_path.
   std::string marks_path;
-  int64_t sequence = 0;  // with marks, or in_order: tokens of a window
+  int64_t sequence = 0;  // with marks, or sequential: tokens of a window
   // For a task with labels; empty: targets are tokens. The file holds a little-endian uint32 for each
   // document, or with token_label for each token. For a task with values it holds label_count little-endian
   // floats for each document; if the first of them is a NaN, the document has no values.
@@ -55,7 +55,7 @@ struct DatasetOptions {
   Masking masking = {};     // without labels and pairs
   // Without marks and masking: evaluation reads adjacent windows of `sequence` tokens, of which the last may
   // be shorter.
-  bool in_order = false;
+  bool sequential = false;
   // For pairs: log-probabilities of another model (reference_file.h); empty: none.
   std::string reference_path;
 };
@@ -84,8 +84,8 @@ class Dataset {
   // With marks: the number of windows that together hold each document of the training part once. A document
   // longer than a window is cut. Otherwise 0.
   uint64_t training_windows() const { return training_.windows.size(); }
-  // The same for evaluation. With in_order: the number of adjacent windows that together have every token but
-  // the first as a target.
+  // The same for evaluation. With sequential: the number of adjacent windows that together have every token
+  // but the first as a target.
   uint64_t evaluation_windows() const;
   // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers; with
   // marks, corrupt where a part is empty, and bad_state where `sequence` differs from the options'.
@@ -99,7 +99,7 @@ class Dataset {
   uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample,
                           int64_t sequence) const;
   // The same for evaluation, with a constant key: every evaluation of every run reads the same windows. With
-  // marks or in_order, the windows come in their own order.
+  // marks or sequential, the windows come in their own order.
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 
   bool has_documents() const { return document_end_ >= 0 || marks_; }
@@ -131,7 +131,7 @@ class Dataset {
   //   labels         all rows of a document except its last or its first one (rows.label_place). The target
   //                  of that row is the document's label. `start` must begin a document. With labels of
   //                  tokens, the target of each row is the token's label.
-  //   in_order       rows past the end, in the last window of the evaluation part
+  //   sequential       rows past the end, in the last window of the evaluation part
   //   masking        rows of tokens that are not hidden, and rows of the next window. `mask_key` chooses the
   //                  hidden tokens. The target of a hidden token is the token itself.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of
@@ -192,7 +192,7 @@ class Dataset {
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;  // null without marks
   int64_t sequence_ = 0;               // of windows; with marks or in order
-  bool in_order_ = false;
+  bool sequential_ = false;
   bool has_pairs_ = false, has_second_texts_ = false;
   Hash64 content_;                         // of all files, in the order in which they were opened
   std::unique_ptr<const File> reference_;  // null without a reference

@@ -219,7 +219,7 @@ void ThreadPool::share_out(int64_t tasks) {
   const int64_t each = tasks / threads_, longer = tasks % threads_;  // the first ones have one more
   int64_t begin = 0;
   for (int64_t thread = 0; thread < threads_; ++thread) {
-    Share& share = shares_[static_cast<size_t>(thread)];
+    Share& share = shares_[thread];
     share.next.store(begin, std::memory_order_relaxed);
     begin += each + (thread < longer ? 1 : 0);
     share.end = begin;
@@ -229,7 +229,7 @@ void ThreadPool::share_out(int64_t tasks) {
 // The caller has lowered `untaken_`, so that a task is left for it, in its own share or in another.
 int64_t ThreadPool::next_task(int thread) {
   for (int victim = thread;; victim = victim + 1 == threads_ ? 0 : victim + 1) {
-    Share& share = shares_[static_cast<size_t>(victim)];
+    Share& share = shares_[victim];
     if (share.next.load(std::memory_order_relaxed) >= share.end) continue;
     const int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
     if (index < share.end) return index;

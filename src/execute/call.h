@@ -18,8 +18,8 @@ class Call {
         stream_(stream) {}
 
   int input_count() const { return i.inputs; }
-  const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
-  const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[static_cast<size_t>(k)]); }
+  const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[k]); }
+  const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[k]); }
   template <class T = void>
   T* input(int k) const {
     return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr;
@@ -39,8 +39,8 @@ class Call {
     if (void* p = output(k)) return {p, dtype_of(output_tensor(k).format)};
     return {nullptr, kernels::DType::f32};
   }
-  int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
-  int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
+  int64_t input_features(int k) const { return x.graph->features(op.inputs[k]); }
+  int64_t output_features(int k) const { return x.graph->features(op.outputs[k]); }
   int64_t sample_rows() const { return x.graph->rows_of(op); }
   // In the programs of generation, an instruction has its own number of rows.
   int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }
@@ -49,8 +49,7 @@ class Call {
 
   // The host address of a tensor that a fetch or a store copies, and the bytes of the copy.
   void* on_host(int tensor) const {
-    const Buffer& b =
-        x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
+    const Buffer& b = x.layout->host[x.layout->host_of_tensor[tensor]];
     return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
   }
   uint64_t transferred(int tensor) const {
@@ -64,8 +63,7 @@ class Call {
   // Runs the kernel. `taken`: bytes at the start of the scratch memory that hold something else.
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t taken = 0) const {
-    const uint64_t bytes =
-        i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
+    const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[i.workspace.buffer].bytes;
     kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products,
             x.attention},
            args);
@@ -78,7 +76,7 @@ class Call {
     std::array<Args, kernels::most_together> list{};
     for (int k = 0; k < i.ops; ++k) {
       const Instruction one = op_alone(*x.graph, i, k);
-      list[static_cast<size_t>(k)] = args_of(Call(x, program_, one, stream_));
+      list[k] = args_of(Call(x, program_, one, stream_));
     }
     run(kernel, kernels::List<Args>{list.data(), i.ops});
   }
@@ -96,10 +94,10 @@ class Call {
   const Attributes& attributes;
 
  private:
-  const Operand& operand(int k) const { return program_.operands[static_cast<size_t>(i.first_operand + k)]; }
+  const Operand& operand(int k) const { return program_.operands[i.first_operand + k]; }
   void* address(const Operand& o) const {
     if (o.buffer < 0) return nullptr;
-    const Buffer& b = (o.persistent ? x.layout->persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
+    const Buffer& b = (o.persistent ? x.layout->persistent : program_.buffers)[o.buffer];
     return x.arena + b.offset + o.offset;
   }
   const Program& program_;

@@ -98,11 +98,11 @@ LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
   LinkedArgs list{};
   assert(c.i.ops - first <= static_cast<int>(list.size()));
   for (int k = first; k < c.i.ops; ++k)
-    c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
+    c.with_op(k, [&](const Call& one) { list[k - first] = args_of(one); });
   return list;
 }
 void link(LinkedArgs& list, int count) {
-  for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+  for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[k];
 }
 template <class ArgsOf>
 void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&),
@@ -115,7 +115,7 @@ void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kern
 kernels::LinearArgs weight_gradient_args(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 2, 1);
   for (int p = 0; p < a.parts; ++p) {
-    const int gradient = c.op.outputs[static_cast<size_t>(p)];
+    const int gradient = c.op.outputs[p];
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
@@ -163,8 +163,7 @@ kernels::AdapterArgs adapter_args(const Call& c, int first) {
   a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   for (int k = first; k < c.input_count(); ++k) {
     const Tensor& weight = c.input_tensor(k);
-    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0],
-                       c.attributes.columns[static_cast<size_t>(a.parts)]};
+    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0], c.attributes.columns[a.parts]};
     ++a.parts;
     a.rank = weight.shape[1];
     a.weight_dtype = dtype_of(weight.format);
@@ -365,26 +364,26 @@ kernels::GeluArgs gelu_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::gelu>(const Call& c) {
+void run<OpKind::activation>(const Call& c) {
   c.run(c.x.table->gelu, gelu_args(c));
 }
 
 template <>
-void run<OpKind::gelu_gradient>(const Call& c) {
+void run<OpKind::activation_gradient>(const Call& c) {
   kernels::GeluArgs a = gelu_args(c);
   a.dy = c.in(1);
   c.run(c.x.table->gelu_gradient, a);
 }
 
 template <>
-void run<OpKind::swiglu>(const Call& c) {
+void run<OpKind::gated>(const Call& c) {
   c.run(c.x.table->swiglu,
         kernels::SwigluArgs{
             c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 template <>
-void run<OpKind::swiglu_gradient>(const Call& c) {
+void run<OpKind::gated_gradient>(const Call& c) {
   c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1),
                                                         c.out(0), !is_portable(c), c.attributes.gate});
 }

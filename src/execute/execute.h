@@ -24,15 +24,14 @@ struct Execution {
   // The address of a tensor that outlives programs: in the arena, or in host memory.
   std::byte* address(int tensor) const {
     const auto t = static_cast<size_t>(tensor);
-    if (layout->on_host(tensor))
-      return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
-    return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
+    if (layout->on_host(tensor)) return host + layout->host[layout->host_of_tensor[t]].offset;
+    return arena + layout->persistent[layout->of_tensor[t]].offset;
   }
   // The rows of a sample in a buffer of a program; null where `buffer` is negative.
   template <class T>
   T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
     if (buffer < 0) return nullptr;
-    return reinterpret_cast<T*>(arena + program.buffers[static_cast<size_t>(buffer)].offset) +
+    return reinterpret_cast<T*>(arena + program.buffers[buffer].offset) +
            sample * static_cast<uint64_t>(graph->sequence);
   }
 };

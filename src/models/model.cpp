@@ -109,8 +109,9 @@ static Status read_token_head(ModelConfig& config) {
   STW_ASSIGN(has_bias, get_bool(config.json, "token_classification_bias", true));
   if (!has_bias) return Error{Code::unsupported_field, "token_classification_bias false is not supported"};
   const char* key = a.token_head.dropout;
-  if (key && !find_present(config.json, key)) key = a.token_head.otherwise ? nullptr : "hidden_dropout";
-  STW_ASSIGN(rate, key ? get_double(config.json, key, 0.1) : Result<double>(config.*a.token_head.otherwise));
+  if (key && !find_present(config.json, key)) key = a.token_head.fallback_rate ? nullptr : "hidden_dropout";
+  STW_ASSIGN(rate,
+             key ? get_double(config.json, key, 0.1) : Result<double>(config.*a.token_head.fallback_rate));
   config.head_dropout = static_cast<float>(rate);
   if (config.head_dropout >= 0 && config.head_dropout < 1) return ok();
   return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
@@ -126,7 +127,7 @@ static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& h
 }
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
-  if (config.task == Task::token_label && !architecture_of(config).token_head.is_that_of_texts)
+  if (config.task == Task::token_label && !architecture_of(config).token_head.shares_text_head)
     return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
   if (config.task == Task::masked_language_model)
     return is_of_masked_head(architecture_of(config), parameter);
@@ -352,8 +353,8 @@ Status set_masked(ModelConfig& config) {
   if (config.task == Task::masked_language_model) return ok();
   const std::string name = task_row(Task::masked_language_model).name;
   if (!config.labels.empty())
-    return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) +
-                                         ", which is not " + name + ", that was given"};
+    return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) + "; " +
+                                         name + " was given"};
   if (!architecture_of(config).masked_head)
     return Error{Code::unsupported, std::string("a model of type ") + architecture_of(config).model_type +
                                         " has no head for masked tokens: the task " + name +
@@ -381,9 +382,9 @@ bool gives_label_logits(const ModelConfig& config, std::string_view parameter) {
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {
   STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
-    if (config.task != task && (says_task(config.json) || !is_of_text(task)))
+    if (config.task != task && (has_problem_type(config.json) || !is_of_text(task)))
       return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name +
-                                           ", which is not " + task_row(task).name + ", that was given"};
+                                           "; " + task_row(task).name + " was given"};
     if (config.labels == names && config.task == task) return ok();
     if (config.labels != names)
       return Error{Code::bad_argument,
@@ -404,7 +405,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   Graph graph = std::move(*forward);
   [[maybe_unused]] const Status status = apply_groups(graph, numerics);
   assert(status);
-  quantize_frozen(graph, numerics, [&](const Tensor& t) { return config.kept_numbers.count(t.name) > 0; });
+  quantize_frozen(graph, numerics, [&](const Tensor& t) { return config.unquantized.count(t.name) > 0; });
   differentiate(graph);
   find_fused_ops(graph, numerics.kernels);
   add_update(graph, numerics);

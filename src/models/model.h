@@ -46,7 +46,7 @@ struct ModelConfig {
   // With adapters: parameters of a classifier's head that are frozen. The others are trained, as in PEFT.
   std::set<std::string> frozen_head;
   // Parameters that are not quantized, because the files hold them as numbers while other matrices are codes.
-  std::set<std::string> kept_numbers;
+  std::set<std::string> unquantized;
 };
 
 // A masked language model's head: a matrix that maps to the width of the embedding tables, an activation,
@@ -76,8 +76,8 @@ struct TokenHead {
   const char* dropout = "classifier_dropout";  // the key of its dropout rate; null: none of its own
   // The field with the rate to use where the config lacks that key; null: the config's "hidden_dropout", else
   // 0.1.
-  float ModelConfig::*otherwise = nullptr;
-  bool is_that_of_texts = false;  // this head has the same parameters as the family's head for texts
+  float ModelConfig::*fallback_rate = nullptr;
+  bool shares_text_head = false;  // this head has the same parameters as the family's head for texts
 };
 
 struct Architecture {

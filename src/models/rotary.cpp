@@ -134,7 +134,7 @@ std::vector<float> rotary_frequencies(const RotaryConfig& r, int64_t sequence) {
     if (r.scaling == RotaryScaling::linear) inverse = static_cast<float>(inverse / r.factor);
     if (r.scaling == RotaryScaling::longrope) {
       const std::vector<double>& factors = sequence > r.original_positions ? r.long_factors : r.short_factors;
-      inverse = 1.0f / (static_cast<float>(factors[static_cast<size_t>(i / 2)]) * power);
+      inverse = 1.0f / (static_cast<float>(factors[i / 2]) * power);
     }
     if (r.scaling == RotaryScaling::llama3) {
       const double pi2 = 6.283185307179586;

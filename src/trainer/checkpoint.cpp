@@ -34,9 +34,9 @@ std::vector<int> state_tensors(const Graph& graph) {
   std::vector<int> list;
   const bool has_adapters = graph.has_adapters();
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
-    const Kind kind = graph.at(t).kind;
-    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || kind == Kind::master ||
-        kind == Kind::optimizer)
+    const Role role = graph.at(t).role;
+    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || role == Role::master ||
+        role == Role::optimizer)
       list.push_back(t);
   }
   return list;
@@ -306,7 +306,7 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
   STW_TRY(reader.verify_all());
   supervisor->commit();
   core.condition = Condition::broken;  // until the last byte is written
-  core.as_created = false;
+  core.is_untouched = false;
   STW_TRY(overwrite(tensors, core.execution, *core.stream));
   core.condition = Condition::ready;
   core.options.seed = saved.seed;

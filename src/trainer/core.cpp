@@ -100,7 +100,7 @@ Status TrainerCore::check_ready() const {
   if (condition == Condition::ready) return ok();
   return Error{
       Code::bad_state,
-      "trainer: a step, restore, calibration or re-plan failed halfway; a restore makes it whole again"};
+      "trainer: a step, restore, calibration or re-plan failed halfway; restore a checkpoint to continue"};
 }
 
 Status TrainerCore::check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference) const {
@@ -130,9 +130,8 @@ Status TrainerCore::check_dataset(const Dataset& dataset, Dataset::Part part, bo
         Code::bad_state,
         "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   if (dataset.has_second_texts() && graph().token_types < 2)
-    return Error{
-        Code::bad_state,
-        "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart"};
+    return Error{Code::bad_state,
+                 "trainer: the dataset marks tokens of second texts, and the model has no token types"};
   if (dataset.has_pairs() != (graph().preference != Preference::none))
     return Error{Code::bad_state, dataset.has_pairs()
                                       ? "trainer: the dataset has pairs, but the plan has no preference"

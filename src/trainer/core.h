@@ -107,9 +107,9 @@ class TrainerCore {
   CancelFlag cancels;
   ProgressBoard progress;
   Condition condition = Condition::ready;
-  bool as_created = true;   // the tensors still have the values that fill() wrote
-  bool computes = false;    // a Computing object exists
-  double step_seconds = 0;  // of the last step; 0: no step yet
+  bool is_untouched = true;  // the tensors still have the values that fill() wrote
+  bool computes = false;     // a Computing object exists
+  double step_seconds = 0;   // of the last step; 0: no step yet
 };
 
 // The trainer computes for the lifetime of the object: no callback may start another computation.

@@ -15,9 +15,9 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
-  uint32_t* in_order;  // with a preference: the number of pairs whose chosen text is ahead
-  double scale;        // factor that the gradients contain
-  void* stream;        // a cudaStream_t; null on the CPU
+  uint32_t* correct_pairs;  // with a preference: the number of pairs whose chosen text is ahead
+  double scale;             // factor that the gradients contain
+  void* stream;             // a cudaStream_t; null on the CPU
 };
 
 enum class NonFinite : uint8_t { skip, stop };
@@ -36,6 +36,7 @@ struct TrainerOptions {
   void* arena = nullptr;            // owned by the host; null: the trainer allocates
   uint64_t arena_bytes = 0;
   std::function<bool(const GradientView&)> gradient_hook;  // false: the step fails
+  uint64_t first_sample = 0;  // the number of the batch's first sample in the joint batch of several trainers
   Watch* watch = nullptr;  // of the trainer's creation and of all its calls; owned by the host; may be null
 };
 

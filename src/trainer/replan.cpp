@@ -20,19 +20,18 @@ struct Place {
 Place place_of(const Arena& layout, int tensor) {
   const auto t = static_cast<size_t>(tensor);
   const bool on_host = layout.on_host(tensor);
-  const Buffer& b = on_host ? layout.host[static_cast<size_t>(layout.host_of_tensor[t])]
-                            : layout.persistent[static_cast<size_t>(layout.of_tensor[t])];
+  const Buffer& b = on_host ? layout.host[layout.host_of_tensor[t]] : layout.persistent[layout.of_tensor[t]];
   return {on_host, b.offset, b.bytes};
 }
 
 // Whether the tensor outlives a step.
 bool lasts(const Graph& graph, int tensor) {
-  switch (graph.at(tensor).kind) {
-    case Kind::state:
-    case Kind::constant:
-    case Kind::master:
-    case Kind::optimizer: return true;
-    case Kind::parameter: return graph.owns_bytes(tensor);
+  switch (graph.at(tensor).role) {
+    case Role::state:
+    case Role::constant:
+    case Role::master:
+    case Role::optimizer: return true;
+    case Role::parameter: return graph.owns_bytes(tensor);
     default: return false;
   }
 }

@@ -14,7 +14,7 @@ std::vector<int32_t> most_probable(std::span<const float> logits, size_t count) 
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto is_before = [&](int32_t a, int32_t b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    const float x = logits[a], y = logits[b];
     return x != y ? x > y : a < b;
   };
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
@@ -37,7 +37,7 @@ std::vector<TokenChoice> candidates(std::span<const float> logits, const Samplin
   all.reserve(count);
   double top = 0;
   for (const int32_t token : most_probable(logits, count)) {
-    const double logit = logits[static_cast<size_t>(token)];
+    const double logit = logits[token];
     if (all.empty()) top = logit;
     all.push_back({token, portable_exp((logit - top) / how.temperature)});
   }

@@ -24,9 +24,8 @@ Status check_loss(const TrainerCore& core) {
   for (const auto& [name, value] :
        {std::pair{"label_smoothing", core.options.label_smoothing}, {"z_loss", core.options.z_loss}})
     if (value != 0)
-      return Error{Code::bad_argument, std::string("trainer: ") + name +
-                                           " is for losses over a softmax, which the task " +
-                                           task_row(core.graph().task).name + " has none of"};
+      return Error{Code::bad_argument, std::string("trainer: ") + name + " needs a softmax loss; the task " +
+                                           task_row(core.graph().task).name + " has none"};
   return ok();
 }
 
@@ -56,7 +55,7 @@ std::string non_finite_reason(TrainerCore& core) {
   const Unsupervised reading;  // the step is done and cannot be cancelled
   const Arena& layout = core.programs().arena;
   for (const ParameterGradient& g : core.graph().gradients) {
-    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;  // in host memory, or consumed
+    if (layout.of_tensor[g.gradient] < 0) continue;  // in host memory, or consumed
     const bool is_short = core.graph().at(g.gradient).format == Format::bf16;
     bool finite = true;
     const Status read =
@@ -104,7 +103,7 @@ Status run_update(TrainerCore& core) {
       if (!has_ended && supervisor->is_committed()) core.condition = Condition::broken;
     }
   } ending{core};
-  core.as_created = false;
+  core.is_untouched = false;
   STW_TRY(core.stream->run(core.execution, core.programs().update));
   STW_TRY(core.pull_state());
   ending.has_ended = true;
@@ -146,9 +145,10 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
                              : is_short ? programs.micro_short
                                         : programs.micro_next;
     STW_TRY(core.load(program, source, first, samples));
-    core.stream->upload(&core.execution.state->first_sample, &first, sizeof first);
+    const uint64_t first_in_joint_batch = core.options.first_sample + first;
+    core.stream->upload(&core.execution.state->first_sample, &first_in_joint_batch, sizeof first);
     // With a fused update, the micro-step changes parameters, and a failure cannot be undone.
-    if (fused) core.as_created = false, core.condition = Condition::broken;
+    if (fused) core.is_untouched = false, core.condition = Condition::broken;
     if (fused && core.device.is_cuda()) supervisor->commit();  // it is launched as a whole
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
@@ -188,13 +188,13 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
 Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
                               double learning_rate) {
   STW_TRY(core.check_ready());
-  const bool was_created = core.as_created;
+  const bool was_untouched = core.is_untouched;
   auto result =
       core.watched(Work::step, WorkUnit::micro_steps, static_cast<uint64_t>(core.plan().accumulation_steps),
                    [&] { return make_step(core, source, samples, learning_rate); });
   // A cancelled step has changed no parameter: once an update begins, no cancel stops it.
   if (!result && result.error().code == Code::cancelled)
-    core.condition = Condition::ready, core.as_created = was_created;
+    core.condition = Condition::ready, core.is_untouched = was_untouched;
   return result;
 }
 

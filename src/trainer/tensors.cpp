@@ -13,7 +13,7 @@ void write_parameter(TrainerCore& core, size_t parameter, uint64_t first, const 
                      uint64_t count) {
   const bool as_they_are = core.graph().at(core.model->parameters()[parameter]).format == Format::f32;
   Filling filling(*core.model, core.execution, *core.stream, as_they_are ? 0 : count);
-  core.as_created = false;
+  core.is_untouched = false;
   filling.put(parameter, first, values, count);
 }
 
@@ -24,7 +24,7 @@ Result<TensorMemory> view(TrainerCore& core, size_t parameter, TensorView kind) 
   if (kind == TensorView::parameter && !is_quantized(core.graph().at(tensor).format)) found = tensor;
   if (kind == TensorView::gradient)
     for (auto g = core.graph().gradients.rbegin(); g != core.graph().gradients.rend(); ++g)
-      if (g->parameter == tensor && core.graph().at(g->gradient).kind == Kind::gradient) found = g->gradient;
+      if (g->parameter == tensor && core.graph().at(g->gradient).role == Role::gradient) found = g->gradient;
   const char* suffix = kind == TensorView::first_moment    ? ".first"
                        : kind == TensorView::second_moment ? ".second"
                                                            : nullptr;

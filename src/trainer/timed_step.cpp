@@ -76,7 +76,7 @@ std::vector<TimedProgram> programs_of_step(const TrainerCore& core) {
 
 Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what) {
   STW_TRY(core.check_free());
-  if (!core.as_created)
+  if (!core.is_untouched)
     return Error{Code::bad_state,
                  what + ": expected a trainer without a step, a restore or an imported tensor"};
   if (core.condition == Condition::arena_lost) STW_TRY(core.reallocate());

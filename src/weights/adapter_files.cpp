@@ -192,7 +192,7 @@ Json target_modules(const Graph& graph, const ModelConfig& config) {
   for (const Tensor& t : graph.tensors)
     if (t.adapter_of >= 0) modules.insert(module_name(graph.at(t.adapter_of)));
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !modules.count(module_name(t)))
+    if (t.role == Role::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !modules.count(module_name(t)))
       others.insert(module_name(t));
   for (const std::string& module : modules) last.insert(shortest_target(module, others));
   if (config.is_part) {
@@ -266,7 +266,7 @@ Status check_head(const std::string& folder, const AdapterConfig& found, const G
   for (const std::string& module : found.saved_modules) {
     bool is_of_other = false, is_known = module == "classifier" || module == "score";
     for (const Tensor& t : graph.tensors) {
-      if (t.kind != Kind::parameter || t.adapter_of >= 0 || !is_saved({module}, t.name)) continue;
+      if (t.role != Role::parameter || t.adapter_of >= 0 || !is_saved({module}, t.name)) continue;
       (is_of_head(config, t.name) ? is_known : is_of_other) = true;
     }
     if (is_of_other || !is_known)

@@ -34,8 +34,7 @@ Result<std::vector<float>> read_all(const Model& model, const Tensor& t) {
 std::vector<float> transposed(const std::vector<float>& from, int64_t rows, int64_t columns) {
   std::vector<float> to(from.size());
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      to[static_cast<size_t>(j * rows + i)] = from[static_cast<size_t>(i * columns + j)];
+    for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
   return to;
 }
 

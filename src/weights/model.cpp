@@ -104,8 +104,8 @@ Result<WithBase> with_base(ModelSource source) {
                                            std::to_string(source.label_count) + " were given"};
     if (source.task && found.task && *source.task != *found.task)
       return Error{Code::bad_argument, source.adapter + ": has a head for the task " +
-                                           task_row(*found.task).name + ", which is not " +
-                                           task_row(*source.task).name + ", that was given"};
+                                           task_row(*found.task).name + "; " + task_row(*source.task).name +
+                                           " was given"};
     if (found.task) source.task = found.task;
     source.label_count = found.label_count;
     if (!found.labels.empty()) source.labels = found.labels;
@@ -160,8 +160,8 @@ Status check_task(Task task, size_t label_count, const ModelConfig& config, cons
   if (label_count > 0)
     return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
   if (!config.labels.empty())
-    return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name +
-                 ", that was given");
+    return wrong("the model's task is " + std::string(task_row(config.task).name) + "; " + name +
+                 " was given");
   return ok();
 }
 
@@ -358,7 +358,7 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 
 Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   for (const Tensor& tensor : graph_.tensors) {
-    if (tensor.kind != Kind::parameter) continue;  // keeps tied tensors, which are parameters too
+    if (tensor.role != Role::parameter) continue;  // keeps tied tensors, which are parameters too
     for (const std::string& in_file : names_in_files(config_, tensor.name))
       if (const SafetensorsInfo* found = weights_->find(in_file);
           found && in_weights_.emplace(tensor.name, found).second)
@@ -401,10 +401,10 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))
     return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name +
                                         " is none of this " + architecture_of(config_).model_type +
-                                        ": it would be left out; does the config lack what it is for?"};
+                                        ": it would be left out; the config describes no such tensor"};
   if (!has_codes()) return ok();
   for (int t : parameters_)
-    if (!nf4_.count(graph_.at(t).name)) config_.kept_numbers.insert(graph_.at(t).name);
+    if (!nf4_.count(graph_.at(t).name)) config_.unquantized.insert(graph_.at(t).name);
   return ok();
 }
 

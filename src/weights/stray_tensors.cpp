@@ -41,7 +41,7 @@ std::pair<std::string_view, uint64_t> numbered(std::string_view block) {
 int64_t layers_in(const SafetensorsReader& files, const Graph& graph, const ModelConfig& config) {
   std::set<std::string, std::less<>> places;  // where the model has blocks: "model.layers."
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter)
+    if (t.role == Role::parameter)
       for (const std::string& name : names_in_files(config, t.name))
         if (const std::string_view block = block_of(name); !block.empty())
           places.emplace(numbered(block).first);
@@ -58,7 +58,7 @@ const SafetensorsInfo* find_stray(const SafetensorsReader& files,
                                   const ModelConfig& config) {
   std::set<std::string, std::less<>> blocks;  // the model's blocks, by their names in files
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter)
+    if (t.role == Role::parameter)
       for (const std::string& name : names_in_files(config, t.name))
         if (const std::string_view block = block_of(name); !block.empty()) blocks.emplace(block);
   const auto is_stray = [&](const SafetensorsInfo& t) {

@@ -342,7 +342,7 @@ AT(stw_dataset_options, mask_token, 104);
 AT(stw_dataset_options, token_kinds, 112);
 AT(stw_dataset_options, mask_whole_words, 120);
 AT(stw_dataset_options, task, 124);
-AT(stw_dataset_options, in_order, 128);
+AT(stw_dataset_options, sequential, 128);
 AT(stw_dataset_options, token_type, 132);
 AT(stw_dataset_options, watch, 136);
 
@@ -390,9 +390,9 @@ AT(stw_gradients, loss_sum, 24);
 AT(stw_gradients, target_count, 32);
 AT(stw_gradients, stream, 40);
 AT(stw_gradients, scale, 48);
-AT(stw_gradients, in_order, 56);
+AT(stw_gradients, correct_pairs, 56);
 
-SIZE(stw_trainer_options, 128);
+SIZE(stw_trainer_options, 136);
 AT(stw_trainer_options, struct_size, 0);
 AT(stw_trainer_options, set_mask, 4);
 AT(stw_trainer_options, seed, 8);
@@ -418,6 +418,7 @@ AT(stw_trainer_options, margin, 108);
 AT(stw_trainer_options, answer_share, 112);
 AT(stw_trainer_options, reserved, 116);
 AT(stw_trainer_options, watch, 120);
+AT(stw_trainer_options, first_sample, 128);
 
 SIZE(stw_batch, 32);
 AT(stw_batch, struct_size, 0);

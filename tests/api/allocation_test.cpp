@@ -44,7 +44,7 @@ TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairsOrTypes) {
   TokenBatch plain(4, 16), of_pairs(4, 16), of_types(4, 16);
   for (int32_t i = 0; i < 64; ++i)
     of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1),
-        of_types.token_types.push_back(i / 8 % 2), of_types.targets[static_cast<size_t>(i)] %= 3;
+        of_types.token_types.push_back(i / 8 % 2), of_types.targets[i] %= 3;
   auto result = sized<stw_step_result>();
   stw_error error = sized<stw_error>();
   for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u},

@@ -197,7 +197,7 @@ TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   EXPECT_EQ(stw_trainer_save(t, "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_export_model(t, "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_import_tensor(t, 0, view.get(), &error), STW_BAD_STATE);
-  EXPECT_NE(std::string(error.message).find("a restore makes it whole again"), std::string::npos)
+  EXPECT_NE(std::string(error.message).find("restore a checkpoint to continue"), std::string::npos)
       << error.message;
   EXPECT_EQ(out, std::vector<float>(256, 9));
   EXPECT_EQ(progress_of(t).evaluation_samples, counts.evaluation_samples);

@@ -484,9 +484,8 @@ TEST(Classifier, MarksDistinguishSecondTexts) {
   const auto o = run_options(2);
   stw_error error = sized<stw_error>();
   EXPECT_EQ(stw_trainer_run(decoder.trainer.get(), of_pairs.get(), &o, &error), STW_BAD_STATE);
-  EXPECT_STREQ(
-      error.message,
-      "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
+  EXPECT_STREQ(error.message,
+               "trainer: the dataset marks tokens of second texts, and the model has no token types");
 }
 
 // A BERT is trained in full, saved and loaded. Then it is trained with adapters, also over codes of its

@@ -130,7 +130,10 @@ TEST(Plan, IsDeterministicAndSurvivesItsText) {
   EXPECT_EQ(std::memcmp(&a, &b, sizeof a), 0);
   EXPECT_EQ(stw_plan_verify(loaded.get(), nullptr), STW_OK);
 
-  EXPECT_EQ(load(other.get(), json).first, STW_CORRUPT);
+  EXPECT_EQ(load(other.get(), json).first, STW_BAD_STATE);
+  std::string later = json;
+  later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
+  EXPECT_EQ(load(model.get(), later).first, STW_UNSUPPORTED);
   // Every edited digit is found, wherever it is.
   size_t edits = 0;
   for (size_t i = 0; i < json.size(); i += 1 + json.size() / 400) {

@@ -57,7 +57,7 @@ TEST(Preference, AHookThatAddsUpCountsPairsToo) {
   auto options = sized<stw_trainer_options>();
   options.gradient_hook = [](void*, const stw_gradients* g) -> int32_t {
     for (uint64_t i = 0; i < g->count; ++i) g->data[i] *= 2;
-    *g->loss_sum *= 2, *g->target_count *= 2, *g->in_order *= 2;
+    *g->loss_sum *= 2, *g->target_count *= 2, *g->correct_pairs *= 2;
     return 0;
   };
   const World twice(tiny_llama, with_preference(STW_PREFERENCE_SIMPO), &options),

@@ -291,7 +291,7 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
   int sums = 0;
   for (Op& op : alone->graph.gradient_ops) {
     op.fused = false;
-    if (op.kind != OpKind::gelu_gradient || op.outputs.size() < 2) continue;
+    if (op.kind != OpKind::activation_gradient || op.outputs.size() < 2) continue;
     ++sums;
     for (Op& other : alone->graph.gradient_ops)
       if (other.inputs[0] == op.outputs[1]) other.inputs[0] = op.outputs[0];

@@ -155,8 +155,7 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
   }
   for (int64_t i = 0; i < size; ++i) identity.set(i * size + i, 1);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < size; ++j)
-      expected_transposed[static_cast<size_t>(j * rows + i)] = expected[static_cast<size_t>(i * size + j)];
+    for (int64_t j = 0; j < size; ++j) expected_transposed[j * rows + i] = expected[i * size + j];
   const Buffer straight(DType::f32, expected), transposed(DType::f32, expected_transposed);
   everywhere([&](const Table& table, int threads) {
     LinearArgs args = {};

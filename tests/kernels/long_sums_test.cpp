@@ -51,10 +51,9 @@ TEST(LongSums, OfWeightGradients) {
     std::vector<float> single(features * inputs);
     for (int64_t row = 0; row < tokens; ++row)
       for (int64_t i = 0; i < features * inputs; ++i) {
-        const float dy = t.dy[static_cast<size_t>(row * features + i / inputs)],
-                    x = t.x[static_cast<size_t>(row * inputs + i % inputs)];
-        exact[static_cast<size_t>(i)] += static_cast<double>(dy) * static_cast<double>(x);
-        single[static_cast<size_t>(i)] = std::fmaf(dy, x, single[static_cast<size_t>(i)]);
+        const float dy = t.dy[row * features + i / inputs], x = t.x[row * inputs + i % inputs];
+        exact[i] += static_cast<double>(dy) * static_cast<double>(x);
+        single[i] = std::fmaf(dy, x, single[i]);
       }
     EXPECT_GT(relative_error(single, exact), bound);
     const Buffer found = everywhere([&](const Table& table, int threads) {
@@ -75,9 +74,8 @@ TEST(LongSums, OfAdaptersWeightGradients) {
     std::vector<double> exact(features * inputs);
     for (int64_t row = 0; row < tokens; ++row)
       for (int64_t i = 0; i < features * inputs; ++i)
-        exact[static_cast<size_t>(i)] +=
-            static_cast<double>(t.dy[static_cast<size_t>(row * features + i / inputs)]) *
-            static_cast<double>(t.x[static_cast<size_t>(row * inputs + i % inputs)]);
+        exact[i] += static_cast<double>(t.dy[row * features + i / inputs]) *
+                    static_cast<double>(t.x[row * inputs + i % inputs]);
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer dw(DType::f32, features * inputs);
       AdapterArgs a = {};
@@ -95,8 +93,7 @@ TEST(LongSums, OfBiasGradients) {
   for_terms(of_bias_gradient, [](int64_t tokens, double bound) {
     Tokens t(tokens, 3);
     std::vector<double> exact(features);
-    for (int64_t i = 0; i < tokens * features; ++i)
-      exact[static_cast<size_t>(i % features)] += static_cast<double>(t.dy[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < tokens * features; ++i) exact[i % features] += static_cast<double>(t.dy[i]);
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer db(DType::f32, features);
       LinearArgs a = t.args();
@@ -122,8 +119,8 @@ TEST(LongSums, OfNormsWeightGradients) {
         variance +=
             (static_cast<double>(values[i]) - mean) * (static_cast<double>(values[i]) - mean) / features;
       for (int64_t i = 0; i < features; ++i)
-        exact[static_cast<size_t>(i)] += static_cast<double>(dy[static_cast<size_t>(row * features + i)]) *
-                                         (static_cast<double>(values[i]) - mean) / std::sqrt(variance + 1e-5);
+        exact[i] += static_cast<double>(dy[row * features + i]) * (static_cast<double>(values[i]) - mean) /
+                    std::sqrt(variance + 1e-5);
     }
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer dw(DType::f32, features), dx(DType::f32, tokens * features);
@@ -148,8 +145,7 @@ TEST(LongSums, OfTableGradients) {
     for (int64_t row = 0; row < tokens; ++row) {
       token.push_back(static_cast<int32_t>(random.between(0, vocabulary - 1)));
       for (int64_t i = 0; i < features; ++i)
-        exact[static_cast<size_t>(token.back() * features + i)] +=
-            static_cast<double>(dy[static_cast<size_t>(row * features + i)]);
+        exact[token.back() * features + i] += static_cast<double>(dy[row * features + i]);
     }
     const Buffer found = everywhere([&](const Table& table, int threads) {
       Buffer gradient(DType::f32, vocabulary * features);
@@ -216,8 +212,7 @@ TEST(LongSums, OfTheHeadsInputGradients) {
     for (int64_t row = 0; row < Logits::rows; ++row)
       for (int64_t j = 0; j < vocabulary; ++j)
         for (int64_t i = 0; i < inputs; ++i) {
-          const float a = dy[static_cast<size_t>(row * vocabulary + j)],
-                      b = weight[static_cast<size_t>(j * inputs + i)];
+          const float a = dy[row * vocabulary + j], b = weight[j * inputs + i];
           const auto at = static_cast<size_t>(row * inputs + i);
           exact[at] += static_cast<double>(a) * static_cast<double>(b);
           single[at] = std::fmaf(a, b, single[at]);

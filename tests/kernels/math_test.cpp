@@ -177,7 +177,7 @@ TEST(Philox, ManyFactorsEqualTheFactorsOneByOne) {
       probe->dropout_factors(state, p, 9, 2, first, count, factors.data());
       for (int64_t i = 0; i < count; ++i) {
         const float expected = probe->dropout_factor(state, p, 9, 2, first + i);
-        ASSERT_EQ(factors[static_cast<size_t>(i)], expected);
+        ASSERT_EQ(factors[i], expected);
         const int64_t block = (first + i) / 4;
         const uint32_t counter[4] = {static_cast<uint32_t>(block), 7,
                                      9 + (static_cast<uint32_t>(block >> 32) << 16), 41};

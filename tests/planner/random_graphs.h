@@ -43,8 +43,8 @@ class RandomModel {
         y = b.linear(y, matrix(name + "out", width, width), false, "out");
       } else {
         y = b.linear(n, matrix(name + "up", width, h), false, "up");
-        y = b.gelu(y, Activation::gelu_tanh, "gelu");
-        if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), Activation::gelu_erf, "gelu2");
+        y = b.activation(y, Activation::gelu_tanh, "gelu");
+        if (twice) y = b.activation(b.dropout(y, 0.1f, "dropout"), Activation::gelu_erf, "gelu2");
         y = b.linear(y, matrix(name + "down", h, width), false, "down");
       }
       if (norms_twice)
@@ -74,12 +74,11 @@ class RandomModel {
   void freeze(Graph& g) {
     std::vector<Tensor*> parameters;
     for (Tensor& t : g.tensors)
-      if (t.kind == Kind::parameter) parameters.push_back(&t);
+      if (t.role == Role::parameter) parameters.push_back(&t);
     const int64_t count = static_cast<int64_t>(parameters.size()), how = pick(0, 3),
                   first = pick(1, count - 1);
     for (int64_t i = 0; i + 1 < count; ++i)
-      if (how == 2 ? i < first : how == 3 && pick(0, 1))
-        parameters[static_cast<size_t>(i)]->trainable = false;
+      if (how == 2 ? i < first : how == 3 && pick(0, 1)) parameters[i]->trainable = false;
   }
   int64_t pick(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));

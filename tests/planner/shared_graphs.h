@@ -49,7 +49,7 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
                    {{parameter("matrix", {s.width, s.width}, Initializer::normal, block, use),
                      parameter("bias", {s.width}, Initializer::zeros, block, use)}},
                    false, "product");
-      y = b.gelu(y, Activation::gelu_tanh, "gelu");
+      y = b.activation(y, Activation::gelu_tanh, "gelu");
     }
     x = b.norm(b.add(x, y, "residual"), parameter("norm_after", {s.width}, Initializer::ones, block, block),
                -1, 1e-5f, true, "norm_after");

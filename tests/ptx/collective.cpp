@@ -120,8 +120,7 @@ void multiply_matrices(Warp& w, const Instruction& i) {
   }
   simt::add_products_of_rows(c, a, b[0], 8);
   for (int l = 0; l < lanes; ++l)
-    for (int r = 0; r < 4; ++r)
-      w.at<float>(i.operand[static_cast<size_t>(r)])[l] = c[row_of(l, r)][column_of(l, r)];
+    for (int r = 0; r < 4; ++r) w.at<float>(i.operand[r])[l] = c[row_of(l, r)][column_of(l, r)];
 }
 
 }  // namespace

@@ -204,6 +204,17 @@ Operation warpgroup(const Words& words);
 Operation to_parts(size_t bytes);
 Operation of_parts(size_t bytes);
 
+// Memory at multiples of 256 bytes, as a driver gives it. Else the number of sectors of a variable would
+// depend on where the heap puts it.
+template <class T>
+struct DriverAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t alignment{256};
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+  void deallocate(T* memory, size_t) { ::operator delete(memory, alignment); }
+  bool operator==(const DriverAllocator&) const = default;
+};
+
 // The functions of a module by name. `variables` has the addresses of its variables.
 struct Module {
   std::string text;
@@ -212,7 +223,7 @@ struct Module {
   // in the latter case `bytes` is 0.
   struct Variable {
     std::string name;
-    std::vector<char> memory;
+    std::vector<char, DriverAllocator<char>> memory;
     bool shared;
     uint32_t bytes, align;
   };

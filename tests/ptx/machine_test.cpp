@@ -225,7 +225,7 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
       const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
       float expected = 1, got;
       for (int k = 0; k < 16; ++k) expected += a(row, k) * b(k, column);
-      std::memcpy(&got, &out[static_cast<size_t>(256 + 4 * l + r)], 4);
+      std::memcpy(&got, &out[256 + 4 * l + r], 4);
       EXPECT_EQ(got, expected) << row << ' ' << column;
     }
 }
@@ -341,7 +341,7 @@ TEST(PtxMachine, WarpgroupsMultiplyMatrices) {
       const auto out = run_kernel(kernel(products(between, "", operands), "", "sm_90a"), 128);
       for (int t = 0; t < 128; ++t) {  // The sum of two elements of column 5 of a, eight rows apart.
         float got;
-        std::memcpy(&got, &out[static_cast<size_t>(t)], 4);
+        std::memcpy(&got, &out[t], 4);
         const int row = t / 32 * 16 + t % 32 / 4;
         EXPECT_EQ(got, 2.0f * ((added ? 1.0f : 0.0f) + static_cast<float>(row) - 40.0f) + 8.0f) << t;
       }

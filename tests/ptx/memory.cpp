@@ -192,7 +192,7 @@ void begin_copy(Warp& w, const Instruction& i) {
     char* const to = pointer(target, l);
     const char* const from = zeros ? nullptr : pointer(source, l);
     std::memset(to, 0xff, size);
-    auto& groups = w.copies[static_cast<size_t>(l)];
+    auto& groups = w.copies[l];
     if (groups.empty()) groups.emplace_back();
     groups.back().push_back({to, from, size, zeros});
   });
@@ -201,14 +201,14 @@ void begin_copy(Warp& w, const Instruction& i) {
 }
 void commit_copies(Warp& w, const Instruction&) {
   for_lanes(w, [&](int l) {
-    auto& groups = w.copies[static_cast<size_t>(l)];
+    auto& groups = w.copies[l];
     if (groups.empty()) groups.emplace_back();
     groups.emplace_back();
   });
 }
 void wait_for_copies(Warp& w, const Instruction& i) {
   for_lanes(w, [&](int l) {
-    auto& groups = w.copies[static_cast<size_t>(l)];
+    auto& groups = w.copies[l];
     const size_t left = w.at<uint32_t>(i.operand[0])[l];
     while (groups.size() > left + 1) {
       for (const Copy& copy : groups.front()) {

@@ -23,8 +23,7 @@ Memory aligned(size_t bytes) {
 
 uint32_t lanes_in(const Warp& w, Warp::State state) {
   uint32_t mask = 0;
-  for (int l = 0; l < lanes; ++l)
-    mask |= static_cast<uint32_t>(w.state[static_cast<size_t>(l)] == state) << l;
+  for (int l = 0; l < lanes; ++l) mask |= static_cast<uint32_t>(w.state[l] == state) << l;
   return mask;
 }
 void put(Warp& w, uint32_t mask, uint32_t pc, Warp::State state = Warp::ready) {
@@ -78,7 +77,7 @@ void advance(Warp& w, const Function& f) {
     if (mask == 0) {
       if (lanes_in(w, Warp::waiting) != 0)
         die("lanes wait for others that never come: " +
-            f.code[w.pc[static_cast<size_t>(__builtin_ctz(lanes_in(w, Warp::waiting)))]].text);
+            f.code[w.pc[__builtin_ctz(lanes_in(w, Warp::waiting))]].text);
       return;
     }
     put(w, mask, pc);

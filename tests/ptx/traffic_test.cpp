@@ -125,8 +125,8 @@ class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kerne
           i.kind == OpKind::linear_weight_gradient)
         for (int k = 0; k < i.ops; ++k) {
           const Op& op = g.op(i.op + k);
-          if (op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::gelu ||
-              op.kind == OpKind::gelu_gradient)
+          if (op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::activation ||
+              op.kind == OpKind::activation_gradient)
             continue;
           for (int t : op.outputs)
             bytes["products, on the way"] -= static_cast<double>(operand_bytes(g, t, extent_of(g, i, 0)));

@@ -59,8 +59,7 @@ int conflicts(const Graph& graph, const Programs& programs, const Program& progr
     if (!branch.has[k]) ended = std::max(ended, branch.waits_for[k]);
     const auto touch = [&](const Operand& o, bool writes) {
       if (o.buffer < 0) return;
-      const Buffer& b = o.persistent ? programs.arena.persistent[static_cast<size_t>(o.buffer)]
-                                     : program.buffers[static_cast<size_t>(o.buffer)];
+      const Buffer& b = o.persistent ? programs.arena.persistent[o.buffer] : program.buffers[o.buffer];
       for (uint64_t p = (b.offset + o.offset) / piece; p * piece < b.offset + b.bytes; ++p) {
         if (branch.has[k]) (writes ? written_by : read_by)[p] = static_cast<int>(k);
         else found += written_by[p] > ended || (writes && read_by[p] > ended);
@@ -72,8 +71,7 @@ int conflicts(const Graph& graph, const Programs& programs, const Program& progr
       const bool is_other = op > i.op && graph.op(op).fused;
       const int inputs = is_other ? static_cast<int>(graph.op(op).inputs.size()) : i.inputs;
       const int outputs = is_other ? static_cast<int>(graph.op(op).outputs.size()) : i.outputs;
-      for (int n = 0; n < inputs + outputs; ++n)
-        touch(program.operands[static_cast<size_t>(operand++)], n >= inputs);
+      for (int n = 0; n < inputs + outputs; ++n) touch(program.operands[operand++], n >= inputs);
     }
     touch(i.workspace, true);
   }

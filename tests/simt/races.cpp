@@ -176,7 +176,7 @@ void real_kernels() {
       attention.dout = {gradient_of_out.data(), dtype}, attention.dqkv = {gradient.data(), dtype};
       call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
       std::vector<int32_t> alone(static_cast<size_t>(keys));  // Padding behind a document.
-      for (int32_t i = 0; i < 50; ++i) alone[static_cast<size_t>(i)] = i;
+      for (int32_t i = 0; i < 50; ++i) alone[i] = i;
       attention.position_ids = alone.data();
       for (const ProductKernels products : {ProductKernels::tensor, ProductKernels::warpgroup}) {
         attention.products = products;

@@ -39,10 +39,9 @@ inline GlobalBatch batch_for(const Model& model, uint64_t seed, int64_t samples,
   b.targets.assign(b.tokens.size(), kernels::ignored_target);
   for (int64_t begin = 0, length = 1, at = 0; at < static_cast<int64_t>(b.tokens.size()); ++at) {
     if (at == begin + length || at % sequence == 0) {
-      begin = at, length = 1 + b.tokens[static_cast<size_t>(at)] % 20;
-      b.targets[static_cast<size_t>(at)] =
-          b.tokens[static_cast<size_t>(at + std::min(length, sequence - at % sequence) - 1)] %
-          static_cast<int32_t>(model.config().labels.size());
+      begin = at, length = 1 + b.tokens[at] % 20;
+      b.targets[at] = b.tokens[at + std::min(length, sequence - at % sequence) - 1] %
+                      static_cast<int32_t>(model.config().labels.size());
     }
     b.positions.push_back(static_cast<int32_t>(at - begin));
     if (model.config().token_types > 1) b.token_types.push_back(at - begin > length / 2);

@@ -138,7 +138,7 @@ inline GradientSums gradients_in(const Planned& planned, const GradientView& vie
   GradientSums all;
   const Arena& arena = planned.programs.arena;
   for (const ParameterGradient& g : planned.graph.gradients) {
-    const Buffer& b = arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(g.gradient)])];
+    const Buffer& b = arena.persistent[arena.of_tensor[g.gradient]];
     std::vector<double>& sum = all[planned.graph.at(g.parameter).name];
     sum.resize(b.bytes / sizeof(float));
     const float* from = view.data + (b.offset - arena.gradients_begin) / sizeof(float);
@@ -152,7 +152,7 @@ using State = std::map<std::string, std::string>;
 inline State state_of(const Planned& planned, const void* arena) {
   State state;
   for (const Buffer& b : planned.programs.arena.persistent)
-    if (b.owner == Class::parameters || b.owner == Class::optimizer)
+    if (b.owner == MemoryClass::parameters || b.owner == MemoryClass::optimizer)
       state[planned.graph.at(b.tensor).name] =
           std::string(static_cast<const char*>(arena) + b.offset, b.bytes);
   return state;

@@ -122,7 +122,7 @@ class Gradients:
     scale: float
     stream: int | None
     loss_sum: float
-    in_order: int
+    correct_pairs: int
     target_count: int
     @property
     def address(self) -> int: ...

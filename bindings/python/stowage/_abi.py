@@ -227,7 +227,7 @@ class stw_gradients(Structure):
         ("target_count", POINTER(c_uint64)),
         ("stream", c_void_p),
         ("scale", c_double),
-        ("in_order", POINTER(c_uint32)),
+        ("correct_pairs", POINTER(c_uint32)),
     ]
 
 
@@ -608,7 +608,7 @@ class stw_dataset_options(Structure):
         ("token_kinds", POINTER(c_uint8)),
         ("mask_whole_words", c_uint32),
         ("task", c_uint32),
-        ("in_order", c_uint32),
+        ("sequential", c_uint32),
         ("token_type", c_uint32),
         ("watch", c_void_p),
     ]
@@ -653,6 +653,7 @@ class stw_trainer_options(Structure):
         ("answer_share", c_float),
         ("reserved", c_uint32),
         ("watch", c_void_p),
+        ("first_sample", c_uint64),
     ]
 
 

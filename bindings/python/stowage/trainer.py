@@ -92,9 +92,9 @@ class Gradients:
         lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
         doc="On a CPU: the sum of the batch's losses.",
     )
-    in_order = property(
-        lambda self: self._of_host().in_order[0],
-        lambda self, value: self._of_host().in_order.__setitem__(0, value),
+    correct_pairs = property(
+        lambda self: self._of_host().correct_pairs[0],
+        lambda self, value: self._of_host().correct_pairs.__setitem__(0, value),
         doc="On a CPU: for a preference, the number of pairs whose chosen document was ahead.",
     )
     target_count = property(

@@ -1099,7 +1099,7 @@ pub struct stw_dataset_options {
     pub task: u32,
     /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last
     /// window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate
-    pub in_order: u32,
+    pub sequential: u32,
     /// STW\_TOKEN\_TYPE\_\*, for ids. AUTO refuses a file whose numbers look like another type
     pub token_type: u32,
     /// reports and cancels this call; NULL: none
@@ -1125,10 +1125,10 @@ pub struct stw_dataset_info {
     pub training_tokens: u64,
     /// as held\_out divides them; with marks, the held-out part begins with the nearest document
     pub evaluation_tokens: u64,
-    /// with marks: the number of samples in which every document of the part occurs once. With in\_order:
+    /// with marks: the number of samples in which every document of the part occurs once. With sequential:
     /// evaluation\_samples is the number of samples that hold every token once. Else 0
     pub training_samples: u64,
-    /// with marks: the number of samples in which every document of the part occurs once. With in\_order:
+    /// with marks: the number of samples in which every document of the part occurs once. With sequential:
     /// evaluation\_samples is the number of samples that hold every token once. Else 0
     pub evaluation_samples: u64,
     /// XXH3, 64 bits, of the files of tokens, marks and labels in this order. A run that continues from a
@@ -1229,7 +1229,7 @@ pub struct stw_gradients {
     /// must have the same scale
     pub scale: f64,
     /// with a preference: number of pairs whose chosen document was ahead
-    pub in_order: *mut u32,
+    pub correct_pairs: *mut u32,
 }
 
 impl Default for stw_gradients {
@@ -1302,6 +1302,11 @@ pub struct stw_trainer_options {
     /// reports and cancels the creation and all later calls that name the trainer; it must outlive the
     /// trainer; NULL: none
     pub watch: *mut stw_watch,
+    /// for a gradient hook that adds up several trainers: the number, in their joint batch, of the first
+    /// sample of this trainer's batches. Dropout depends on a sample's number, so that the trainers together
+    /// drop what one with the whole batch drops. Else 0. first\_sample + global\_batch is at most 2^32.
+    /// Checkpoints do not hold it
+    pub first_sample: u64,
 }
 
 impl Default for stw_trainer_options {
@@ -1620,17 +1625,19 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
     of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs,
         document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds,
-        mask_whole_words, task, in_order, token_type, watch);
+        mask_whole_words, task, sequential, token_type, watch);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples,
         evaluation_samples, content_hash);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds,
         tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy,
         accuracy, evaluation_samples, evaluated_samples, evaluation_targets, micro_steps, micro_steps_done,
         sample_tokens, evaluation_tokens);
-    of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
+    of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale,
+        correct_pairs);
     of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm,
         nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss,
-        outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch);
+        outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved, watch,
+        first_sample);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
     of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale,
         skip_reason, reserved, accuracy);

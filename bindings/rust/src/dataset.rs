@@ -51,7 +51,7 @@ pub struct DatasetOptions<'a> {
     /// With `token_kinds`: whole words are hidden.
     pub mask_whole_words: bool,
     /// Evaluations cover the whole held-out part, in consecutive windows. Excludes marks and `mask_rate`.
-    pub in_order: bool,
+    pub sequential: bool,
     /// Reports and cancels the opening.
     pub watch: Option<&'a Watch>,
 }
@@ -116,7 +116,7 @@ impl Dataset {
             mask_token: options.mask_token,
             token_kinds: options.token_kinds.map_or(ptr::null(), <[u8]>::as_ptr),
             mask_whole_words: options.mask_whole_words as u32,
-            in_order: options.in_order as u32,
+            sequential: options.sequential as u32,
             watch: Watch::pointer_of(options.watch),
             token_type: options.token_type as u32,
             ..Default::default()

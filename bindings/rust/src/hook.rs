@@ -28,7 +28,7 @@ pub struct HostGradients<'a> {
     pub target_count: &'a mut u64,
     /// With a preference: the number of pairs whose chosen document was ahead. None if the library does not
     /// know it.
-    pub in_order: Option<&'a mut u32>,
+    pub correct_pairs: Option<&'a mut u32>,
 }
 
 impl Gradients<'_> {
@@ -40,7 +40,7 @@ impl Gradients<'_> {
                 data: std::slice::from_raw_parts_mut(raw.data, raw.count as usize),
                 loss_sum: &mut *raw.loss_sum,
                 target_count: &mut *raw.target_count,
-                in_order: raw.in_order.as_mut(),
+                correct_pairs: raw.correct_pairs.as_mut(),
             }
         })
     }

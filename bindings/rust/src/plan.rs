@@ -232,7 +232,8 @@ impl Plan {
     /// Reads text that [`Plan::json`] returned.
     ///
     /// # Errors
-    /// [`Status::CORRUPT`] if the text was edited or belongs to another model or version.
+    /// [`Status::CORRUPT`] if the text was edited; [`Status::BAD_STATE`] if it belongs to another model;
+    /// [`Status::UNSUPPORTED`] if it has another version.
     pub fn load(model: &Model, json: &str) -> Result<Plan> {
         let mut out = ptr::null_mut();
         check(|error| unsafe {

@@ -50,6 +50,9 @@ pub struct TrainerOptions {
     pub margin: Option<f32>,
     /// Factor with which the chosen document's mean token loss is added to a preference's loss.
     pub answer_share: f32,
+    /// For a gradient hook that adds up several trainers: the number, in their joint batch, of the first sample
+    /// of this trainer's batches.
+    pub first_sample: u64,
     /// Reports and cancels the creation and all calls of the trainer.
     pub watch: Option<Watch>,
 }
@@ -185,6 +188,7 @@ impl Trainer {
             non_finite: options.non_finite as u32,
             beta: options.beta,
             answer_share: options.answer_share,
+            first_sample: options.first_sample,
             ..Default::default()
         };
         if options.seed.is_some() {

@@ -13,13 +13,13 @@ Cost cost_of_dropout(const Graph& g, const Op& op, const Extent& e) { return str
 
 void gelu_backward(Differentiation& d, const Op& op) {
   int dx = d.new_gradient(op.inputs[0], "gelu_gradient");
-  d.emit(OpKind::gelu_gradient, op.attributes, {op.inputs[0], d.gradient_of(op.outputs[0])}, {dx});
+  d.emit(OpKind::activation_gradient, op.attributes, {op.inputs[0], d.gradient_of(op.outputs[0])}, {dx});
   d.add_gradient(op.inputs[0], dx);
 }
 
 void swiglu_backward(Differentiation& d, const Op& op) {
   int dx = d.new_gradient(op.inputs[0], "swiglu_gradient");
-  d.emit(OpKind::swiglu_gradient, op.attributes, {op.inputs[0], d.gradient_of(op.outputs[0])}, {dx});
+  d.emit(OpKind::gated_gradient, op.attributes, {op.inputs[0], d.gradient_of(op.outputs[0])}, {dx});
   d.add_gradient(op.inputs[0], dx);
 }
 
@@ -43,23 +43,23 @@ void dropout_backward(Differentiation& d, const Op& op) {
 }
 
 constexpr OpRow elementwise_table[] = {
-    {.kind = OpKind::gelu,
+    {.kind = OpKind::activation,
      .name = "gelu",
      .cost = cost_of_activation,
      .backward = gelu_backward,
      .in_place = {{{0, 0}}},
      .is_row_by_row = true},
-    {.kind = OpKind::gelu_gradient,
+    {.kind = OpKind::activation_gradient,
      .name = "gelu_gradient",
      .cost = cost_of_activation,
      .in_place = {{{0, 0}, {0, 1}}},
      .is_row_by_row = true},
-    {.kind = OpKind::swiglu,
+    {.kind = OpKind::gated,
      .name = "swiglu",
      .cost = cost_of_activation,
      .backward = swiglu_backward,
      .is_row_by_row = true},
-    {.kind = OpKind::swiglu_gradient,
+    {.kind = OpKind::gated_gradient,
      .name = "swiglu_gradient",
      .cost = cost_of_activation,
      .in_place = {{{0, 0}}},

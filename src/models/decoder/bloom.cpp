@@ -68,7 +68,7 @@ Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphI
   const auto norm = [&](int x, const std::string& name, const char* label) {
     return layer_norm(b, c, x, name, label);
   };
-  ScoreRule rule;
+  AttentionRule rule;
   rule.alibi = true;
   const WeightLayout by_head{static_cast<uint64_t>(c.heads), 3};
 
@@ -91,7 +91,7 @@ Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphI
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
     n = norm(middle, name + "post_attention_layernorm", "ffn_norm");
     const int up = b.linear(n, matrix(name + "mlp.dense_h_to_4h", c.width, c.intermediate), false, "ffn_up");
-    out = b.linear(b.gelu(up, Activation::gelu_tanh, "gelu"),
+    out = b.linear(b.activation(up, Activation::gelu_tanh, "gelu"),
                    matrix(name + "mlp.dense_4h_to_h", c.intermediate, c.width), false, "ffn_out");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
@@ -116,6 +116,6 @@ extern const Architecture bloom_architecture = {
     .class_name = "Bloom",
     .optional_prefix = "transformer.",
     .dropouts = bloom_rates,
-    .token_head = {.module = "classifier", .otherwise = &ModelConfig::residual_dropout}};
+    .token_head = {.module = "classifier", .fallback_rate = &ModelConfig::residual_dropout}};
 
 }  // namespace stw

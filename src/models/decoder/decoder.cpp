@@ -82,7 +82,7 @@ class DecoderBuilder {
     for (int64_t layer = 0; layer < c_.layers; ++layer) {
       const std::string name = "model.layers." + std::to_string(layer) + ".";
       b_.begin(SegmentKind::block, static_cast<int>(layer), x);
-      x = attention(x, name, own_.layers[static_cast<size_t>(layer)]);
+      x = attention(x, name, own_.layers[layer]);
       x = feed_forward(x, name);
       b_.end(x);
     }
@@ -168,7 +168,7 @@ class DecoderBuilder {
                   side_by_side(mlp, "gate_up_proj",
                                {{"gate_proj", c_.intermediate}, {"up_proj", c_.intermediate}}, own_.mlp_bias),
                   false, "gate_up");
-    const int activated = b_.swiglu(gate_up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
+    const int activated = b_.gated(gate_up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
     int out = b_.linear(activated, {matrix(mlp + "down_proj", c_.intermediate, c_.width, own_.mlp_bias)},
                         false, "ffn_out");
     if (own_.norms_after) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");

@@ -92,7 +92,7 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
     n = norm(middle, name + "ln_2", "ffn_norm");
     const int up =
         b.linear(n, matrix(name + "mlp.c_fc", c.width, c.intermediate, c.init_std), true, "ffn_up");
-    const int activated = b.gelu(up, own.gelu, "gelu");
+    const int activated = b.activation(up, own.gelu, "gelu");
     out = b.linear(activated, matrix(name + "mlp.c_proj", c.intermediate, c.width, residual_std), true,
                    "ffn_out");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");

@@ -58,11 +58,9 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json));
   // "layer_types" takes precedence over "use_sliding_window".
-  const bool says_layers = find_present(json, "layer_types") != nullptr;
-  const auto has_no_positions = [&](int64_t layer) {
-    return own.layers[static_cast<size_t>(layer)].rotary < 0;
-  };
-  STW_TRY(set_windows(json, c, sliding || says_layers ? window : 0, has_no_positions, own.layers));
+  const bool has_layer_types = find_present(json, "layer_types") != nullptr;
+  const auto has_no_positions = [&](int64_t layer) { return own.layers[layer].rotary < 0; };
+  STW_TRY(set_windows(json, c, sliding || has_layer_types ? window : 0, has_no_positions, own.layers));
   c.family = std::move(own);
   return ok();
 }

@@ -80,7 +80,7 @@ extern const Architecture albert_architecture = {.model_type = "albert",
                                                  .head_parameters = albert_head,
                                                  .token_head = {.module = "classifier",
                                                                 .dropout = "classifier_dropout_prob",
-                                                                .otherwise = &ModelConfig::head_dropout},
+                                                                .fallback_rate = &ModelConfig::head_dropout},
                                                  .masked_head = &albert_masked};
 
 }  // namespace stw

@@ -85,7 +85,7 @@ constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, Mo
           .dropouts = bert_rates,
           .is_encoder = true,
           .head_parameters = head,
-          .token_head = {.module = "classifier", .otherwise = &ModelConfig::residual_dropout},
+          .token_head = {.module = "classifier", .fallback_rate = &ModelConfig::residual_dropout},
           .masked_head = &masked};
 }
 

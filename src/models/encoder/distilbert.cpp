@@ -61,7 +61,9 @@ extern const Architecture distilbert_architecture = {
     .dropouts = distilbert_rates,
     .is_encoder = true,
     .head_parameters = distilbert_head,
-    .token_head = {.module = "classifier", .dropout = nullptr, .otherwise = &ModelConfig::residual_dropout},
+    .token_head = {.module = "classifier",
+                   .dropout = nullptr,
+                   .fallback_rate = &ModelConfig::residual_dropout},
     .masked_head = &distilbert_masked};
 
 }  // namespace stw

@@ -91,7 +91,7 @@ class EncoderBuilder {
         b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional) {}
 
   Graph build() {
-    ScoreRule rule;
+    AttentionRule rule;
     rule.causal = false;
     rule.following = b_.following();
     int x = embeddings();
@@ -139,7 +139,7 @@ class EncoderBuilder {
     return x;
   }
 
-  int block(int64_t layer, int x, const ScoreRule& rule) {
+  int block(int64_t layer, int x, const AttentionRule& rule) {
     const std::string name =
         std::string(names_.prefix) + names_.blocks + std::to_string(names_.shares_block ? 0 : layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
@@ -157,7 +157,8 @@ class EncoderBuilder {
     out = b_.add(x, dropout(names_.attention_output_dropout, "attn_dropout"), "attn_residual");
     const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
-    out = linear(b_.gelu(up, own_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
+    out = linear(b_.activation(up, own_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width,
+                 "ffn_out");
     out = b_.add(middle, dropout(names_.feed_forward_dropout, "ffn_dropout"), "ffn_residual");
     x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
@@ -179,7 +180,7 @@ class EncoderBuilder {
     b_.begin(SegmentKind::final, -1, x);
     // The embedding tables' width, as the word table gives the logits.
     x = linear(x, head.dense, c_.width, c_.embedding_width, "transform");
-    x = norm(b_.gelu(x, head.gelu.value_or(own_.gelu), "transform_gelu"), head.norm, "transform_norm");
+    x = norm(b_.activation(x, head.gelu.value_or(own_.gelu), "transform_gelu"), head.norm, "transform_norm");
     b_.end(x);
     add_masked_logits(b_, c_, x, words_, c_.init_std);
   }
@@ -190,7 +191,8 @@ class EncoderBuilder {
     b_.labels(c_.task, labels, LabelPlace::first_token);
     b_.begin(SegmentKind::final, -1, x);
     if (names_.dropout_before_pooler) x = b_.dropout(x, c_.head_dropout, "pooler_input_dropout");
-    x = b_.gelu(linear(x, names_.pooler, c_.width, c_.width, "pooler"), names_.pooler_activation, "pooled");
+    x = b_.activation(linear(x, names_.pooler, c_.width, c_.width, "pooler"), names_.pooler_activation,
+                      "pooled");
     x = b_.dropout(x, c_.head_dropout, "pooled_dropout");
     b_.end(x);
     b_.begin(SegmentKind::head, -1, x);

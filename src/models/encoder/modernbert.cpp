@@ -211,21 +211,21 @@ class ModernBertBuilder {
   }
 
   int block(int64_t layer, int x) {
-    const LayerAttention& how = own_.layers[static_cast<size_t>(layer)];
+    const LayerAttention& how = own_.layers[layer];
     const std::string name = "model.layers." + std::to_string(layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
     // The first block has no norm here, as the embeddings end with one.
     const int n = layer == 0 ? x : norm(x, name + "attn_norm", "attn_norm");
     int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, own_.attention_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
-    const ScoreRule rule{.window = how.window, .causal = false, .following = following_};
+    const AttentionRule rule{.window = how.window, .causal = false, .following = following_};
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
                                       c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + "attn.Wo", c_.width, own_.attention_bias, out_deviation_, "attn_out");
     const int middle = b_.add(x, b_.dropout(out, c_.attention_dropout, "attn_dropout"), "attn_residual");
     const int up = linear(norm(middle, name + "mlp_norm", "ffn_norm"), name + "mlp.Wi", 2 * c_.intermediate,
                           own_.mlp_bias, c_.init_std, "gate_up");
-    const int activated = b_.swiglu(up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
+    const int activated = b_.gated(up, own_.gate == Gate::silu ? "swiglu" : "geglu", own_.gate);
     out = linear(b_.dropout(activated, c_.residual_dropout, "ffn_dropout"), name + "mlp.Wo", c_.width,
                  own_.mlp_bias, out_deviation_, "ffn_out");
     x = b_.add(middle, out, "ffn_residual");
@@ -236,7 +236,7 @@ class ModernBertBuilder {
   // The layers that all heads begin with.
   int prediction(int x) {
     x = linear(x, "head.dense", c_.width, own_.head_bias, out_deviation_, "pooler");
-    return norm(b_.gelu(x, own_.head_activation, "pooled"), "head.norm", "pooled_norm");
+    return norm(b_.activation(x, own_.head_activation, "pooled"), "head.norm", "pooled_norm");
   }
   // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
@@ -291,7 +291,9 @@ extern const Architecture modernbert_architecture = {
     .dropouts = modernbert_rates,
     .is_encoder = true,
     .head_parameters = modernbert_head,
-    .token_head = {.module = "classifier", .otherwise = &ModelConfig::head_dropout, .is_that_of_texts = true},
+    .token_head = {.module = "classifier",
+                   .fallback_rate = &ModelConfig::head_dropout,
+                   .shares_text_head = true},
     .masked_head = &modernbert_masked};
 
 }  // namespace stw

@@ -53,7 +53,7 @@ namespace {
 // The task of a classifier of texts. Without a problem_type one output means regression. Source:
 // transformers, the families' …ForSequenceClassification.
 Result<Task> task_of_texts(const Json& config, size_t labels) {
-  if (!says_task(config)) return labels == 1 ? Task::number : Task::label;
+  if (!has_problem_type(config)) return labels == 1 ? Task::number : Task::label;
   STW_ASSIGN(problem, get_string(config, "problem_type", ""));
   for (const Task task : {Task::label, Task::labels, Task::number})
     if (problem == task_row(task).problem_type) return task;
@@ -62,7 +62,7 @@ Result<Task> task_of_texts(const Json& config, size_t labels) {
 
 }  // namespace
 
-bool says_task(const Json& config) {
+bool has_problem_type(const Json& config) {
   return !class_of(config).ends_with(task_row(Task::label).class_suffix) ||
          find_present(config, "problem_type");
 }

@@ -22,7 +22,7 @@ struct Head {
 Result<Head> read_head(const Json& config);
 // Whether the config fixes the task of its labels. Without a problem_type transformers infers the task from
 // the training data.
-bool says_task(const Json& config);
+bool has_problem_type(const Json& config);
 // Errors: bad_argument for fewer labels than the task needs, for too many, for an empty name, a name that is
 // not UTF-8 or has a NUL, and for a name that appears twice.
 Status check_labels(Task task, const std::vector<std::string>& names);

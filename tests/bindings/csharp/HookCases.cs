@@ -13,7 +13,7 @@ internal sealed partial class Cases
         {
             kept = gradients;
             ++count;
-            Equal($"{gradients.Scale} {gradients.OnHost} {gradients.InOrder}", "1 True 0");
+            Equal($"{gradients.Scale} {gradients.OnHost} {gradients.CorrectPairs}", "1 True 0");
             True(gradients.DataAddress != IntPtr.Zero && gradients.Stream == IntPtr.Zero);
             var all = new float[gradients.Count];
             gradients.CopyTo(0, all, 0, all.Length);
@@ -21,7 +21,7 @@ internal sealed partial class Cases
             gradients[0] = gradients[0] / 2 * 2;
             gradients.LossSum *= 2;
             gradients.TargetCount *= 2;
-            gradients.InOrder += 0;
+            gradients.CorrectPairs += 0;
             Throws<ArgumentOutOfRangeException>(() => gradients.CopyTo(1, all, 0, all.Length));
             Throws<ArgumentOutOfRangeException>(() => gradients[gradients.Count] = 0);
         };

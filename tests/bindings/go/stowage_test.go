@@ -568,7 +568,7 @@ func TestHooks(t *testing.T) {
 		}
 		*gradients.LossSum() *= 2
 		*gradients.TargetCount() *= 2
-		equal(t, *gradients.InOrder(), uint32(0)) // only preferences set it
+		equal(t, *gradients.CorrectPairs(), uint32(0)) // only preferences set it
 		return nil
 	}
 	one := worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{GradientHook: hook})

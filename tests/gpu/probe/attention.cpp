@@ -113,9 +113,7 @@ Reference reference(const Shape& s, const Noise& noise, int kv_head) {
   std::vector<OfHead> heads(static_cast<size_t>(group));
   std::vector<std::thread> threads;
   for (int i = 0; i < group; ++i)
-    threads.emplace_back([&, i] {
-      heads[static_cast<size_t>(i)] = reference_of_head(s, noise, kv_head * group + i, kv_head);
-    });
+    threads.emplace_back([&, i] { heads[i] = reference_of_head(s, noise, kv_head * group + i, kv_head); });
   for (std::thread& thread : threads) thread.join();
   Reference r;
   r.dk.resize(heads[0].dk.size()), r.dv.resize(heads[0].dv.size());
@@ -133,8 +131,8 @@ double error_of(const std::vector<uint16_t>& values, const std::vector<double>& 
   const int64_t first = (s.samples - 1) * s.rows;
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t i = 0; i < s.head_dim; ++i)
-      error.add(float_of(values[static_cast<size_t>((first + row) * width + column + i)]),
-                expected[static_cast<size_t>(row * s.head_dim + i)], INFINITY);
+      error.add(float_of(values[(first + row) * width + column + i]), expected[row * s.head_dim + i],
+                INFINITY);
   return error.relative();
 }
 
@@ -161,10 +159,8 @@ void check_shape(Report& report, const Options& options, const Peaks& peaks, Cal
     double forward = 0, gradient = 0;
     for (int i = 0; i < group; ++i) {
       const int64_t column = static_cast<int64_t>(kv_head * group + i) * s.head_dim;
-      forward =
-          std::max(forward, error_of(out, expected.out[static_cast<size_t>(i)], s, s.out_width(), column));
-      gradient =
-          std::max(gradient, error_of(dqkv, expected.dq[static_cast<size_t>(i)], s, s.width(), column));
+      forward = std::max(forward, error_of(out, expected.out[i], s, s.out_width(), column));
+      gradient = std::max(gradient, error_of(dqkv, expected.dq[i], s, s.width(), column));
     }
     gradient = std::max(gradient, error_of(dqkv, expected.dk, s, s.width(),
                                            static_cast<int64_t>(s.heads + kv_head) * s.head_dim));

@@ -78,21 +78,17 @@ void check_loss(Report& report, const Options& options, const Peaks& peaks, Call
       std::vector<uint16_t> x(of_row);
       for (uint64_t i = 0; i < of_row; ++i) x[i] = *noise.host((first + i) % (noise.memory().bytes() / 2));
       const std::vector<uint16_t> gradient = logits.values<uint16_t>(of_row, first);
-      const int32_t target = targets[static_cast<size_t>(row)];
+      const int32_t target = targets[row];
       double largest = -INFINITY, sum = 0;
       for (int64_t i = 0; i < vocabulary; ++i)
-        largest = std::max(largest, static_cast<double>(float_of(x[static_cast<size_t>(i)])));
-      for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(float_of(x[static_cast<size_t>(i)]) - largest);
+        largest = std::max(largest, static_cast<double>(float_of(x[i])));
+      for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(float_of(x[i]) - largest);
       const bool counts = target != kernels::ignored_target;
-      loss_error.add(loss[static_cast<size_t>(row)],
-                     counts ? std::log(sum) + largest - float_of(x[static_cast<size_t>(target)]) : 0, 1e-4);
+      loss_error.add(loss[row], counts ? std::log(sum) + largest - float_of(x[target]) : 0, 1e-4);
       for (int64_t i = 0; i < stride; ++i) {
-        const double share = i < vocabulary && counts
-                                 ? std::exp(float_of(x[static_cast<size_t>(i)]) - largest) / sum
-                                 : 0,
+        const double share = i < vocabulary && counts ? std::exp(float_of(x[i]) - largest) / sum : 0,
                      expected = counts && i == target ? share - 1 : share;
-        gradient_error.add(float_of(gradient[static_cast<size_t>(i)]), expected,
-                           std::fabs(expected) * 0x1p-7 + 1e-7);
+        gradient_error.add(float_of(gradient[i]), expected, std::fabs(expected) * 0x1p-7 + 1e-7);
       }
       if (!fast) {
         std::vector<uint16_t> mine = x;
@@ -101,8 +97,7 @@ void check_loss(Report& report, const Options& options, const Peaks& peaks, Call
         one.rows = 1, one.targets = &target, one.logits.data = mine.data(), one.token_loss = &my_loss,
         one.state = &state;
         run_on_cpu(cpu().cross_entropy, one, kernels::cross_entropy_workspace(one, 1));
-        same_bits =
-            same_bits && mine == gradient && std::memcmp(&my_loss, &loss[static_cast<size_t>(row)], 4) == 0;
+        same_bits = same_bits && mine == gradient && std::memcmp(&my_loss, &loss[row], 4) == 0;
       }
     }
     if (!loss_error.within) wrong += "; THE LOSS IS WRONG";

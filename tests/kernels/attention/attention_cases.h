@@ -20,7 +20,7 @@ struct AttentionShape {
   int64_t out_width() const { return query_heads * head_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
   int64_t document_start(int64_t sample, int64_t row) const {
-    return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
+    return position_ids.empty() ? 0 : row - position_ids[sample * rows + row];
   }
   // Whether a row sees a key, by the definition of the rule.
   bool sees(int64_t sample, int64_t row, int64_t key) const {

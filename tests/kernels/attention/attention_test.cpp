@@ -49,8 +49,7 @@ void check(const AttentionShape& s, uint64_t seed) {
   one.samples = 1;
   for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
     if (!s.position_ids.empty())
-      one.position_ids.assign(&s.position_ids[static_cast<size_t>(sample * s.rows)],
-                              &s.position_ids[static_cast<size_t>(sample * s.rows)] + s.rows);
+      one.position_ids.assign(&s.position_ids[sample * s.rows], &s.position_ids[sample * s.rows] + s.rows);
     const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
     const Outcome single = compute(*tables().back().table, one, slice(qkv, sample * a, a),
                                    slice(dout, sample * b, b), 2, sample);
@@ -222,8 +221,7 @@ DocumentOutcome rows_of(const Outcome& from, const AttentionShape& s, int64_t fi
                        slice(from.dqkv, first * s.width(), count * s.width()),
                        {}};
   for (int64_t head = 0; head < s.query_heads; ++head)
-    for (int64_t row = first; row < first + count; ++row)
-      part.lse.push_back(from.lse[static_cast<size_t>(head * s.rows + row)]);
+    for (int64_t row = first; row < first + count; ++row) part.lse.push_back(from.lse[head * s.rows + row]);
   return part;
 }
 
@@ -406,9 +404,9 @@ TEST(Alibi, HasThePublishedSlopes) {
   const std::vector<double> six = {0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125};
   AttentionShape s = {1, 1, 8, 8, 2, true, 0, DType::f32};
   s.alibi = true;
-  for (int64_t head = 0; head < 8; ++head) EXPECT_EQ(s.slope(head), eight[static_cast<size_t>(head)]);
+  for (int64_t head = 0; head < 8; ++head) EXPECT_EQ(s.slope(head), eight[head]);
   s.query_heads = 6;
-  for (int64_t head = 0; head < 6; ++head) EXPECT_EQ(s.slope(head), six[static_cast<size_t>(head)]);
+  for (int64_t head = 0; head < 6; ++head) EXPECT_EQ(s.slope(head), six[head]);
 }
 
 // If all products are 0, the second row's log of the sum of exponentials is log(1 + exp(-slope)).
@@ -419,8 +417,7 @@ TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
     for (const NamedTable& named : tables()) {
       const Outcome got = compute(*named.table, s, qkv, dout, 1);
       for (int64_t head = 0; head < heads; ++head)
-        EXPECT_NEAR(static_cast<double>(got.lse[static_cast<size_t>(head * 2 + 1)]),
-                    std::log1p(std::exp(-s.slope(head))), 3e-7)
+        EXPECT_NEAR(static_cast<double>(got.lse[head * 2 + 1]), std::log1p(std::exp(-s.slope(head))), 3e-7)
             << heads << " " << head << " " << named.name;
     }
   }

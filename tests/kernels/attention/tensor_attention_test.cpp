@@ -33,7 +33,7 @@ void check(const AttentionShape& s, uint64_t seed) {
     const int64_t end = begin + (part == 0 ? s.query_heads : s.kv_heads) * s.head_dim;
     for (int64_t row = 0; row < s.samples * s.rows; ++row)
       for (int64_t i = row * s.width() + begin; i < row * s.width() + end; ++i)
-        values.push_back(got.dqkv.get(i)), want.push_back(expected.dqkv[static_cast<size_t>(i)]);
+        values.push_back(got.dqkv.get(i)), want.push_back(expected.dqkv[i]);
     EXPECT_LE(relative_error(values, want), 2 * limit) << "part " << part;
   }
   AttentionShape one = s;
@@ -325,8 +325,7 @@ TEST(TensorAttention, SingleRowsHaveTheBitsOfFirstRows) {
         ASSERT_TRUE(same_bits(slice(single.out, row * s.out_width(), s.out_width()),
                               slice(pairs.out, row * s.out_width(), s.out_width())))
             << s << ", row " << row;
-        for (const int64_t at : {row, rows + row})
-          ASSERT_EQ(single.lse[static_cast<size_t>(at)], pairs.lse[static_cast<size_t>(at)]) << s;
+        for (const int64_t at : {row, rows + row}) ASSERT_EQ(single.lse[at], pairs.lse[at]) << s;
       }
     }
 }

@@ -26,7 +26,7 @@ TEST(Add, SumsInPlaceOrNot) {
       return std::vector<Buffer>{out, in_place};
     });
     std::vector<double> expected = doubles(a);
-    for (int64_t i = 0; i < count; ++i) expected[static_cast<size_t>(i)] += b.get(i);
+    for (int64_t i = 0; i < count; ++i) expected[i] += b.get(i);
     EXPECT_LE(relative_error(y[0].floats(), expected), tolerance(dtype));
     EXPECT_TRUE(same_bits(y[0], y[1]));
   }
@@ -114,8 +114,8 @@ TEST(Gelu, StaysFiniteFarOut) {
       return std::vector<Buffer>{forward, gradient};
     });
     for (int64_t i = 0; i < 8; ++i) {
-      EXPECT_NEAR(out[0].get(i), y[static_cast<size_t>(i)], 1e-6 * std::fabs(y[static_cast<size_t>(i)]));
-      EXPECT_NEAR(out[1].get(i), dx[static_cast<size_t>(i)], 1e-6);
+      EXPECT_NEAR(out[0].get(i), y[i], 1e-6 * std::fabs(y[i]));
+      EXPECT_NEAR(out[1].get(i), dx[i], 1e-6);
     }
   }
 }
@@ -151,8 +151,7 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   for (int round = 0; round < 18; ++round) {
     const int64_t rows = random.between(1, 60), n = random.between(1, 500);
     const DType dtype = dtype_of(round);
-    const Gate by =
-        std::array{Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}[static_cast<size_t>(round / 3 % 3)];
+    const Gate by = std::array{Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}[round / 3 % 3];
     const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3),
                  dy = Buffer::normal(dtype, random, rows * n);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
@@ -170,10 +169,8 @@ TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
       for (int64_t i = 0; i < n; ++i) {
         const double gate = x.get(row * 2 * n + i), up = x.get(row * 2 * n + n + i), d = dy.get(row * n + i);
         y.push_back(swiglu_of(by, gate, up));
-        dx[static_cast<size_t>(row * 2 * n + i)] =
-            d * slope([&](double v) { return swiglu_of(by, v, up); }, gate);
-        dx[static_cast<size_t>(row * 2 * n + n + i)] =
-            d * slope([&](double v) { return swiglu_of(by, gate, v); }, up);
+        dx[row * 2 * n + i] = d * slope([&](double v) { return swiglu_of(by, v, up); }, gate);
+        dx[row * 2 * n + n + i] = d * slope([&](double v) { return swiglu_of(by, gate, v); }, up);
       }
     EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
     EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));
@@ -303,9 +300,9 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
         for (int64_t i = 0; i < half; ++i) {
           const int64_t position = position_ids.empty()
                                        ? row % rows_per_sample + static_cast<int64_t>(state.position)
-                                       : position_ids[static_cast<size_t>(row)];
-          const double c = cosine[static_cast<size_t>(position * half + i)];
-          const double s = sine[static_cast<size_t>(position * half + i)];
+                                       : position_ids[row];
+          const double c = cosine[position * half + i];
+          const double s = sine[position * half + i];
           const auto a = static_cast<size_t>(row * width + head * head_dim + i),
                      b = a + static_cast<size_t>(half);
           y[a] = original[a] * c - original[b] * s;

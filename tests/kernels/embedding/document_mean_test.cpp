@@ -41,10 +41,10 @@ std::vector<float> means_in_order(const Documents& d, int64_t features, const st
       for (int64_t begin = 0; begin < d.count[at]; begin += chain_terms) {
         float chain = 0;
         for (int64_t k = begin; k < std::min(d.count[at], begin + chain_terms); ++k)
-          chain += x[static_cast<size_t>((row + k) * features + i)];
+          chain += x[(row + k) * features + i];
         total += chain;
       }
-      y[static_cast<size_t>(row * features + i)] = total / static_cast<float>(d.count[at]);
+      y[row * features + i] = total / static_cast<float>(d.count[at]);
     }
   }
   return y;
@@ -80,11 +80,11 @@ TEST(DocumentMean, IsTheMeanOfADocumentsRowsInItsFirstRow) {
       });
       std::vector<double> y(static_cast<size_t>(elements)), dx(y);
       for (int64_t row = 0; row < documents.rows(); ++row) {
-        const int64_t first = documents.first[static_cast<size_t>(row)];
-        const double share = 1.0 / static_cast<double>(documents.count[static_cast<size_t>(row)]);
+        const int64_t first = documents.first[row];
+        const double share = 1.0 / static_cast<double>(documents.count[row]);
         for (int64_t i = 0; i < c.features; ++i) {
-          y[static_cast<size_t>(first * c.features + i)] += share * x.get(row * c.features + i);
-          dx[static_cast<size_t>(row * c.features + i)] = share * dy.get(first * c.features + i);
+          y[first * c.features + i] += share * x.get(row * c.features + i);
+          dx[row * c.features + i] = share * dy.get(first * c.features + i);
         }
       }
       EXPECT_LE(relative_error(out[0].floats(), y), tolerance(other));

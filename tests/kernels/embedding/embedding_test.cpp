@@ -77,10 +77,9 @@ TEST(Embedding, AddsTokenAndPosition) {
       for (int64_t i = 0; i < p.features; ++i) {
         const int64_t place = position_ids.empty()
                                   ? static_cast<int64_t>(state.position) + row % p.rows_per_sample
-                                  : position_ids[static_cast<size_t>(row)];
-        expected.push_back(
-            static_cast<double>(p.table.get(p.tokens[static_cast<size_t>(row)] * p.features + i)) +
-            (learned ? p.positions.get(place * p.features + i) : 0.0f));
+                                  : position_ids[row];
+        expected.push_back(static_cast<double>(p.table.get(p.tokens[row] * p.features + i)) +
+                           (learned ? p.positions.get(place * p.features + i) : 0.0f));
       }
     EXPECT_LE(relative_error(y.floats(), expected), tolerance(p.dtype));
   }
@@ -102,8 +101,7 @@ TEST(Embedding, OfCodesHasTheBitsOfTheirValues) {
         quantize_weights(WeightCodes::int8, values.data(), count, codes.data(), scales.data());
         p.table = Buffer(dtype, count);
         for (int64_t i = 0; i < count; ++i)
-          p.table.set(i, static_cast<float>(static_cast<int8_t>(codes[static_cast<size_t>(i)])) *
-                             scales[static_cast<size_t>(i / weight_block)]);
+          p.table.set(i, static_cast<float>(static_cast<int8_t>(codes[i])) * scales[i / weight_block]);
         const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
           Buffer of_values(dtype, p.rows() * features), of_codes(dtype, p.rows() * features);
           EmbeddingArgs args = p.args();
@@ -127,14 +125,14 @@ std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& 
          begin += chain_terms) {
       const int64_t end = std::min(begin + chain_terms, sample_end);
       for (int64_t first = begin; first < end; ++first) {
-        const auto token = [&](int64_t row) { return tokens[static_cast<size_t>(row)]; };
+        const auto token = [&](int64_t row) { return tokens[row]; };
         bool is_first = true;
         for (int64_t row = begin; row < first; ++row) is_first &= token(row) != token(first);
         for (int64_t i = 0; is_first && i < p.features; ++i) {
           float chain = 0;
           for (int64_t row = first; row < end; ++row)
             if (token(row) == token(first)) chain += p.dy.get(row * p.features + i);
-          start[static_cast<size_t>(token(first) * p.features + i)] += chain;
+          start[token(first) * p.features + i] += chain;
         }
       }
     }
@@ -164,7 +162,7 @@ TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
       chain = sums_of_chains(p, p.tokens, chain);
       for (int64_t row = 0; row < p.rows(); ++row)
         for (int64_t i = 0; i < p.features; ++i) {
-          const auto at = static_cast<size_t>(p.tokens[static_cast<size_t>(row)] * p.features + i);
+          const auto at = static_cast<size_t>(p.tokens[row] * p.features + i);
           expected[at] += p.dy.get(row * p.features + i);
         }
       EXPECT_LE(relative_error(gradient.floats(), expected), 1e-5);
@@ -216,7 +214,7 @@ TEST(PositionGradient, SumsTheSamples) {
     for (int64_t row = 0; row < p.rows(); ++row)
       for (int64_t i = 0; i < p.features; ++i) {
         const int64_t place = static_cast<int64_t>(state.position) + row % p.rows_per_sample;
-        chain[static_cast<size_t>(place * p.features + i)] += p.dy.get(row * p.features + i);
+        chain[place * p.features + i] += p.dy.get(row * p.features + i);
       }
     EXPECT_TRUE(same_bits(gradient.floats(), chain));
   }

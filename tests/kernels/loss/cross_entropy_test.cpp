@@ -65,8 +65,7 @@ Row reference_row(const Case& c, const std::vector<double>& x, int64_t target) {
   for (double value : x) sum += std::exp(value - largest);
   const double l = std::log(sum) + largest, smooth = c.smoothing;
   Row row;
-  row.loss =
-      l - (1 - smooth) * x[static_cast<size_t>(target)] - smooth * total / vocabulary + c.z_loss * l * l;
+  row.loss = l - (1 - smooth) * x[target] - smooth * total / vocabulary + c.z_loss * l * l;
   for (size_t j = 0; j < x.size(); ++j)
     row.gradient.push_back((1 + 2 * c.z_loss * l) * std::exp(x[j] - largest) / sum - smooth / vocabulary -
                            (static_cast<int64_t>(j) == target ? 1 - smooth : 0));
@@ -91,7 +90,7 @@ void check(const Case& c, uint64_t seed) {
   const std::vector<int32_t> targets = random_targets(random, c);
   std::vector<double> loss, gradient;
   for (int64_t row = 0; row < c.rows; ++row) {
-    const int32_t target = targets[static_cast<size_t>(row)];
+    const int32_t target = targets[row];
     const bool ignored = target == ignored_target;
     const Row expected = reference_row(c, row_of(logits, c, row), ignored ? 0 : target);
     const double weight = weight_of(c, static_cast<size_t>(row));
@@ -150,7 +149,7 @@ TEST(CrossEntropy, GradientsAgreeWithFiniteDifferences) {
     std::vector<double> slopes;
     for (int64_t row = 0; row < c.rows; ++row) {
       std::vector<double> x = row_of(logits, c, row);
-      const int32_t target = targets[static_cast<size_t>(row)];
+      const int32_t target = targets[row];
       for (double& value : x) {
         const double kept = value;
         value = kept + 1e-5;
@@ -212,9 +211,8 @@ TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
         const StepState state = state_of(c);
         std::vector<double> loss, gradient;
         for (int64_t row = 0; row < c.rows; ++row) {
-          const bool ignored = targets[static_cast<size_t>(row)] == ignored_target;
-          const Row expected =
-              reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[static_cast<size_t>(row)]);
+          const bool ignored = targets[row] == ignored_target;
+          const Row expected = reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[row]);
           const double weight = ignored ? 0 : weight_of(c, static_cast<size_t>(row));
           loss.push_back(expected.loss * weight);
           for (double value : expected.gradient) gradient.push_back(value * c.scale * weight);
@@ -368,12 +366,12 @@ TEST(CrossEntropy, RowsOneAtATimeHaveTheSameBits) {
   const std::vector<float> values = logits.floats(), gradients = whole.logits.floats();
   for (int64_t row = 0; row < all.rows; ++row) {
     const std::span<const float> part(values.data() + row * 301, 301);
-    const Outcome single = compute(*tables().back().table, one, Buffer(DType::f32, part),
-                                   {targets[static_cast<size_t>(row)]}, true, 1);
+    const Outcome single =
+        compute(*tables().back().table, one, Buffer(DType::f32, part), {targets[row]}, true, 1);
     const std::vector<float> gradient = single.logits.floats();
     EXPECT_TRUE(same_bits(std::span<const float>(gradient),
                           std::span<const float>(gradients.data() + row * 301, 301)));
-    EXPECT_EQ(single.loss[0], whole.loss[static_cast<size_t>(row)]);
+    EXPECT_EQ(single.loss[0], whole.loss[row]);
   }
 }
 
@@ -387,8 +385,7 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
   for (int64_t sample = 0; sample < samples; ++sample) {
     double sum = 0;
     for (int64_t row = sample * rows; row < (sample + 1) * rows; ++row)
-      sum += losses[static_cast<size_t>(row)],
-          expected_count += targets[static_cast<size_t>(row)] != ignored_target;
+      sum += losses[row], expected_count += targets[row] != ignored_target;
     expected_sum += sum;
   }
   for (const NamedTable& named : tables())

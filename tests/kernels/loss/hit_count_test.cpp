@@ -50,8 +50,7 @@ TEST(HitCount, CountsRowsWhoseTargetIsTheFirstLargestLogit) {
                                         : static_cast<float>(random.between(-400, 400)) / 16);
       }
       for (int64_t row = 0; row < rows; row += 9)
-        values[static_cast<size_t>(row * stride + random.between(0, classes - 1))] =
-            row % 2 ? NAN : -INFINITY;
+        values[row * stride + random.between(0, classes - 1)] = row % 2 ? NAN : -INFINITY;
       std::vector<int32_t> targets;
       for (int64_t row = 0; row < rows; ++row) {
         const float* x = values.data() + row * stride;

@@ -42,7 +42,7 @@ double softplus(double x) { return x > 0 ? std::log1p(std::exp(-x)) : std::log1p
 
 struct PairReference {
   double loss = 0;
-  uint64_t pairs = 0, in_order = 0;
+  uint64_t pairs = 0, correct_pairs = 0;
   std::vector<bool> counts;  // For each row.
 };
 
@@ -53,18 +53,17 @@ PairReference reference_of(const Case& c, const PairTerms& terms, const std::vec
   for (int64_t sample = 0; sample < c.samples; ++sample) {
     std::vector<int64_t> begins;
     for (int64_t row = sample * c.rows; row < (sample + 1) * c.rows; ++row)
-      if (c.positions[static_cast<size_t>(row)] == 0) begins.push_back(row);
+      if (c.positions[row] == 0) begins.push_back(row);
     begins.push_back((sample + 1) * c.rows);
     for (size_t d = 0; d + 2 < begins.size(); d += 2) {
       double p[2] = {}, r[2] = {}, n[2] = {};
       for (size_t k = 0; k < 2; ++k)
         for (int64_t row = begins[d + k]; row < begins[d + k + 1]; ++row) {
-          if (c.targets[static_cast<size_t>(row)] == ignored_target) continue;
-          p[k] -= losses[static_cast<size_t>(row)],
-              r[k] += static_cast<double>(c.reference[static_cast<size_t>(row)]), n[k] += 1;
+          if (c.targets[row] == ignored_target) continue;
+          p[k] -= losses[row], r[k] += static_cast<double>(c.reference[row]), n[k] += 1;
         }
       if (n[0] == 0 || n[1] == 0) continue;
-      for (int64_t row = begins[d]; row < begins[d + 2]; ++row) all.counts[static_cast<size_t>(row)] = true;
+      for (int64_t row = begins[d]; row < begins[d + 2]; ++row) all.counts[row] = true;
       const double beta = terms.beta, e = terms.smoothing, of_sums = (p[0] - r[0]) - (p[1] - r[1]);
       const double of_means = p[0] / n[0] - p[1] / n[1],
                    of_both = (p[0] - r[0]) / n[0] - (p[1] - r[1]) / n[1];
@@ -78,7 +77,7 @@ PairReference reference_of(const Case& c, const PairTerms& terms, const std::vec
       if (terms.kind == Preference::orpo)
         loss = -p[0] / n[0] + beta * softplus(odds(p[0] / n[0]) - odds(p[1] / n[1]));
       all.loss += loss - terms.answer_share * p[0] / n[0];
-      all.pairs += 1, all.in_order += ahead > 0;
+      all.pairs += 1, all.correct_pairs += ahead > 0;
     }
   }
   return all;
@@ -133,7 +132,7 @@ TEST(Preference, AgreesWithItsDefinitionAndItsDerivative) {
       const PairReference want = reference_of(c, terms, losses);
       EXPECT_NEAR(first.state.loss_sum, want.loss, 2e-6 * (1 + std::abs(want.loss))) << name_of(terms);
       EXPECT_EQ(first.state.target_count, want.pairs);
-      EXPECT_EQ(first.state.hits, 7 + want.in_order);
+      EXPECT_EQ(first.state.hits, 7 + want.correct_pairs);
       const std::vector<float> weights = first.weights.floats();
       for (int64_t row = 0; row < c.all(); row += 1 + row / 20) {
         const auto at = static_cast<size_t>(row);

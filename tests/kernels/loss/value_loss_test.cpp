@@ -81,7 +81,7 @@ std::vector<double> row_of(const Case& c, const Buffer& logits, int64_t row) {
   return x;
 }
 double weight_of(const Case& c, int64_t row) {
-  return c.weights.empty() ? 1 : static_cast<double>(c.weights[static_cast<size_t>(row)]);
+  return c.weights.empty() ? 1 : static_cast<double>(c.weights[row]);
 }
 
 void check(const Case& c, uint64_t seed) {
@@ -91,7 +91,7 @@ void check(const Case& c, uint64_t seed) {
   const Inputs in = random_inputs(c, seed);
   std::vector<double> loss, gradient;
   for (int64_t row = 0; row < c.rows; ++row) {
-    const bool counts = in.targets[static_cast<size_t>(row)] != ignored_target;
+    const bool counts = in.targets[row] != ignored_target;
     const Row expected = reference_row(c.kind, row_of(c, in.logits, row), in.values.data() + row * c.count);
     const double weight = counts ? weight_of(c, row) : 0;
     loss.push_back(expected.loss * weight);
@@ -237,9 +237,9 @@ TEST(ValueHits, CountRowsThatAreAllRight) {
           const float size =
               random.between(0, 5) == 0 ? 0 : static_cast<float>(1 + random.between(0, 40)) / 8;
           // Zero is not above zero.
-          logits[static_cast<size_t>(row * stride + j)] = kind == 2 && j == odd  ? NAN
-                                                          : is_there == is_right ? (size == 0 ? 0.5f : size)
-                                                                                 : -size;
+          logits[row * stride + j] = kind == 2 && j == odd  ? NAN
+                                     : is_there == is_right ? (size == 0 ? 0.5f : size)
+                                                            : -size;
         }
         targets.push_back(kind == 3 ? ignored_target : 0);
         expected += kind == 0;

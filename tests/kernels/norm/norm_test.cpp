@@ -103,10 +103,9 @@ TEST(Norm, AgreesWithDoubleOnRandomShapes) {
     const std::vector<double> x = doubles(p.x);
     std::vector<double> expected;
     for (int64_t row = 0; row < p.rows(); ++row) {
-      const std::vector<double> h = normalized(p, &x[static_cast<size_t>(row * p.features)]);
+      const std::vector<double> h = normalized(p, &x[row * p.features]);
       for (int64_t i = 0; i < p.features; ++i)
-        expected.push_back(h[static_cast<size_t>(i)] * p.factor(static_cast<size_t>(i)) +
-                           (p.has_bias ? p.bias.get(i) : 0.0f));
+        expected.push_back(h[i] * p.factor(static_cast<size_t>(i)) + (p.has_bias ? p.bias.get(i) : 0.0f));
     }
     EXPECT_LE(relative_error(y.floats(), expected), tolerance(p.dtype)) << p.rows() << " x " << p.features;
   }

@@ -109,10 +109,9 @@ TEST(QkNorm, AgreesWithDoubleOnRandomShapes) {
     std::vector<double> expected = x;
     for (int64_t head = 0; head < p.elements(); head += p.head_dim) {
       if (p.part(head) == 2) continue;
-      const std::vector<double> h = normalized(p, &x[static_cast<size_t>(head)]);
+      const std::vector<double> h = normalized(p, &x[head]);
       for (int i = 0; i < p.head_dim; ++i)
-        expected[static_cast<size_t>(head + i)] =
-            h[static_cast<size_t>(i)] * p.factor(p.part(head), static_cast<size_t>(i));
+        expected[head + i] = h[i] * p.factor(p.part(head), static_cast<size_t>(i));
     }
     EXPECT_LE(relative_error(out[0].floats(), expected), tolerance(p.dtype))
         << p.rows() << " rows, heads of " << p.head_dim;
@@ -153,13 +152,12 @@ TEST(QkNormGradient, AgreesWithFiniteDifferences) {
       if (!accumulate) sum.assign(sum.size(), 0);
     for (int64_t head = 0; head < p.elements(); head += p.head_dim) {
       if (p.part(head) == 2) continue;
-      const std::vector<double> h = normalized(p, &x[static_cast<size_t>(head)]);
+      const std::vector<double> h = normalized(p, &x[head]);
       std::vector<double>& sum = dw[p.part(head)];
-      for (int i = 0; i < p.head_dim; ++i)
-        sum[static_cast<size_t>(i)] += h[static_cast<size_t>(i)] * p.dy.get(head + i);
+      for (int i = 0; i < p.head_dim; ++i) sum[i] += h[i] * p.dy.get(head + i);
     }
     for (int i = 0; i < 2; ++i)
-      EXPECT_LE(relative_error(out[static_cast<size_t>(1 + i)].floats(), dw[i]), 1e-5) << "round " << round;
+      EXPECT_LE(relative_error(out[1 + i].floats(), dw[i]), 1e-5) << "round " << round;
     for (size_t i = 0; i < 3; ++i)
       EXPECT_TRUE(same_bits(out[i], out[3 + i])) << "output " << i << " where dx takes dy's place";
   }

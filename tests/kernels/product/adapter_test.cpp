@@ -111,7 +111,7 @@ struct Problem {
       AdapterArgs a = args(low, dy, from, end);
       a.first_row = from % shape.rows_per_sample, a.accumulate = accumulate || from > 0;
       for (int i = 0; i < a.parts; ++i)
-        if (i != frozen) a.part[i].weight_gradient = floats_of(result[static_cast<size_t>(i)]);
+        if (i != frozen) a.part[i].weight_gradient = floats_of(result[i]);
       run(table.adapter_weight_gradient, a, threads, adapter_weight_gradient_workspace(a, threads));
     });
     return result;
@@ -152,9 +152,8 @@ std::vector<std::vector<Number>> reference(const Problem& p) {
   all[0].assign(base.begin(), base.end());
   all[1].resize(lows.size());
   for (int64_t part = 0; part < parts; ++part) {
-    const auto [first, features] = p.shape.parts[static_cast<size_t>(part)];
-    const std::vector<float> weight = p.weight[static_cast<size_t>(part)].floats(),
-                             gradient = p.gradient[static_cast<size_t>(part)].floats();
+    const auto [first, features] = p.shape.parts[part];
+    const std::vector<float> weight = p.weight[part].floats(), gradient = p.gradient[part].floats();
     const float *const w = weight.data(), *const low = lows.data() + part * rank,
                        *const dy = dys.data() + first;
     Number *const y = all[0].data() + first, *const dlow = all[1].data() + part * rank;
@@ -166,9 +165,9 @@ std::vector<std::vector<Number>> reference(const Problem& p) {
         dlow[row * p.low_width + k] = sum_of<Number>(0, features, dy + row * width, 1, w + k, rank);
     }
     for (int64_t i = 0; i < features * rank; ++i) {
-      const Number start = p.accumulate ? gradient[static_cast<size_t>(i)] : 0;
-      all[static_cast<size_t>(2 + part)].push_back(sum_of<Number>(
-          start, p.rows, dy + i / rank, width, low + i % rank, p.low_width, p.shape.rows_per_sample));
+      const Number start = p.accumulate ? gradient[i] : 0;
+      all[2 + part].push_back(sum_of<Number>(start, p.rows, dy + i / rank, width, low + i % rank, p.low_width,
+                                             p.shape.rows_per_sample));
     }
   }
   return all;
@@ -323,7 +322,7 @@ TEST(AdapterWeightGradient, FrozenPartsStayUnchanged) {
       const std::vector<Buffer> all = p.weight_gradients(*t.table, 2);
       for (int frozen = 0; frozen < 3; ++frozen) {
         std::vector<Buffer> expected = all;
-        expected[static_cast<size_t>(frozen)] = p.gradient[static_cast<size_t>(frozen)];
+        expected[frozen] = p.gradient[frozen];
         EXPECT_TRUE(same(p.weight_gradients(*t.table, 2, {}, frozen), expected))
             << t.name << ", part " << frozen << ", " << p.describe();
       }

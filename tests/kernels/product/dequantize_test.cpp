@@ -134,11 +134,10 @@ TEST(QuantizeWeights, TakesTheNearestValue) {
         float most = 0;
         for (int64_t j = i / weight_block * weight_block;
              j < std::min(count, (i / weight_block + 1) * weight_block); ++j)
-          most = std::max(most, std::fabs(values[static_cast<size_t>(j)]));
+          most = std::max(most, std::fabs(values[j]));
         const Element e = element(codes, data, count, i);
         ASSERT_EQ(e.scale, codes == WeightCodes::nf4 ? most : most / 127.0f);
-        const double exact = static_cast<double>(values[static_cast<size_t>(i)]),
-                     scale = static_cast<double>(e.scale);
+        const double exact = static_cast<double>(values[i]), scale = static_cast<double>(e.scale);
         double nearest = INFINITY;
         for (int code = 0; code < (codes == WeightCodes::nf4 ? 16 : 255); ++code)
           nearest = std::min(
@@ -191,7 +190,7 @@ TEST(QuantizeWeights, BlocksOfZerosAndOfNonFiniteValues) {
       const std::vector<float> again =
           dequantized(codes, quantized(codes, values), count, DType::f32).floats();
       for (int64_t i = 0; i < count; ++i) {
-        const float x = again[static_cast<size_t>(i)];
+        const float x = again[i];
         if (i / weight_block == 1) EXPECT_TRUE(std::isnan(x)) << i;
         else EXPECT_EQ(x, i == 2 * weight_block ? 2.0f : 0.0f) << i;
       }

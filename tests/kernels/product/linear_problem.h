@@ -143,8 +143,8 @@ struct Problem {
       if (a.state != nullptr) a.state = &of_piece;
       for (int i = 0; i < a.parts; ++i)
         if (i != frozen) {
-          a.part[i].weight_gradient = result.weight[static_cast<size_t>(i)].data();
-          a.part[i].bias_gradient = result.bias[static_cast<size_t>(i)].data();
+          a.part[i].weight_gradient = result.weight[i].data();
+          a.part[i].bias_gradient = result.bias[i].data();
         }
       run(table.linear_weight_gradient, a, threads, linear_weight_gradient_workspace(a, threads));
       run(table.linear_bias_gradient, a, threads, linear_bias_gradient_workspace(a, threads));
@@ -185,8 +185,7 @@ struct Problem {
         for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
           Sum sum{0};
           for (int64_t i = 0; i < shape.inputs; ++i)
-            sum.add(xs[static_cast<size_t>(row * shape.inputs + i)],
-                    ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
+            sum.add(xs[row * shape.inputs + i], ws[part][dw_at(part, feature, i)]);
           sum.end();
           y.set(at, bias ? sum.value + biases[part].get(feature) : sum.value);
           if (residual.count() > 0) y.set(at, residual.get(at) + y.get(at));
@@ -205,7 +204,7 @@ struct Problem {
         int64_t at = row * outputs;
         for (size_t part = 0; part < weight.size(); ++part) {
           for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at)
-            sum.add(dys[static_cast<size_t>(at)], ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
+            sum.add(dys[at], ws[part][dw_at(part, feature, i)]);
           sum.end();
         }
         dx.set(row * shape.inputs + i, sum.value);
@@ -223,8 +222,7 @@ struct Problem {
           const int64_t at = dw_at(part, feature, i);
           Sum sum{accumulate ? weight_gradient[part].get(at) : 0};
           for (int64_t row = 0; row < rows; ++row) {
-            sum.add(dys[static_cast<size_t>(row * outputs + first + feature)],
-                    xs[static_cast<size_t>(row * shape.inputs + i)]);
+            sum.add(dys[row * outputs + first + feature], xs[row * shape.inputs + i]);
             if ((row + 1) % shape.rows_per_sample != 0) continue;
             sum.end();
             const auto sample = static_cast<uint64_t>(row / shape.rows_per_sample);

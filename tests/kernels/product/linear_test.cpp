@@ -205,10 +205,9 @@ double loss(const Problem& p, const std::vector<double>& x, const std::vector<st
     int64_t at = row * p.outputs;
     for (size_t part = 0; part < w.size(); ++part)
       for (int64_t feature = 0; feature < p.shape.features[part]; ++feature, ++at) {
-        double y = b[part][static_cast<size_t>(feature)];
+        double y = b[part][feature];
         for (int64_t i = 0; i < p.shape.inputs; ++i)
-          y += x[static_cast<size_t>(row * p.shape.inputs + i)] *
-               w[part][static_cast<size_t>(p.dw_at(part, feature, i))];
+          y += x[row * p.shape.inputs + i] * w[part][p.dw_at(part, feature, i)];
         sum += y * p.dy.get(at);
       }
   }
@@ -260,16 +259,15 @@ TEST(Linear, LongChainsStayCloseToDoublePrecision) {
   std::vector<double> dw(33 * 17), db(17);
   for (int64_t row = 0; row < p.rows; ++row)
     for (int64_t f = 0; f < 17; ++f) {
-      db[static_cast<size_t>(f)] += p.dy.get(row * 17 + f);
+      db[f] += p.dy.get(row * 17 + f);
       for (int64_t i = 0; i < 33; ++i)
-        dw[static_cast<size_t>(f * 33 + i)] +=
-            static_cast<double>(p.dy.get(row * 17 + f)) * p.x.get(row * 33 + i);
+        dw[f * 33 + i] += static_cast<double>(p.dy.get(row * 17 + f)) * p.x.get(row * 33 + i);
     }
   Problem q(random, {1, 9, 3000, {40}}, {f32, f32, f32, f32}, false, true, false);
   std::vector<double> y(9 * 40);
   for (int64_t row = 0; row < 9; ++row)
     for (int64_t f = 0; f < 40; ++f) {
-      double& sum = y[static_cast<size_t>(row * 40 + f)] = q.biases[0].get(f);
+      double& sum = y[row * 40 + f] = q.biases[0].get(f);
       for (int64_t i = 0; i < 3000; ++i) sum += static_cast<double>(q.x.get(row * 3000 + i)) * q.w(0, f, i);
     }
   for (const NamedTable& t : tables()) {
@@ -334,7 +332,7 @@ TEST(Linear, InputGradientsInPiecesHaveTheBitsOfTheWhole) {
             a.addend = {static_cast<char*>(p.addend.data()) + first * bytes, dtype};
           if (kind == Problem::Addend::in_place) a.addend = {a.x.data, dtype};
           a.inputs = width, a.x_stride = 96;
-          for (int i = 0; i < a.parts; ++i) a.part[i].weight = weights[static_cast<size_t>(i)].data();
+          for (int i = 0; i < a.parts; ++i) a.part[i].weight = weights[i].data();
           run(t.table->linear_input_gradient, a, 2, linear_input_gradient_workspace(a, 2));
         }
         EXPECT_TRUE(same_bits(columns, whole));

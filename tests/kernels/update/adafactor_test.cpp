@@ -113,7 +113,7 @@ void train(const Table& table, const golden::AdafactorCase& golden, int count, i
   std::vector<float> p, first(static_cast<size_t>(count)), second = first, g = first;
   for (int i = 0; i < count; ++i) p.push_back(number_at(0, first_element + i));
   for (int step = 1; step <= golden::steps; ++step) {
-    for (int i = 0; i < count; ++i) g[static_cast<size_t>(i)] = number_at(step, first_element + i);
+    for (int i = 0; i < count; ++i) g[i] = number_at(step, first_element + i);
     StepState state = state_of(step);
     state.learning_rate = golden.learning_rate, state.coefficient = 1;
     UpdateArgs args{};

@@ -51,7 +51,7 @@ TEST(SquareSum, KeepsNonFiniteValues) {
     for (int64_t at : {0, 17, 4096, 9000})
       for (const NamedTable& entry : tables()) {
         std::vector<float> gradient(9001, 1.0f);
-        gradient[static_cast<size_t>(at)] = bad;
+        gradient[at] = bad;
         double sum = 0;
         const SquareSumArgs args{9001, {gradient.data(), nullptr}, &sum};
         run(entry.table->square_sum, args, 2, square_sum_workspace(just(args), 2));
@@ -124,7 +124,7 @@ TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
       state.learning_rate = golden.learning_rate, state.beta1 = golden.beta1, state.beta2 = golden.beta2;
       state.epsilon = golden.epsilon, state.target_count = 1;
       for (int step = 1; step <= golden::adamw_steps; ++step) {
-        for (int i = 0; i < golden::adamw_count; ++i) g[static_cast<size_t>(i)] = golden_number(step, i);
+        for (int i = 0; i < golden::adamw_count; ++i) g[i] = golden_number(step, i);
         state.step = static_cast<uint64_t>(step - 1);
         state = finished(*entry.table, state, {1});
         UpdateArgs args = update_args(p, g, state, golden.decay);

@@ -18,7 +18,7 @@ TEST(GradientSum, AddsInOrder) {
         Buffer expected(dtype, count);
         for (int64_t i = 0; i < count; ++i) {
           float sum = all[0].get(i);
-          for (int k = 1; k < terms; ++k) sum += all[static_cast<size_t>(k)].get(i);
+          for (int k = 1; k < terms; ++k) sum += all[k].get(i);
           expected.set(i, sum);
         }
         const int into = terms / 3;  // The term that the sum overwrites.
@@ -30,9 +30,9 @@ TEST(GradientSum, AddsInOrder) {
           for (const Buffer& term : copies) args.term[args.terms++] = term.const_matrix().data;
           args.sum = apart.matrix().data;
           run(table.gradient_sum, args, threads, 0);
-          args.sum = copies[static_cast<size_t>(into)].matrix().data;
+          args.sum = copies[into].matrix().data;
           run(table.gradient_sum, args, threads, 0);
-          return std::vector<Buffer>{apart, copies[static_cast<size_t>(into)]};
+          return std::vector<Buffer>{apart, copies[into]};
         });
         EXPECT_TRUE(same_bits(sums[0], expected)) << name_of(dtype) << ", " << count << " of " << terms;
         EXPECT_TRUE(same_bits(sums[1], expected))

@@ -106,8 +106,7 @@ TEST(StochasticRounding, DependsOnSeedStepStreamAndElementAlone) {
   EXPECT_NE(result(3, 6, 0, count), whole);
   for (int64_t first : {256, 7 * 256, 40 * 256}) {  // A slice draws the same numbers as the whole.
     const std::vector<uint16_t> part = result(3, 5, first, 1000);
-    for (int64_t i = first; i < first + 1000; ++i)
-      ASSERT_EQ(part[static_cast<size_t>(i)], whole[static_cast<size_t>(i)]) << i;
+    for (int64_t i = first; i < first + 1000; ++i) ASSERT_EQ(part[i], whole[i]) << i;
   }
 }
 

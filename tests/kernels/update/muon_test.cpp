@@ -9,8 +9,8 @@ struct Dense {
   int64_t rows, columns;
   std::vector<double> x;
   Dense(int64_t r, int64_t c) : rows(r), columns(c), x(static_cast<size_t>(r * c)) {}
-  double& at(int64_t i, int64_t j) { return x[static_cast<size_t>(i * columns + j)]; }
-  double at(int64_t i, int64_t j) const { return x[static_cast<size_t>(i * columns + j)]; }
+  double& at(int64_t i, int64_t j) { return x[i * columns + j]; }
+  double at(int64_t i, int64_t j) const { return x[i * columns + j]; }
 };
 Dense transposed(const Dense& a) {
   Dense t(a.columns, a.rows);
@@ -155,10 +155,9 @@ TEST(Muon, OnTensorCoresKeepsSmallSingularValues) {
                              right = normals(random, shape.columns * 4);
     for (int64_t i = 0; i < shape.rows; ++i)
       for (int64_t j = 0; j < shape.columns; ++j) {
-        float& g = s.gradient[static_cast<size_t>(i * shape.columns + j)];
+        float& g = s.gradient[i * shape.columns + j];
         g *= 0.01f;
-        for (int64_t k = 0; k < 4; ++k)
-          g += left[static_cast<size_t>(4 * i + k)] * right[static_cast<size_t>(4 * j + k)];
+        for (int64_t k = 0; k < 4; ++k) g += left[4 * i + k] * right[4 * j + k];
       }
     const Dense expected = expected_of(s);
     EXPECT_LE(rms_error(update_of(s, state_of(), tensor), expected), 0.015)
@@ -270,7 +269,7 @@ TEST(Muon, ResemblesTorchAfterTenSteps) {
     StepState state{};
     state.learning_rate = golden.learning_rate, state.momentum = golden.momentum, state.coefficient = 1;
     for (int step = 1; step <= golden::muon_steps; ++step) {
-      for (int i = 0; i < golden::matrix_count; ++i) g[static_cast<size_t>(i)] = number_at(step, i);
+      for (int i = 0; i < golden::matrix_count; ++i) g[i] = number_at(step, i);
       UpdateArgs args{};
       args.count = golden::matrix_count, args.columns = golden.columns, args.products = products;
       args.dtype = DType::f16, args.parameter = half.data(), args.master = p.data();
@@ -279,7 +278,7 @@ TEST(Muon, ResemblesTorchAfterTenSteps) {
       update(muon_rule, table, args);
     }
     for (int i = 0; i < golden::matrix_count; ++i) {
-      moved.push_back(p[static_cast<size_t>(i)] - number_at(0, i));
+      moved.push_back(p[i] - number_at(0, i));
       expected.push_back(golden.matrix[i] - number_at(0, i));
     }
     return relative_error(moved, expected);

@@ -121,7 +121,7 @@ TEST(Together, SumsOfSquaresHaveTheBitsOfSeparateCalls) {
       Buffer together(DType::f32, 2 * count), alone(DType::f32, 2 * count);
       std::vector<SquareSumArgs> list;
       for (int i = 0; i < count; ++i) {
-        const UpdateArgs a = all[static_cast<size_t>(i)].args_of(checked);
+        const UpdateArgs a = all[i].args_of(checked);
         list.push_back({a.count,
                         {a.gradient[0], a.gradient[1]},
                         static_cast<double*>(together.data()) + i,
@@ -132,7 +132,7 @@ TEST(Together, SumsOfSquaresHaveTheBitsOfSeparateCalls) {
       const List<SquareSumArgs> args{list.data(), count};
       run(table.square_sum, args, threads, square_sum_workspace(args, threads));
       for (int i = 0; i < count; ++i) {
-        SquareSumArgs one = list[static_cast<size_t>(i)];
+        SquareSumArgs one = list[i];
         one.sum = static_cast<double*>(alone.data()) + i;
         one.checked = &alone_checked;
         run(table.square_sum, one, threads, square_sum_workspace(just(one), threads));

@@ -224,7 +224,7 @@ TEST(Sgd, AgreesWithTorchAfterAHundredSteps) {
       state.nesterov = golden.nesterov;
       state.coefficient = 1;
       for (int step = 1; step <= golden::steps; ++step) {
-        for (int i = 0; i < golden::matrix_count; ++i) g[static_cast<size_t>(i)] = number_at(step, i);
+        for (int i = 0; i < golden::matrix_count; ++i) g[i] = number_at(step, i);
         UpdateArgs args{};
         args.count = golden::matrix_count, args.parameter = p.data(), args.gradient[0] = g.data(),
         args.rate = 1;

@@ -103,7 +103,7 @@ TEST(Calibration, TimesOfOneExtentSayNothingOfTheLaunch) {
     ops.push_back({kind, cost, seconds(op_picoseconds(truth, kind, Peak::fp32, 1, cost)), 1, Peak::fp32});
   };
   for (uint64_t n : {1, 2, 4}) add(OpKind::linear, {n * 1'000'000, 0});
-  for (OpKind kind : {OpKind::norm, OpKind::gelu, OpKind::swiglu}) add(kind, {0, 5'000'000});
+  for (OpKind kind : {OpKind::norm, OpKind::activation, OpKind::gated}) add(kind, {0, 5'000'000});
   const DeviceProfile found = calibrated(*find_device("cpu"), {}, 1, ops, step_of(ops));
   EXPECT_NEAR(static_cast<double>(found.launch_nanoseconds), 5000, 250);
   const Calibration::Op& norm = found.calibration.ops[static_cast<size_t>(OpKind::norm)];
@@ -149,7 +149,8 @@ TEST(Calibration, IgnoresTheFiguresThatItReplaces) {
   EXPECT_EQ(one.launch_nanoseconds, other.launch_nanoseconds);
   EXPECT_EQ(one.product_permille, other.product_permille);
   EXPECT_EQ(one.stream_permille, other.stream_permille);
-  EXPECT_EQ(one.calibration.ops[static_cast<size_t>(OpKind::gelu)].permille, 0u) << "no op of this model";
+  EXPECT_EQ(one.calibration.ops[static_cast<size_t>(OpKind::activation)].permille, 0u)
+      << "no op of this model";
 }
 
 // Clocks may stand still, machines may stop. Whatever was measured, the figures stay within the ranges of a

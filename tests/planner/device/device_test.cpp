@@ -42,7 +42,7 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
       static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {1000000000000, 0}) - launch),
       1e12 / (19500 * 0.7) * 1e3, 1e3);
   EXPECT_NEAR(
-      static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}) - launch),
+      static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::library, 1, {1000000000000, 0}) - launch),
       1e12 / (312000 * 0.7) * 1e3, 1e3);
   EXPECT_NEAR(
       static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {0, 1000000000000}) - launch),
@@ -51,23 +51,23 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, both),
             op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {both.flops, 0}));
   EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::mma, 1, both),
-            op_picoseconds(d, OpKind::linear, Peak::tensor, 1, both))
+            op_picoseconds(d, OpKind::linear, Peak::library, 1, both))
       << "no other instructions";
   const DeviceProfile& hopper = *find_device("h100");
   const auto product = [&](Peak peak) {
     return static_cast<double>(op_picoseconds(hopper, OpKind::linear, peak, 1, {1000000000000, 0}) -
                                hopper.launch_nanoseconds * 1000);
   };
-  EXPECT_NEAR(product(Peak::tensor) / product(Peak::mma), 0.629, 1e-4);
-  EXPECT_NEAR(product(Peak::tensor) / product(Peak::wgmma), 0.83, 1e-4);
+  EXPECT_NEAR(product(Peak::library) / product(Peak::mma), 0.629, 1e-4);
+  EXPECT_NEAR(product(Peak::library) / product(Peak::wgmma), 0.83, 1e-4);
   // Attention has a share of its own if the profile has that figure.
   const auto attention = [](const DeviceProfile& of, Peak peak) {
     return op_picoseconds(of, OpKind::attention_gradient, peak, 1, {1000000000000, 0});
   };
   EXPECT_NEAR(static_cast<double>(attention(hopper, Peak::wgmma) - hopper.launch_nanoseconds * 1000),
               1e12 / (989000 * 0.28 * 0.83) * 1e3, 1e3);
-  EXPECT_EQ(attention(d, Peak::tensor),
-            op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}));
+  EXPECT_EQ(attention(d, Peak::library),
+            op_picoseconds(d, OpKind::linear, Peak::library, 1, {1000000000000, 0}));
   // More threads do arithmetic faster, but they do not move more bytes a second.
   const DeviceProfile& cpu = *find_device("cpu");
   EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {1000000000, 0}),
@@ -84,15 +84,17 @@ TEST(DeviceProfile, ACalibratedKindHasItsOwnShareAndLaunch) {
   const uint64_t launch = 12345;
   for (const uint32_t permille : {1u, 350u, 1000u, 100000u}) {
     DeviceProfile own = d;
-    own.calibration.ops[static_cast<size_t>(OpKind::gelu)] = {permille, launch, 1};
-    auto gelu = [&](const Cost& cost) { return op_picoseconds(own, OpKind::gelu, Peak::tensor, 1, cost); };
+    own.calibration.ops[static_cast<size_t>(OpKind::activation)] = {permille, launch, 1};
+    auto gelu = [&](const Cost& cost) {
+      return op_picoseconds(own, OpKind::activation, Peak::library, 1, cost);
+    };
     DeviceProfile shared = d;
     shared.product_permille = shared.stream_permille = permille;
     shared.launch_nanoseconds = launch;
     for (const Cost& cost : {Cost{}, products, streams}) {
-      EXPECT_EQ(op_picoseconds(own, OpKind::linear, Peak::tensor, 1, cost),
-                op_picoseconds(d, OpKind::linear, Peak::tensor, 1, cost));
-      EXPECT_EQ(gelu(cost), op_picoseconds(shared, OpKind::linear, Peak::tensor, 1, cost));
+      EXPECT_EQ(op_picoseconds(own, OpKind::linear, Peak::library, 1, cost),
+                op_picoseconds(d, OpKind::linear, Peak::library, 1, cost));
+      EXPECT_EQ(gelu(cost), op_picoseconds(shared, OpKind::linear, Peak::library, 1, cost));
     }
     EXPECT_NEAR(static_cast<double>(gelu(products) - launch * 1000) * permille / 1000, 1e12 / 312000 * 1e3,
                 1e3);

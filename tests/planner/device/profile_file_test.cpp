@@ -64,7 +64,7 @@ TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
   const Cost cost{1000000000000, 1000000};
   for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient})
     EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost),
-              op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
+              op_picoseconds(*find_device("h100"), OpKind::linear, Peak::library, 1, cost));
 }
 
 // `from` must occur once in the text.

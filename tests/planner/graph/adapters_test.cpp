@@ -33,7 +33,7 @@ TEST(Adapters, AreAddedToTheirMatrices) {
     std::set<int> numbers;
     for (size_t t = 0; t < g.tensors.size(); ++t) {
       const Tensor& p = g.tensors[t];
-      if (p.kind != Kind::parameter) continue;
+      if (p.role != Role::parameter) continue;
       EXPECT_EQ(numbers.insert(p.ordinal).second, p.tied_to < 0);  // numbers of random streams
       EXPECT_EQ(p.trainable, p.adapter_of >= 0) << p.name;
       if (p.adapter_of < 0) {
@@ -85,7 +85,7 @@ TEST(Adapters, OfEncodersAreInTheSamePlacesAsPefts) {
     c.frozen_head = std::move(frozen_head);
     const Graph g = build_model(c, 33, {});
     for (const Tensor& t : g.tensors)
-      if (t.kind == Kind::parameter) {
+      if (t.role == Role::parameter) {
         EXPECT_EQ(t.trainable, t.of_adapters) << t.name;
         EXPECT_EQ(t.of_adapters, t.adapter_of >= 0 || (is_of_head(c, t.name) && !c.frozen_head.count(t.name)))
             << t.name;
@@ -194,7 +194,7 @@ TEST(Adapters, TakeNoWideMemoryOfTheirOwn) {
       for (const Program* p : {&programs.micro_first, &programs.evaluate})
         for (const Instruction& i : p->instructions) {
           if (i.kind != OpKind::adapter) continue;
-          const Operand *base = &p->operands[static_cast<size_t>(i.first_operand)], *y = base + i.inputs;
+          const Operand *base = &p->operands[i.first_operand], *y = base + i.inputs;
           EXPECT_EQ(base->buffer, y->buffer);
           ++adapters;
         }

@@ -22,7 +22,7 @@ template <class F>
 Graph with_frozen(const std::string& json, const F& is_frozen) {
   Graph g = forward_graph(json);
   for (Tensor& t : g.tensors)
-    if (t.kind == Kind::parameter && is_frozen(t.name)) t.trainable = false;
+    if (t.role == Role::parameter && is_frozen(t.name)) t.trainable = false;
   differentiate(g);
   add_update(g, {});
   add_inference(g);
@@ -150,7 +150,7 @@ TEST(Differentiate, ProductsAreOfTheComputeFormat) {
       const Graph g = build_model(testing_tools::config_of(config), 12, n);
       const auto check = [&](const Op& op, int operands) {
         for (int k = 0; k < operands; ++k) {
-          const Tensor& t = g.at(op.inputs[static_cast<size_t>(k)]);
+          const Tensor& t = g.at(op.inputs[k]);
           EXPECT_EQ(t.format, compute_format(precision)) << t.name;
           EXPECT_EQ(static_cast<uint64_t>(t.stride()) * element_bytes(t.format) % 16, 0u) << t.name;
         }

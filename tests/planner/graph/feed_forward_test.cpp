@@ -83,7 +83,7 @@ TEST(FeedForward, IsFoundInEveryModel) {
       for (int i = 0; i < static_cast<int>(g.gradient_ops.size()); ++i) {
         const bool is_part =
             i >= part.first_gradient_op && i < part.first_gradient_op + part.gradient_op_count;
-        const Op& op = g.gradient_ops[static_cast<size_t>(i)];
+        const Op& op = g.gradient_ops[i];
         for (const auto* list : {&op.inputs, &op.outputs})
           for (int t : *list) EXPECT_TRUE(t < 0 || is_part || !is_inner(part, t)) << g.at(t).name;
       }
@@ -124,7 +124,7 @@ TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   int x = b.embedding(b.parameter("table", {16, 8}, Initializer::normal, 0.02f), -1, "embedding");
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
-  int y = b.gelu(b.linear(x, matrix("up", 32, 8), false, "up"), Activation::gelu_tanh, "gelu");
+  int y = b.activation(b.linear(x, matrix("up", 32, 8), false, "up"), Activation::gelu_tanh, "gelu");
   x = b.add(x, b.linear(b.dropout(y, 0.1f, "dropout"), matrix("down", 8, 32), false, "down"), "residual");
   b.end(x);
   b.begin(SegmentKind::head, -1, x);

@@ -117,7 +117,7 @@ TEST(Groups, AFrozenParameterHasNeitherGradientNorStateNorMaster) {
   const Graph whole = grouped(small_llama(), n, {});
   uint64_t saved = 0;
   for (const Tensor& t : whole.tensors) {
-    if (t.kind != Kind::gradient && t.kind != Kind::master && t.kind != Kind::optimizer) continue;
+    if (t.role != Role::gradient && t.role != Role::master && t.role != Role::optimizer) continue;
     const bool is_frozen = t.name.find("embed_tokens") != std::string::npos ||
                            t.name.find("layers.0") != std::string::npos ||
                            t.name.find("layers.1") != std::string::npos;

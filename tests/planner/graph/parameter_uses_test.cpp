@@ -20,7 +20,7 @@ constexpr int64_t global_batch = 5;
 
 int parameter_of(const Graph& g, const std::string& name) {
   for (int t = 0; t < static_cast<int>(g.tensors.size()); ++t)
-    if (g.at(t).kind == Kind::parameter && g.at(t).name == name) return t;
+    if (g.at(t).role == Role::parameter && g.at(t).name == name) return t;
   ADD_FAILURE() << "no parameter " << name;
   return -1;
 }
@@ -35,7 +35,7 @@ std::vector<int> gradients_of(const Graph& g, int parameter) {
 std::vector<int> sums_in(const Graph& g) {  // indices in update_ops
   std::vector<int> list;
   for (int k = 0; k < static_cast<int>(g.update_ops.size()); ++k)
-    if (g.update_ops[static_cast<size_t>(k)].kind == OpKind::gradient_sum) list.push_back(k);
+    if (g.update_ops[k].kind == OpKind::gradient_sum) list.push_back(k);
   return list;
 }
 
@@ -89,7 +89,7 @@ TEST(ParameterUses, MoreAreAddedUpInOpOrderBeforeTheNorm) {
     for (size_t k = 0; k < gradients.size(); ++k) EXPECT_EQ(g.at(gradients[k]).ordinal, static_cast<int>(k));
     std::vector<int> added{gradients[0]};
     for (const int k : sums_in(g)) {
-      const Op& op = g.update_ops[static_cast<size_t>(k)];
+      const Op& op = g.update_ops[k];
       if (op.outputs[0] != gradients[0]) continue;
       EXPECT_LE(op.inputs.size(), size_t{kernels::most_terms});
       EXPECT_EQ(op.inputs[0], gradients[0]);
@@ -127,7 +127,7 @@ TEST(ParameterUses, EveryNumericsAndOffloadHasAProgram) {
             EXPECT_TRUE(std::any_of(g.updates_after.begin(), g.updates_after.end(),
                                     [](const auto& list) { return !list.empty(); }) ||
                         s.apart < 0);
-            EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[0]).kind, Kind::gradient);
+            EXPECT_EQ(g.at(gradients_of(g, parameter_of(g, "matrix"))[0]).role, Role::gradient);
             continue;
           }
           for (const bool overlap : {false, true}) {
@@ -155,15 +155,15 @@ TEST(ParameterUses, TheJudgeFindsEveryMistake) {
     EXPECT_EQ(message_of(good), "");
     for (const int k : sums_in(good)) {
       Graph g = good;
-      std::vector<int>& terms = g.update_ops[static_cast<size_t>(k)].inputs;
+      std::vector<int>& terms = g.update_ops[k].inputs;
       const std::string expected =
           "the gradients of its " + std::to_string(blocks) + " uses are not added up once";
       terms.pop_back();
       EXPECT_NE(message_of(g).find(expected), std::string::npos) << message_of(g);
-      terms = good.update_ops[static_cast<size_t>(k)].inputs;
+      terms = good.update_ops[k].inputs;
       std::swap(terms[1], terms[2]);
       EXPECT_NE(message_of(g).find(expected), std::string::npos);
-      terms = good.update_ops[static_cast<size_t>(k)].inputs;
+      terms = good.update_ops[k].inputs;
       terms.push_back(terms[1]);
       EXPECT_NE(message_of(g).find(expected), std::string::npos);
     }

@@ -59,7 +59,7 @@ TEST(Quantize, IsForTheFrozenMatricesOfBlocks) {
       int codes = 0;
       for (const Tensor& t : g.tensors) {
         codes += is_quantized(t.format);
-        if (t.kind != Kind::parameter || t.adapter_of >= 0) continue;
+        if (t.role != Role::parameter || t.adapter_of >= 0) continue;
         const bool is_of_block = t.name.find("layers.") != std::string::npos || t.name.find("h.") == 0 ||
                                  t.name.find(".h.") != std::string::npos;
         const Format expected = !is_of_block || t.shape.rank != 2 || quantize == Quantize::none ? Format::bf16
@@ -237,7 +237,7 @@ TEST(Quantize, ValuesAreScratchMemoryOfTheOpsThatReadThem) {
 }
 
 uint64_t parameters_of(const Planned& planned) {
-  return planned.plan.bytes.of[static_cast<size_t>(Class::parameters)];
+  return planned.plan.bytes.of[static_cast<size_t>(MemoryClass::parameters)];
 }
 
 class QuantizedPlan : public testing::Test {

@@ -334,7 +334,7 @@ TEST(Picture, CsvIsThePackingProblem) {
   }
   auto p = plan_of(small_llama(), 2, 16);
   Graph graph = p->graph;
-  graph.tensors[static_cast<size_t>(p->programs.arena.persistent[0].tensor)].name = "a,\"b\"";
+  graph.tensors[p->programs.arena.persistent[0].tensor].name = "a,\"b\"";
   EXPECT_NE(picture_csv(graph, p->programs).find(",\"a,\"\"b\"\"\","), std::string::npos);
 }
 

@@ -174,7 +174,7 @@ TEST(PlanFile, RefusesEditedPlans) {
   const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(plan, {key}, value)));
     ASSERT_FALSE(loaded) << key;
-    EXPECT_EQ(loaded.error().code, Code::corrupt);
+    EXPECT_EQ(loaded.error().code, Code::bad_state);
     EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
   };
   for (const auto& [key, value] : forged) refuse(body, key, value);
@@ -296,7 +296,7 @@ TEST(PlanFile, RefusesContradictoryValues) {
   for (const auto& [keys, value] : values) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(body, keys, value)));
     ASSERT_FALSE(loaded) << keys.back() << ' ' << to_string(value, 0);
-    EXPECT_EQ(loaded.error().code, Code::corrupt) << loaded.error().message;
+    EXPECT_EQ(loaded.error().code, Code::bad_state) << loaded.error().message;
   }
   // A fused update has one micro-step. With two, the second would do nothing.
   r.micro_batch = 0;
@@ -354,7 +354,7 @@ TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
       forged.set("fingerprint", fingerprint);
       const auto loaded = Planned::load(*model, to_string(forged, 1));
       ASSERT_FALSE(loaded) << to_string(calibration, 0);
-      EXPECT_EQ(loaded.error().code, Code::corrupt);
+      EXPECT_EQ(loaded.error().code, Code::bad_state);
       EXPECT_NE(loaded.error().message.find("profile"), std::string::npos) << loaded.error().message;
     }
   }

@@ -92,8 +92,8 @@ TEST(Layout, ProgramOffsetsAreAligned) {
   }
   program.caches = {4, 2};
   for (int c : program.caches) {
-    program.buffers[static_cast<size_t>(c)].first = 0;
-    program.buffers[static_cast<size_t>(c)].last = 9;
+    program.buffers[c].first = 0;
+    program.buffers[c].last = 9;
   }
   lay_out(program, 256);
   EXPECT_EQ(program.buffers[4].offset, 4096u);

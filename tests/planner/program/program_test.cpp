@@ -126,7 +126,7 @@ TEST(Program, FusedOpsAreOneInstruction) {
     for (const Instruction& i : p.micro_next.instructions) {
       count[{i.kind, i.ops}] += 1;
       if (i.kind == OpKind::linear && i.ops > 1)
-        kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
+        kept += p.micro_next.operands[i.first_operand + i.inputs].buffer >= 0;
     }
     const int blocks = g.blocks();
     EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);  // recompute computes both again
@@ -134,7 +134,7 @@ TEST(Program, FusedOpsAreOneInstruction) {
     EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
     EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), 2 * blocks);
     for (int ops : {2, 3}) EXPECT_EQ((count[{OpKind::norm_gradient, ops}]), blocks) << ops;
-    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient, OpKind::linear_bias_gradient})
+    for (OpKind kind : {OpKind::activation, OpKind::activation_gradient, OpKind::linear_bias_gradient})
       EXPECT_EQ((count[{kind, 1}]), 0);
   }
 }
@@ -176,15 +176,14 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
     std::set<int> holds_output;
     for (const Instruction& i : p.micro_next.instructions)
       for (int k = 0; k < i.outputs; ++k) {
-        const Operand& o = p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
-        if (!o.persistent && outputs.count(g.op(i.op).outputs[static_cast<size_t>(k)]))
-          holds_output.insert(o.buffer);
+        const Operand& o = p.micro_next.operands[i.first_operand + i.inputs + k];
+        if (!o.persistent && outputs.count(g.op(i.op).outputs[k])) holds_output.insert(o.buffer);
       }
     for (size_t index = 0; index < p.micro_next.buffers.size(); ++index) {
       const Buffer& b = p.micro_next.buffers[index];
-      if (b.owner != Class::saved_activations || b.first >= head - 1 || b.last <= head + 4) continue;
+      if (b.owner != MemoryClass::saved_activations || b.first >= head - 1 || b.last <= head + 4) continue;
       const int segment = g.at(b.tensor).segment;
-      if (g.segments[static_cast<size_t>(segment)].kind == SegmentKind::block) {
+      if (g.segments[segment].kind == SegmentKind::block) {
         EXPECT_TRUE(holds_output.count(static_cast<int>(index))) << g.at(b.tensor).name;
       }
     }
@@ -243,9 +242,8 @@ TEST(Program, FirstMicroStepOverwritesGradients) {
     std::map<int, std::vector<bool>> by_op;
     for (const Instruction& i : program.instructions)
       for (int k = 0; k < i.outputs; ++k) {
-        const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
-        if (o.persistent && o.buffer >= 0 &&
-            p.arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients) {
+        const Operand& o = program.operands[i.first_operand + i.inputs + k];
+        if (o.persistent && o.buffer >= 0 && p.arena.persistent[o.buffer].owner == MemoryClass::gradients) {
           by_op[i.op].push_back(i.accumulate);
           break;
         }
@@ -307,8 +305,7 @@ TEST(Program, GenerationSharesItsCaches) {
     ASSERT_EQ(p.prefill.caches.size(), p.decode.caches.size());
     EXPECT_EQ(p.prefill.caches.size(), 2 * static_cast<size_t>(g.blocks()));
     for (size_t i = 0; i < p.decode.caches.size(); ++i) {
-      const Buffer &a = p.prefill.buffers[static_cast<size_t>(p.prefill.caches[i])],
-                   &b = p.decode.buffers[static_cast<size_t>(p.decode.caches[i])];
+      const Buffer &a = p.prefill.buffers[p.prefill.caches[i]], &b = p.decode.buffers[p.decode.caches[i]];
       EXPECT_EQ(a.offset, b.offset);
       EXPECT_EQ(a.tensor, b.tensor);
     }

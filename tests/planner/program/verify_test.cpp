@@ -34,7 +34,7 @@ class Verify : public testing::Test {
   // A buffer that lives through several instructions and is neither input nor scratch memory.
   static Buffer& long_lived(Program& p) {
     for (Buffer& b : p.buffers)
-      if (b.tensor >= 0 && b.owner != Class::inputs && b.last > b.first + 3) return b;
+      if (b.tensor >= 0 && b.owner != MemoryClass::inputs && b.last > b.first + 3) return b;
     ADD_FAILURE();
     return p.buffers[0];
   }
@@ -94,15 +94,15 @@ TEST_F(Verify, Bounds) {
              "larger than its buffer");
   expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().bytes -= 4; }),
              "larger than its buffer");
-  expect_has(found([](Arena& a, Program& p, uint64_t&) {
-               for (Operand& o : p.operands)
-                 if (o.persistent && o.buffer >= 0 &&
-                     a.persistent[static_cast<size_t>(o.buffer)].owner == Class::parameters) {
-                   o.offset += 4;
-                   return;
-                 }
-             }),
-             "larger than its buffer");
+  expect_has(
+      found([](Arena& a, Program& p, uint64_t&) {
+        for (Operand& o : p.operands)
+          if (o.persistent && o.buffer >= 0 && a.persistent[o.buffer].owner == MemoryClass::parameters) {
+            o.offset += 4;
+            return;
+          }
+      }),
+      "larger than its buffer");
 }
 
 TEST_F(Verify, Gradients) {
@@ -117,8 +117,9 @@ TEST_F(Verify, Gradients) {
 TEST_F(Verify, PersistentTensorsOverlap) {
   expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent[5].offset = a.persistent[4].offset; }),
              "overlap");
-  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().owner = Class::parameters; }),
-             "wrong side");
+  expect_has(
+      found([](Arena& a, Program&, uint64_t&) { a.persistent.back().owner = MemoryClass::parameters; }),
+      "wrong side");
 }
 
 TEST_F(Verify, Operands) {
@@ -143,7 +144,7 @@ TEST_F(Verify, FusedOps) {
                          [&](const Instruction& i) { return i.kind == kind && i.ops > 1; });
   };
   const auto operand = [&](Program& p, OpKind kind, int op, int k) -> Operand& {
-    return p.operands[static_cast<size_t>(op_alone(graph_, fused(p, kind), op).first_operand + k)];
+    return p.operands[op_alone(graph_, fused(p, kind), op).first_operand + k];
   };
   // A product's output must be kept. It loses its memory for GELU alone, then for the product alone. Then
   // GELU's output loses its memory.
@@ -174,14 +175,12 @@ TEST_F(Verify, FusedOps) {
   expect_has(
       found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 1; }, &micro),
       "has no memory");
-  expect_has(
-      found(
-          [&](Arena&, Program& p, uint64_t&) {
-            p.buffers[static_cast<size_t>(fused(p, OpKind::linear_weight_gradient).workspace.buffer)].bytes -=
-                4;
-          },
-          &micro),
-      "more scratch memory than it has");
+  expect_has(found(
+                 [&](Arena&, Program& p, uint64_t&) {
+                   p.buffers[fused(p, OpKind::linear_weight_gradient).workspace.buffer].bytes -= 4;
+                 },
+                 &micro),
+             "more scratch memory than it has");
 }
 
 // Instructions that do several ops at once.
@@ -208,17 +207,14 @@ TEST_F(Verify, JoinedOps) {
   expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update),
              "number of operands");
   for (int k : {1, 2}) {  // operands of one of the other ops
-    expect_has(found(
-                   [&](Arena&, Program& p, uint64_t&) {
-                     p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)].buffer =
-                         -1;
-                   },
-                   &update),
+    expect_has(found([&](Arena&, Program& p,
+                         uint64_t&) { p.operands[op_alone(graph_, joined(p), k).first_operand].buffer = -1; },
+                     &update),
                "has no memory");
     expect_has(found(
                    [&](Arena&, Program& p, uint64_t&) {
-                     std::swap(p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)],
-                               p.operands[static_cast<size_t>(joined(p).first_operand)]);
+                     std::swap(p.operands[op_alone(graph_, joined(p), k).first_operand],
+                               p.operands[joined(p).first_operand]);
                    },
                    &update),
                "memory of another tensor");
@@ -226,7 +222,7 @@ TEST_F(Verify, JoinedOps) {
   expect_has(found(
                  [&](Arena&, Program& p, uint64_t&) {
                    const Instruction& sums = p.instructions[0];
-                   p.buffers[static_cast<size_t>(sums.workspace.buffer)].bytes -= 4;
+                   p.buffers[sums.workspace.buffer].bytes -= 4;
                  },
                  &update),
              "more scratch memory than it has");
@@ -339,15 +335,14 @@ TEST_F(Verify, CopiesDuringAStage) {
       size_t end = n;
       while (end < base->instructions.size() && base->instructions[end].stage == i.stage) ++end;
       if (!is_transfer(i.kind) || is_transfer(base->instructions[end - 1].kind)) continue;
-      const auto buffer = static_cast<size_t>(base->operands[static_cast<size_t>(i.first_operand)].buffer);
+      const auto buffer = static_cast<size_t>(base->operands[i.first_operand].buffer);
       // Moves a fetch into the stage that needs it, and a store into the stage that changes its tensor.
       (i.kind == OpKind::fetch ? early : changed) += 1;
       expect_has(found(
                      [&](Arena&, Program& p, uint64_t&) {
                        const Instruction& op = p.instructions[end - 1];
                        if (i.kind == OpKind::store)
-                         p.operands[static_cast<size_t>(op.first_operand + op.inputs)] = {
-                             static_cast<int>(buffer), false, 0};
+                         p.operands[op.first_operand + op.inputs] = {static_cast<int>(buffer), false, 0};
                        for (Instruction& other : p.instructions)
                          if (i.kind == OpKind::fetch && other.stage == i.stage + 1) other.stage = i.stage;
                      },
@@ -390,9 +385,7 @@ TEST_F(Verify, ScratchMemory) {
     return *std::find_if(p.instructions.begin(), p.instructions.end(),
                          [](const Instruction& i) { return i.workspace.buffer >= 0; });
   };
-  auto scratch = [&](Program& p) -> Buffer& {
-    return p.buffers[static_cast<size_t>(first_user(p).workspace.buffer)];
-  };
+  auto scratch = [&](Program& p) -> Buffer& { return p.buffers[first_user(p).workspace.buffer]; };
   expect_has(found([&](Arena&, Program& p, uint64_t&) { scratch(p).bytes -= 1; }), "more scratch memory");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { first_user(p).workspace = {}; }),
              "no scratch memory");

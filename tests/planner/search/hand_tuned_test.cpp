@@ -36,10 +36,10 @@ const Setting settings[] = {
 
 Graph sixteen_bits(Graph graph) {
   for (Tensor& t : graph.tensors)
-    if ((t.kind == Kind::gradient && !t.per_sample) || t.kind == Kind::optimizer) t.format = Format::bf16;
+    if ((t.role == Role::gradient && !t.per_sample) || t.role == Role::optimizer) t.format = Format::bf16;
   for (Op& op : graph.update_ops)
     if (op.kind == OpKind::adamw && op.outputs[1] >= 0) {
-      graph.tensors[static_cast<size_t>(op.outputs[1])].kind = Kind::activation;  // in no program
+      graph.tensors[op.outputs[1]].role = Role::activation;  // in no program
       op.outputs[1] = -1;
     }
   return graph;

@@ -116,7 +116,7 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
   Graph g = graph_of(small_llama());
   size_t second = 0;
   while (g.segments[second].block != 1) ++second;
-  g.ops[static_cast<size_t>(g.segments[second].first_op)].attributes.epsilon *= 2;
+  g.ops[g.segments[second].first_op].attributes.epsilon *= 2;
   EXPECT_NE(segment_classes(g)[second - 1], segment_classes(g)[second]);
 }
 

@@ -47,7 +47,7 @@ All::Point replay(const std::vector<SegmentRun>& runs, const StackChoice& c) {
     int64_t count = 0;
     for (const auto& part : c.parts[r])
       for (int64_t i = 0; i < part.count; ++i, ++count) {
-        const Variant& v = runs[r].variants[static_cast<size_t>(part.variant)];
+        const Variant& v = runs[r].variants[part.variant];
         p.peak = std::max(p.peak, kept + v.peak);
         p.picoseconds += v.picoseconds;
         kept += v.kept;
@@ -239,8 +239,8 @@ SegmentRun block_like(std::mt19937& random, int64_t count, int tensors) {
   for (uint32_t saved = 0; saved < (1u << tensors); ++saved) {
     Variant v{saved, 65536, 900000, 0};
     for (int t = 0; t < tensors; ++t)
-      if (saved >> t & 1) v.kept += bytes[static_cast<size_t>(t)];
-      else v.picoseconds += price[static_cast<size_t>(t)];
+      if (saved >> t & 1) v.kept += bytes[t];
+      else v.picoseconds += price[t];
     v.peak = std::max<int64_t>(v.kept + 100000, 900000 + static_cast<int64_t>(random() % 100) * 4096);
     run.variants.push_back(v);
   }
@@ -264,8 +264,7 @@ TEST(Stack, ThinnedOutStaysCloseToAllChoices) {
     thin(thinned[0]);
     before += all[0].variants.size(), after += thinned[0].variants.size();
     for (size_t h = 0; h < all[0].hull.size(); ++h) {
-      const Variant &a = all[0].variants[static_cast<size_t>(all[0].hull[h])],
-                    &b = thinned[0].variants[static_cast<size_t>(thinned[0].hull[h])];
+      const Variant &a = all[0].variants[all[0].hull[h]], &b = thinned[0].variants[thinned[0].hull[h]];
       EXPECT_EQ(a.kept, b.kept);
       EXPECT_EQ(a.picoseconds, b.picoseconds);
     }

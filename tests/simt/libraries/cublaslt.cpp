@@ -164,21 +164,19 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
         sums(ld.columns), part(ld.columns);
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t j = 0; j < columns; ++j)
-        right[static_cast<size_t>(k * columns + j)] =
-            number(b, lb.type, p.transpose_b ? j + k * lb.stride : k + j * lb.stride);
+        right[k * columns + j] = number(b, lb.type, p.transpose_b ? j + k * lb.stride : k + j * lb.stride);
     for (int64_t i = 0; i < static_cast<int64_t>(ld.rows); ++i) {
       for (int64_t k = 0; k < depth; ++k)
-        left[static_cast<size_t>(k)] =
-            number(a, la.type, p.transpose_a ? k + i * la.stride : i + k * la.stride);
+        left[k] = number(a, la.type, p.transpose_a ? k + i * la.stride : i + k * la.stride);
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (int64_t first = 0; first < depth; first += length) {
         std::fill(part.begin(), part.end(), 0.0f);
         for (int64_t k = first; k < std::min(depth, first + length); ++k)
-          simt::add_multiple(part.data(), left[static_cast<size_t>(k)], right.data() + k * columns, columns);
+          simt::add_multiple(part.data(), left[k], right.data() + k * columns, columns);
         for (size_t j = 0; j < part.size(); ++j) sums[j] += part[j];
       }
       for (int64_t j = 0; j < columns; ++j) {
-        float sum = sums[static_cast<size_t>(j)] * factor;
+        float sum = sums[j] * factor;
         if (kept != 0) sum += kept * number(c, lc.type, i + j * lc.stride);
         if (p.epilogue == epilogue_bias) sum += number(p.bias, ld.type, i);
         put(d, ld.type, i + j * ld.stride, sum);

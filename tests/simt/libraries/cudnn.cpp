@@ -70,7 +70,7 @@ struct Values {
   }
   float at_offset(int64_t o) const {
     if (is_number) return number;
-    if (!memory) return inner[static_cast<size_t>(o)];
+    if (!memory) return inner[o];
     return type == DataType::f32
                ? static_cast<const float*>(memory)[o]
                : simt::half_value(static_cast<const uint16_t*>(memory)[o], type == DataType::bf16);
@@ -80,7 +80,7 @@ struct Values {
     const int64_t o = offset(at);
     const bool is_half = type == DataType::bf16 || type == DataType::f16;
     const uint16_t bits = is_half ? simt::half_bits(x, type == DataType::bf16) : uint16_t{0};
-    if (!memory) inner[static_cast<size_t>(o)] = is_half ? simt::half_value(bits, type == DataType::bf16) : x;
+    if (!memory) inner[o] = is_half ? simt::half_value(bits, type == DataType::bf16) : x;
     else if (is_half) static_cast<uint16_t*>(memory)[o] = bits;
     else static_cast<float*>(memory)[o] = x;
   }
@@ -267,10 +267,10 @@ Status set(Descriptor d, Attribute attribute, AttributeType type, int64_t count,
   std::vector<int64_t>& list = o.values[attribute];
   list.assign(static_cast<size_t>(count), 0);
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(&list[static_cast<size_t>(i)], static_cast<const char*>(values) + i * size_of(type),
+    std::memcpy(&list[i], static_cast<const char*>(values) + i * size_of(type),
                 static_cast<size_t>(size_of(type)));
     if (type != AttributeType::descriptor || attribute == Attribute::config_knob_choices) continue;
-    if (const auto* part = reinterpret_cast<const Object*>(list[static_cast<size_t>(i)]);
+    if (const auto* part = reinterpret_cast<const Object*>(list[i]);
         !part || (!part->is_final && part->type != DescriptorType::engine_config))
       return bad_param;
   }

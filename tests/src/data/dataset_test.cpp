@@ -210,7 +210,7 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
     put_file(folder / "a.txt", text);
     DatasetOptions options = options_of(folder / "a.txt", 256);
     options.evaluation_fraction = 1;
-    options.in_order = true;
+    options.sequential = true;
     options.sequence = 4;
     auto dataset = Dataset::open(options);
     ASSERT_TRUE(dataset) << dataset.error().message;
@@ -240,7 +240,7 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
   put_file(folder / "a.txt", "a");
   DatasetOptions options = options_of(folder / "a.txt", 256);
   options.evaluation_fraction = 1;
-  options.in_order = true;
+  options.sequential = true;
   options.sequence = 4;
   auto dataset = Dataset::open(options);
   ASSERT_TRUE(dataset);
@@ -381,7 +381,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
     for (const uint64_t start : starts) {
       ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
       for (const int32_t target : targets)
-        if (target >= 0) ++learned[static_cast<size_t>(target)];  // each token has its own id
+        if (target >= 0) ++learned[target];  // each token has its own id
     }
     for (uint64_t i = 0; i < end; ++i) ASSERT_EQ(learned[i], e.marks[i] == mark_target) << i;
     std::sort(starts.begin(), starts.end());

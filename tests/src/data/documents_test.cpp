@@ -30,7 +30,7 @@ GlobalBatch packed_batch(uint64_t seed, int64_t samples) {
     for (int64_t i = 0, position = 0; i < sequence; ++i, ++position) {
       if (left-- == 0) left = static_cast<int64_t>(random() % 12), position = 0;
       batch.positions.push_back(static_cast<int32_t>(position));
-      if (left == 0) batch.targets[static_cast<size_t>(s * sequence + i)] = kernels::ignored_target;
+      if (left == 0) batch.targets[s * sequence + i] = kernels::ignored_target;
     }
   }
   return batch;
@@ -167,8 +167,8 @@ TEST(Lengths, OfOneAndOf2048TokensMixWithoutATrace) {
   GlobalBatch batch = random_batch(11, samples, length);
   for (int64_t s = 0; s < samples; ++s)
     for (int64_t i = s % 8 == 3 ? length : 1; i < length; ++i) {
-      batch.tokens[static_cast<size_t>(s * length + i)] = 0;
-      batch.targets[static_cast<size_t>(s * length + i)] = kernels::ignored_target;
+      batch.tokens[s * length + i] = 0;
+      batch.targets[s * length + i] = kernels::ignored_target;
     }
   Outcome expected;
   for (const int64_t micro_batch : {32, 1}) {

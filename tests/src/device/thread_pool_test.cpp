@@ -49,7 +49,7 @@ struct Counting {
   static void task(void* context, int64_t index, int thread) {
     auto* self = static_cast<Counting*>(context);
     if (thread < 0 || thread >= self->threads || self->running[thread].fetch_add(1) != 0) ++self->clashes;
-    ++self->counts[static_cast<size_t>(index)];
+    ++self->counts[index];
     self->running[thread].fetch_sub(1);
   }
 };
@@ -187,7 +187,7 @@ TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
     std::vector<int> threads;
     static void task(void* context, int64_t index, int thread) {
       auto* self = static_cast<Meeting*>(context);
-      self->threads[static_cast<size_t>(index)] = thread;
+      self->threads[index] = thread;
       ++self->here;
       while (self->here < self->wanted) std::this_thread::yield();
     }

@@ -180,7 +180,7 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   const auto parameters = [](const auto& model) {
     size_t norms = 0, biases = 0;
     for (const Tensor& t : (*model)->graph().tensors) {
-      if (t.kind != Kind::parameter) continue;
+      if (t.role != Role::parameter) continue;
       norms += t.name.ends_with(".self_attn.q_norm.weight") || t.name.ends_with(".self_attn.k_norm.weight");
       biases += t.name.ends_with(".bias");
     }

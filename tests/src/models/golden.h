@@ -39,7 +39,7 @@ double relative(const A* actual, const B* reference, size_t count) {
 // Puts a parameter's values from the graph's order of rows into the files' order.
 template <class T>
 std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, const std::vector<T>& values) {
-  const auto is_named = [&](const Tensor& t) { return t.kind == Kind::parameter && t.name == parameter; };
+  const auto is_named = [&](const Tensor& t) { return t.role == Role::parameter && t.name == parameter; };
   const auto found = std::find_if(graph.tensors.begin(), graph.tensors.end(), is_named);
   EXPECT_NE(found, graph.tensors.end()) << parameter;
   const uint64_t heads = found->layout.heads, parts = found->layout.parts,

@@ -39,9 +39,8 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
   batch.targets.assign(batch.tokens.size(), kernels::ignored_target);
   const bool is_encoder = architecture_of(model->config()).is_encoder;
   for (int64_t s = 0; s < samples; ++s) {
-    const int64_t length = lengths[static_cast<size_t>(s)];
-    batch.targets[static_cast<size_t>(s * batch.sequence + (is_encoder ? 0 : length - 1))] =
-        labels[static_cast<size_t>(s)];
+    const int64_t length = lengths[s];
+    batch.targets[s * batch.sequence + (is_encoder ? 0 : length - 1)] = labels[s];
     for (int64_t i = 0; is_encoder && i < batch.sequence; ++i)
       batch.positions.push_back(i < length ? static_cast<int32_t>(i) : 0);
   }
@@ -52,8 +51,7 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
     GoldenTrainer trainer(model, plan_for(*model, request));
     std::vector<Text> texts;
     for (int64_t s = 0; s < samples; ++s)
-      texts.push_back({batch.tokens.data() + s * batch.sequence,
-                       static_cast<uint64_t>(lengths[static_cast<size_t>(s)]),
+      texts.push_back({batch.tokens.data() + s * batch.sequence, static_cast<uint64_t>(lengths[s]),
                        batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
     std::vector<float> all(expected_logits.size());
     ASSERT_EQ(all.size(), texts.size() * names.size());
@@ -93,8 +91,7 @@ TEST(GoldenClassifier, PaddingTokensInsideOfTexts) {
   const auto trainer = trainer_for(model, plan_for(*model, request_for(samples, width, 2)));
   std::vector<Text> texts;
   for (int64_t s = 0; s < samples; ++s)
-    texts.push_back(
-        {tokens.data() + s * width, static_cast<uint64_t>(lengths[static_cast<size_t>(s)]), nullptr});
+    texts.push_back({tokens.data() + s * width, static_cast<uint64_t>(lengths[s]), nullptr});
   std::vector<float> all(logits.size());
   const Status classified = trainer->classify(texts, all.data());
   ASSERT_TRUE(classified) << classified.error().message;
@@ -107,11 +104,9 @@ TEST(GoldenClassifier, PaddingTokensInsideOfTexts) {
 GlobalBatch labelled_batch(uint64_t seed, int64_t samples) {
   GlobalBatch batch = random_batch(seed, samples, sequence);
   for (int64_t s = 0; s < samples; ++s) {
-    const int64_t begin = s * sequence,
-                  length = 2 + batch.tokens[static_cast<size_t>(begin)] % (sequence - 1);
+    const int64_t begin = s * sequence, length = 2 + batch.tokens[begin] % (sequence - 1);
     std::fill_n(batch.targets.begin() + begin, sequence, kernels::ignored_target);
-    batch.targets[static_cast<size_t>(begin + length - 1)] =
-        batch.tokens[static_cast<size_t>(begin + length - 1)] % static_cast<int32_t>(small_labels);
+    batch.targets[begin + length - 1] = batch.tokens[begin + length - 1] % static_cast<int32_t>(small_labels);
   }
   return batch;
 }

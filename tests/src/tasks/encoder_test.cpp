@@ -278,7 +278,7 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   // A model that has a pooler does not train it: it is not in PEFT's default list, and may have an adapter.
   const auto has_one = open_adapters(folder_of("encoder_bert"), some);
   for (const Tensor& t : has_one->graph().tensors)
-    EXPECT_FALSE(t.kind == Kind::parameter && t.name.find("pooler") != std::string::npos &&
+    EXPECT_FALSE(t.role == Role::parameter && t.name.find("pooler") != std::string::npos &&
                  (t.trainable || t.of_adapters))
         << t.name;
   const std::string peft = file_bytes(folder_of("adapter_encoder_bert") + "/adapter_config.json"),
@@ -300,8 +300,7 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   EXPECT_EQ(refused("task_type", "CAUSAL_LM"),
             adapter_config(out) + ": task_type \"CAUSAL_LM\" with a head is not supported");
   EXPECT_EQ(refused("task_type", "TOKEN_CLS"),
-            folder_of("encoder_bert") +
-                "/config.json: the model's task is label, which is not token-label, that was given");
+            folder_of("encoder_bert") + "/config.json: the model's task is label; token-label was given");
   EXPECT_EQ(refused("base_model_name_or_path", folder_of("encoder_bert_mlm")),
             adapter_weights(out) + ": tensor bert.pooler.dense.weight is missing, and the model has none");
   EXPECT_NE(refused("base_model_name_or_path", folder_of("encoder_distilbert")).find("there are k_lin"),
@@ -328,7 +327,7 @@ TEST(Encoder, SharedParametersAreStoredOnce) {
     EXPECT_EQ(read_tensor<float>(*ours, t.name), read_tensor<float>(*theirs, t.name)) << t.name;
   uint64_t states = 0, gradients = 0;
   for (const Buffer& b : planned->programs.arena.persistent)
-    states += b.owner == Class::optimizer, gradients += b.owner == Class::gradients;
+    states += b.owner == MemoryClass::optimizer, gradients += b.owner == MemoryClass::gradients;
   EXPECT_EQ(states, 2 * model->parameters().size());
   constexpr uint64_t of_block = 16, layers = 3;
   EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
@@ -450,7 +449,7 @@ TEST(Encoder, BlocksDropWhereTransformersDoes) {
     const Graph graph = architecture_of(*config).build(*config, 33, Format::f32, {});
     std::map<std::string, int64_t> counts;
     for (const Op& op : graph.ops)
-      if (op.kind == OpKind::dropout) ++counts[graph.tensors[static_cast<size_t>(op.outputs[0])].name];
+      if (op.kind == OpKind::dropout) ++counts[graph.tensors[op.outputs[0]].name];
     for (const char* label : {"attn_dropout", "ffn_dropout"}) {
       const bool drops = std::find(places.begin(), places.end(), label) != places.end();
       int64_t count = 0;

@@ -38,7 +38,7 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
   batch.sequence = static_cast<int64_t>(batch.tokens.size()) / samples;
   for (int64_t s = 0; s < samples; ++s)
     for (int64_t i = 0; i < batch.sequence; ++i)
-      batch.positions.push_back(i < lengths[static_cast<size_t>(s)] ? static_cast<int32_t>(i) : 0);
+      batch.positions.push_back(i < lengths[s] ? static_cast<int32_t>(i) : 0);
   if (expected->find("token_types")) batch.token_types = read_tensor<int32_t>(*expected, "token_types");
   for (const int64_t micro_batch : {1, 3, 4}) {
     Request request = request_for(samples, batch.sequence, 2);
@@ -116,8 +116,8 @@ struct Texts {
     o.masking.rate = rate, o.masking.token = mask;
     o.masking.kinds.resize(small_vocabulary);
     for (int32_t t = 0; t < small_vocabulary; ++t)
-      o.masking.kinds[static_cast<size_t>(t)] = static_cast<uint8_t>(
-          (t < first_ordinary ? token_special : 0) | (continues(t) ? token_continues : 0));
+      o.masking.kinds[t] = static_cast<uint8_t>((t < first_ordinary ? token_special : 0) |
+                                                (continues(t) ? token_continues : 0));
     return o;
   }
   Dataset open(double rate = 0.15) const {
@@ -455,7 +455,7 @@ TEST(MaskedAdapters, AreReadAndMergedAsTheyWereTrained) {
     const auto adapted = opened(base, adapters_of_all());
     EXPECT_FALSE(adapted->has_drawn_head());
     for (const Tensor& t : adapted->graph().tensors)
-      if (t.kind == Kind::parameter) { EXPECT_EQ(t.trainable, t.adapter_of >= 0) << t.name; }
+      if (t.role == Role::parameter) { EXPECT_EQ(t.trainable, t.adapter_of >= 0) << t.name; }
     const double before = loss_of(adapted, dataset);
     EXPECT_EQ(before, loss_of(opened(base), dataset));  // B is 0
     train_into(out, adapted, dataset, 5);
@@ -554,9 +554,9 @@ TEST(MaskedModel, ABodyGetsAHeadFromTheSeed) {
   ModelSource source;
   source.source = folder_of("encoder_bert");  // a classifier
   source.task = Task::masked_language_model;
-  EXPECT_NE(Model::open(source).error().message.find(
-                "the model's task is label, which is not masked-language-model, that was given"),
-            std::string::npos);
+  EXPECT_NE(
+      Model::open(source).error().message.find("the model's task is label; masked-language-model was given"),
+      std::string::npos);
   TemporaryDirectory folder;
   const auto mlm = model_of(masked_of(small_bert()));
   auto trainer = trainer_for(mlm, plan_for(*mlm, request_for(1, sequence)));

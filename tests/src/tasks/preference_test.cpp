@@ -40,8 +40,7 @@ GlobalBatch pair_batch(uint64_t seed, int64_t samples) {
         left = static_cast<int64_t>(4 + random() % 9), prompt = static_cast<int64_t>(random() % 4),
         position = 0;
       batch.positions.push_back(static_cast<int32_t>(position));
-      if (left == 0 || position < prompt)
-        batch.targets[static_cast<size_t>(s * sequence + i)] = kernels::ignored_target;
+      if (left == 0 || position < prompt) batch.targets[s * sequence + i] = kernels::ignored_target;
     }
   }
   return batch;
@@ -81,7 +80,7 @@ TrainerOptions options_for(Preference preference) {
 }
 
 struct Expected {
-  double loss = 0, pairs = 0, in_order = 0;
+  double loss = 0, pairs = 0, correct_pairs = 0;
   // A weight for each token. A plain step on all targets with these weights has the same gradient.
   std::vector<float> weights;
 };
@@ -132,7 +131,7 @@ Expected expected(const GlobalBatch& batch, const std::vector<float>& losses, Pr
       }
       all.loss -= share * p[0] / n[0];
       by[0] -= share / n[0];
-      all.pairs += 1, all.in_order += ahead > 0;
+      all.pairs += 1, all.correct_pairs += ahead > 0;
       for (size_t k = 0; k < 2; ++k)
         for (size_t i = begins[d + k]; i < begins[d + k + 1]; ++i)
           all.weights[i] = static_cast<float>(-by[k]);
@@ -160,7 +159,7 @@ TEST(Preferences, HaveTheGradientOfTokensWeightedByTheDefinitions) {
       EXPECT_NEAR(result->loss, want.loss / want.pairs, 1e-6 * (1 + want.loss / want.pairs))
           << name_of(preference);
       EXPECT_EQ(result->targets, static_cast<uint64_t>(want.pairs));
-      EXPECT_EQ(result->accuracy, want.in_order / want.pairs);
+      EXPECT_EQ(result->accuracy, want.correct_pairs / want.pairs);
       EXPECT_EQ(trainer->progress().accuracy, result->accuracy);
 
       Request plain = request_for(5, sequence, 2);

@@ -39,7 +39,7 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
   std::vector<Text> texts;
   std::vector<float> of_texts;  // without padding
   for (int64_t s = 0; s < samples; ++s) {
-    const auto length = static_cast<uint64_t>(lengths[static_cast<size_t>(s)]);
+    const auto length = static_cast<uint64_t>(lengths[s]);
     texts.push_back({batch.tokens.data() + s * batch.sequence, length,
                      batch.token_types.empty() ? nullptr : batch.token_types.data() + s * batch.sequence});
     const auto begin = expected_logits.begin() + s * batch.sequence * static_cast<int64_t>(labels);
@@ -77,8 +77,8 @@ GlobalBatch tagged_batch(uint64_t seed, int64_t samples, bool looks_ahead) {
     const bool has_next = place + 1 < sequence && position < 8;
     batch.positions.push_back(static_cast<int32_t>(position));
     const bool is_labelled = looks_ahead ? has_next : position > 0;
-    const int32_t from = is_labelled ? batch.tokens[static_cast<size_t>(looks_ahead ? i + 1 : i - 1)] : 0;
-    batch.targets[static_cast<size_t>(i)] =
+    const int32_t from = is_labelled ? batch.tokens[looks_ahead ? i + 1 : i - 1] : 0;
+    batch.targets[i] =
         is_labelled && i % 5 != 0 ? from % static_cast<int32_t>(small_labels) : kernels::ignored_target;
   }
   return batch;
@@ -285,8 +285,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     ModelSource source;
     source.source = base;
     source.task = Task::token_label;
-    EXPECT_NE(Model::open(source).error().message.find(
-                  "the model's task is label, which is not token-label, that was given"),
+    EXPECT_NE(Model::open(source).error().message.find("the model's task is label; token-label was given"),
               std::string::npos);
     // A config that does not give the task of its labels.
     std::ofstream(base + "/config.json") << config;
@@ -316,8 +315,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     EXPECT_EQ(opened->config().labels, model->config().labels);
     EXPECT_EQ(describe(opened->graph()), describe(model->graph()));
     again.task = Task::label;
-    EXPECT_NE(Model::open(again).error().message.find(
-                  "the model's task is token-label, which is not label, that was given"),
+    EXPECT_NE(Model::open(again).error().message.find("the model's task is token-label; label was given"),
               std::string::npos);
   }
 }
@@ -427,7 +425,7 @@ TEST(TokenLabels, AdaptersBringTheHead) {
     EXPECT_EQ(open_model(again)->config().task, Task::token_label);
     again.task = Task::label, again.label_count = 3;
     EXPECT_EQ(Model::open(again).error().message,
-              out + ": has a head for the task token-label, which is not label, that was given");
+              out + ": has a head for the task token-label; label was given");
     put_file(adapter_labels(out), R"({"task": "labels", "labels": ["a", "b", "c"]})");
     again.task.reset(), again.label_count = 0;
     EXPECT_EQ(Model::open(again).error().message,

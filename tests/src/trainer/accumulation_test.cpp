@@ -18,7 +18,7 @@ GlobalBatch uneven_batch(uint64_t seed) {
   GlobalBatch batch = random_batch(seed, batch_size, sequence);
   for (int64_t s = 0; s < batch_size; ++s)
     for (int64_t i = 0; i < sequence; ++i) {
-      int32_t& target = batch.targets[static_cast<size_t>(s * sequence + i)];
+      int32_t& target = batch.targets[s * sequence + i];
       if (i > 2 * s) target = kernels::ignored_target;
       else if (target < 0) target = static_cast<int32_t>(i);
     }

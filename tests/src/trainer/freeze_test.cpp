@@ -103,10 +103,10 @@ TEST(Frozen, TakesNoMemoryButItsOwn) {
   const auto model = model_of(small_llama());
   const auto whole = plan_for(*model, frozen_request({}, Precision::bf16));
   const auto frozen = plan_for(*model, frozen_request({"embeddings", "blocks"}, Precision::bf16));
-  const auto bytes = [](const Planned& p, Class c) { return p.plan.bytes.of[static_cast<size_t>(c)]; };
-  EXPECT_LT(bytes(*frozen, Class::gradients), bytes(*whole, Class::gradients) / 4);
-  EXPECT_LT(bytes(*frozen, Class::optimizer), bytes(*whole, Class::optimizer) / 4);
-  EXPECT_LT(bytes(*frozen, Class::saved_activations), bytes(*whole, Class::saved_activations));
+  const auto bytes = [](const Planned& p, MemoryClass c) { return p.plan.bytes.of[static_cast<size_t>(c)]; };
+  EXPECT_LT(bytes(*frozen, MemoryClass::gradients), bytes(*whole, MemoryClass::gradients) / 4);
+  EXPECT_LT(bytes(*frozen, MemoryClass::optimizer), bytes(*whole, MemoryClass::optimizer) / 4);
+  EXPECT_LT(bytes(*frozen, MemoryClass::saved_activations), bytes(*whole, MemoryClass::saved_activations));
   EXPECT_LT(frozen->plan.step_picoseconds, whole->plan.step_picoseconds / 2);
   EXPECT_LT(frozen->plan.trainable, whole->plan.trainable);
 }

@@ -74,7 +74,7 @@ TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
   auto bytes = [](const Planned& p, bool of_blocks) {
     uint64_t sum = 0;
     for (const Buffer& b : p.programs.arena.persistent)
-      if (b.owner == Class::gradients &&
+      if (b.owner == MemoryClass::gradients &&
           (p.graph.at(b.tensor).name.find(".h.") != std::string::npos ||
            p.graph.at(b.tensor).name.find(".layers.") != std::string::npos) == of_blocks)
         sum += b.bytes;

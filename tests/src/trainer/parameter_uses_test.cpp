@@ -130,8 +130,8 @@ class Running {
   State bytes() const {
     State state;
     for (int t = 0; t < static_cast<int>(graph_.tensors.size()); ++t) {
-      const Kind kind = graph_.at(t).kind;
-      if (graph_.owns_bytes(t) || kind == Kind::master || kind == Kind::optimizer)
+      const Role role = graph_.at(t).role;
+      if (graph_.owns_bytes(t) || role == Role::master || role == Role::optimizer)
         state[graph_.at(t).name] =
             std::string(reinterpret_cast<const char*>(x_.address(t)), graph_.at(t).bytes(1));
     }
@@ -324,10 +324,10 @@ TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
   const int y = b.linear(x, {matrix("matrix", width, width), matrix("matrix", width, width)}, false, "twice");
-  x = b.add(
-      x,
-      b.linear(b.gelu(y, Activation::gelu_tanh, "gelu"), {matrix("down", width, 2 * width)}, false, "down"),
-      "residual");
+  x = b.add(x,
+            b.linear(b.activation(y, Activation::gelu_tanh, "gelu"), {matrix("down", width, 2 * width)},
+                     false, "down"),
+            "residual");
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, {matrix("head", 24, width)}, false, "logits"));

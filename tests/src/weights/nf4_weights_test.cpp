@@ -128,9 +128,8 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaUnchanged) {
                       i / kernels::weight_block * 4,
                   4);
       any_below |= scale < 0;
-      const auto byte = static_cast<uint8_t>(bytes[static_cast<size_t>(i / 2)]);
-      ASSERT_EQ(values[static_cast<size_t>(i)],
-                kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scale)
+      const auto byte = static_cast<uint8_t>(bytes[i / 2]);
+      ASSERT_EQ(values[i], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scale)
           << t.entry.name << " " << i;
     }
     EXPECT_EQ(any_below, t.entry.name == matrix);
@@ -177,8 +176,7 @@ TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
       nested.push_back(0.01f * static_cast<float>(i + 1));
     constexpr float offset = 0.25f;
     for (int64_t b = 0; b < blocks; ++b) {
-      const float product = map[static_cast<uint8_t>(scale_codes[static_cast<size_t>(b)])] *
-                            nested[static_cast<size_t>(b / nested_size)];
+      const float product = map[static_cast<uint8_t>(scale_codes[b])] * nested[b / nested_size];
       scales.push_back(product + offset);
     }
     EXPECT_EQ(nested.size(), 7u);
@@ -206,10 +204,8 @@ TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
     std::vector<float> values(count);
     ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
     for (int64_t i = 0; i < count; ++i) {
-      const auto byte = static_cast<uint8_t>(codes[static_cast<size_t>(i / 2)]);
-      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] *
-                                                    scales[static_cast<size_t>(i / 64)])
-          << i;
+      const auto byte = static_cast<uint8_t>(codes[i / 2]);
+      ASSERT_EQ(values[i], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scales[i / 64]) << i;
     }
     Request request = request_for(2, 24);
     request.quantize = Quantize::nf4;

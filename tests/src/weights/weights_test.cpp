@@ -165,9 +165,7 @@ TEST(Filling, AnglesOfLongSamplesBelongToTheirPositions) {
   const Arena& arena = planned->programs.arena;
   for (const auto& [tensor, function] :
        {std::pair<int, double (*)(double)>{tables.cosine, std::cos}, {tables.sine, std::sin}}) {
-    const char* const begin =
-        bytes.data() +
-        arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(tensor)])].offset;
+    const char* const begin = bytes.data() + arena.persistent[arena.of_tensor[tensor]].offset;
     double most = 0;
     for (size_t i = 0; i < static_cast<size_t>(positions) * frequencies; ++i) {
       float value;

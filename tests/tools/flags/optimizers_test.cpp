@@ -99,7 +99,7 @@ TEST(Optimizers, TheCommandHasTheLibrarysDefaults) {
 }
 
 TEST(Optimizers, TextsNameEveryOptimizer) {
-  EXPECT_EQ(takers_of(&OptimizerRow::momentum), "sgd, muon");
+  EXPECT_EQ(optimizers_with(&OptimizerRow::momentum), "sgd, muon");
   EXPECT_EQ(defaults_of(&OptimizerRow::beta2), "adamw, muon 0.95; lion 0.99");
   EXPECT_EQ(optimizer_of("muon"), uint32_t{STW_OPTIMIZER_MUON});
   EXPECT_EQ(optimizer_of(""), uint32_t{STW_OPTIMIZER_ADAMW});

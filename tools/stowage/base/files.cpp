@@ -132,11 +132,13 @@ std::string beginning_of(const std::string& path, size_t bytes) {
   return text;
 }
 
-std::string checksum_of(std::string_view text) {
+uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return hash;
 }
+
+std::string checksum_of(std::string_view text) { return fmt::format("{:016x}", hash_of(text)); }
 
 bool may_be_json(const std::string& path) {
   struct stat status;

@@ -15,8 +15,9 @@ std::string read_text(const std::string& path);
 std::optional<std::string> read_text_if_there(const std::string& path);
 // The first `bytes` bytes of a regular file. Empty for anything else.
 std::string beginning_of(const std::string& path, size_t bytes);
-// 64-bit FNV-1a as 16 hexadecimal digits. A single flipped bit always changes it.
-std::string checksum_of(std::string_view text);
+// 64-bit FNV-1a. A single flipped bit always changes it.
+uint64_t hash_of(std::string_view text);
+std::string checksum_of(std::string_view text);  // the hash as 16 hexadecimal digits
 // False if a regular file begins with something other than white space or a brace. Reads only the beginning
 // of the file.
 bool may_be_json(const std::string& path);

@@ -234,7 +234,7 @@ Value comparable(const Value& value, const Arguments& a, size_t at) {
   const Value of = by.is(K::string) ? attribute_of(value, by.text()) : value;
   return of.is(K::string) && !a.get(at, "case_sensitive").is_true() ? Value(lower(of.text())) : of;
 }
-Value in_order(const Value& v, const Arguments& a) {
+Value sorted_values(const Value& v, const Arguments& a) {
   std::vector<std::pair<Value, Value>> items;  // sort key and element
   for (const Value& item : v.elements()) items.emplace_back(comparable(item, a, 1), item);
   const bool is_reversed = a.get(0, "reverse").is_true();
@@ -351,7 +351,7 @@ const std::map<std::string, Filter>& filters() {
       {"safe", {as_text}},
       {"select", {chosen<false, true>, nullptr}},
       {"selectattr", {chosen<true, true>, nullptr}},
-      {"sort", {in_order, "reverse case_sensitive attribute"}},
+      {"sort", {sorted_values, "reverse case_sensitive attribute"}},
       {"string", {as_text}},
       {"sum", {sum, "attribute start"}},
       {"title", {titled}},

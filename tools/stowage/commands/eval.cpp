@@ -122,7 +122,10 @@ struct EvalCommand {
     DataRequest held_out_part{tokenization, model, opened.model, info.sequence, plan.document_end};
     held_out_part.advice = "evaluate on --all of it";
     DataRequest whole = held_out_part;
-    whole.held_out = 1, whole.in_order = !batches;  // a given number of batches is drawn from the whole file
+    const auto before = held_out_of_run(run_of(model));
+    held_out_part.before = before ? &*before : nullptr;
+    whole.held_out = 1,
+    whole.sequential = !batches;  // a given number of batches is drawn from the whole file
     const bool is_of_run = are_files_of_run(run_of(model), "data", data.files);
     const bool is_all = all || !(held_out || asked_for_tail || is_of_run);
     OpenData tokens = open_data(data, data.source, is_all ? whole : held_out_part);

@@ -173,20 +173,26 @@ void show(const ShownExamples& shown) {
 
 uint64_t content_of(const OpenData& data) { return query(data.dataset).content_hash; }
 
-// A resumed run may be given other data. If the same files give other tokens, that may be a mistake, which
-// nothing else reports.
+// A resumed run may be given other data, by intention or by mistake.
 void warn_of_other_data(const TrainRun& run, const OpenData& data) {
   if (!run.resumes()) return;
   const auto of_run = data_of_run(run.resume);
-  const std::vector<std::string> files = settings_of_run(run.resume, "data");
-  const bool are_the_same =
-      std::equal(files.begin(), files.end(), run.data.files.begin(), run.data.files.end(),
-                 [](const std::string& a, const std::string& b) { return a == b || is_same(a, b); });
-  if (of_run && *of_run != content_of(data) && are_the_same)
+  if (!of_run || *of_run == content_of(data)) return;
+  complain(
+      "stowage: warning: {}: gives other tokens than the run in {} was trained on, so the result is not "
+      "that of an uninterrupted run",
+      run.data.path, run.resume);
+  if (!run.evaluates() || !run.evaluation_files.empty()) return;
+  const auto before = held_out_of_run(run.resume);
+  const size_t held_out = before ? before->texts.size() : 0;
+  if (data.held_out_again > 0)
+    complain("stowage: warning: {}: has {} of the {} texts that the run held out; they are held out again",
+             run.data.path, grouped(data.held_out_again), grouped(held_out));
+  else
     complain(
-        "stowage: warning: {}: gives other tokens than the run in {} was trained on, so the result is not "
-        "that of an uninterrupted run",
-        run.data.path, run.resume);
+        "stowage: warning: {}: a tenth of it is held out now, and the run may have been trained on parts of "
+        "that tenth",
+        run.data.path);
 }
 
 // Call it while the trainer's model is still the one with which training begins.
@@ -247,8 +253,12 @@ void write_settings(const TrainRun& run, const RunData& data, const ChatTemplate
   std::vector<KeptFile> kept;
   if (!run.labels.empty()) kept.push_back({"labels.json", labels});
   if (!chat_template.text.empty()) kept.push_back({"chat_template.jinja", chat_template.text});
+  const std::string held_out = held_out_file(data.training.held_out_texts);
+  if (!held_out.empty()) kept.push_back({"held-out.txt", held_out});
   write_text(out.settings(), settings_json(run.options, content_of(data.training), kept));
   if (!run.labels.empty()) write_text(out.labels(), labels);
+  if (held_out.empty()) std::remove(out.held_out().c_str());
+  else write_text(out.held_out(), held_out);
   write_chat_template(chat_template, out);
   copy_tokenizer_files(tokenization, run_of(run.model), out.path());
 }

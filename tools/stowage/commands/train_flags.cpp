@@ -159,22 +159,23 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       ->check(positive())
       ->type_name("N");
   command
-      .add_option("--beta1", flags.trainer.beta1,
-                  takers_of(&OptimizerRow::beta1) + ": the first beta. " + default_text(&OptimizerRow::beta1))
+      .add_option(
+          "--beta1", flags.trainer.beta1,
+          optimizers_with(&OptimizerRow::beta1) + ": the first beta. " + default_text(&OptimizerRow::beta1))
       ->check(below_one)
       ->type_name("B");
   command
       .add_option(
           "--beta2", flags.trainer.beta2,
-          takers_of(&OptimizerRow::beta2) + ": the second beta. " + default_text(&OptimizerRow::beta2))
+          optimizers_with(&OptimizerRow::beta2) + ": the second beta. " + default_text(&OptimizerRow::beta2))
       ->check(below_one)
       ->type_name("B");
   auto* momentum = command.add_option(
       "--momentum", flags.trainer.momentum,
-      takers_of(&OptimizerRow::momentum) + ": the momentum. " + default_text(&OptimizerRow::momentum));
+      optimizers_with(&OptimizerRow::momentum) + ": the momentum. " + default_text(&OptimizerRow::momentum));
   momentum->check(below_one)->type_name("B");
   command.add_flag("--nesterov", flags.trainer.nesterov,
-                   takers_of(&OptimizerRow::nesterov) + ": use Nesterov momentum.");
+                   optimizers_with(&OptimizerRow::nesterov) + ": use Nesterov momentum.");
   command
       .add_option("--weight-decay", flags.trainer.weight_decay,
                   "The decay of all tensors but 1-D ones. " + default_text(&OptimizerRow::weight_decay))

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "base/kept_options.h"
 #include "base/messages.h"
 #include "base/repeated.h"
 #include "base/units.h"
@@ -46,6 +47,7 @@ struct DatasetFiles {
   std::optional<TemporaryFile> tokens, marks, labels;
   std::string file, path, marks_path, labels_path;  // file: the name in messages to the user
   std::optional<Masks> masks;
+  std::optional<HeldOutAgain> again;
   stw_dataset_options options = sized<stw_dataset_options>();
 
   Dataset open() const {
@@ -231,13 +233,22 @@ std::vector<OpenData::Answer> answers_by_marks(std::string_view marks) {
   return answers;
 }
 
+DocumentLayout layout_of(const DataFlags& flags, const stw_model_info& about) {
+  return {flags.has_pairs, about.task == STW_TASK_TOKEN_LABEL};
+}
+
 // Writes tokens, marks and labels into temporary files. The library itself reads a single file of token ids,
-// or of text whose tokens are its bytes. Returns nothing for plain text and token ids.
+// or of text whose tokens are its bytes. `before`: texts to hold out. Returns nothing for plain text and
+// token ids.
 std::optional<Examples> write_dataset_files(const DataFlags& flags, const DataSource& files,
-                                            const DataRequest& request, uint64_t vocabulary,
-                                            DatasetFiles& written) {
+                                            const DataRequest& request, const stw_model_info& about,
+                                            const HeldOutTexts& before, DatasetFiles& written) {
+  const uint64_t vocabulary = about.vocabulary;
   std::optional<Examples> examples = examples_of(flags, files, request, written.masks);
   if (examples) {
+    // A window of tokens to predict has one more than a sample.
+    const uint64_t window = request.sequence + (examples->labels.empty() && !written.masks);
+    written.again = hold_out_again(*examples, layout_of(flags, about), before, window);
     written.tokens.emplace(token_file(examples->tokens, vocabulary));
     written.marks.emplace(examples->marks);
     if (!examples->labels.empty()) written.labels.emplace(examples->labels);
@@ -288,11 +299,11 @@ void set_dataset_options(DatasetFiles& files, const DataFlags& flags, const Data
     options.set_mask |= STW_SET_DOCUMENT_END;
     options.document_end = *request.document_end;
   }
-  if (request.held_out) {
+  if (request.held_out || files.again) {
     options.set_mask |= STW_SET_HELD_OUT;
-    options.held_out = *request.held_out;
+    options.held_out = files.again ? files.again->share : *request.held_out;
   }
-  options.in_order = request.in_order && !files.marks;
+  options.sequential = request.sequential && !files.marks;
 }
 
 // Documents of which the first token lies in the held-out part.
@@ -311,24 +322,27 @@ void require_held_out(const OpenData& opened, const DatasetFiles& files, const D
     throw Failure(exit_failed, fmt::format("{}: too few examples ({}) to hold one out for evaluations{}; {}",
                                            files.file, grouped(opened.counts.examples),
                                            left_out_suffix(opened.counts, flags.has_pairs), request.advice));
-  if (!files.marks && !files.options.in_order && held_out <= request.sequence)
+  if (!files.marks && !files.options.sequential && held_out <= request.sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} "
                                            "and one target more), found {}; use a shorter --seq, or {}",
                                            files.file, grouped(request.sequence + 1),
                                            grouped(request.sequence), grouped(held_out), request.advice));
 }
 
-}  // namespace
-
-OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
+OpenData open_once(const DataFlags& flags, const DataSource& files, const DataRequest& request,
+                   const HeldOutTexts& before) {
   const auto written = std::make_shared<DatasetFiles>();
   const stw_model_info about = query(request.model);
-  std::optional<Examples> examples = write_dataset_files(flags, files, request, about.vocabulary, *written);
+  std::optional<Examples> examples = write_dataset_files(flags, files, request, about, before, *written);
   set_dataset_options(*written, flags, request, about);
   OpenData opened;
   opened.dataset = written->open();
   if (examples) {
     opened.counts = examples->counts;
+    opened.held_out_again = written->again ? written->again->texts : 0;
+    if (request.evaluates)
+      opened.held_out_texts =
+          held_out_texts(*examples, layout_of(flags, about), query(opened.dataset).training_tokens);
     if (flags.has_pairs) opened.answers = answers_by_marks(examples->marks);
     opened.held_out_examples = held_out_documents(*examples, opened.dataset) / (flags.has_pairs ? 2 : 1);
     if (flags.has_pairs && request.evaluates)
@@ -342,6 +356,23 @@ OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRe
     };
   if (request.evaluates) require_held_out(opened, *written, flags, request);
   return opened;
+}
+
+}  // namespace
+
+std::optional<HeldOutBefore> held_out_of_run(const std::string& folder) {
+  const std::string path = folder + "/held-out.txt";
+  const auto content = folder.empty() ? std::nullopt : data_of_run(folder);
+  const auto text = content ? read_text_if_there(path) : std::nullopt;
+  if (!text) return std::nullopt;
+  return HeldOutBefore{read_held_out(*text, path), *content};
+}
+
+OpenData open_data(const DataFlags& flags, const DataSource& files, const DataRequest& request) {
+  OpenData opened = open_once(flags, files, request, {});
+  if (!request.evaluates || !request.before || request.before->content == query(opened.dataset).content_hash)
+    return opened;
+  return open_once(flags, files, request, request.before->texts);
 }
 
 double examples_of_sample(const OpenData& data) {

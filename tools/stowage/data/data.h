@@ -9,6 +9,7 @@
 #include "data/data_flags.h"
 #include "data/data_source.h"
 #include "data/examples.h"
+#include "data/held_out.h"
 #include "data/masked.h"
 #include "data/tokenization.h"
 #include "flags/flags.h"
@@ -19,6 +20,9 @@ struct OpenData {
   Dataset dataset;
   ExampleCounts counts;            // zero for plain text and token ids
   uint64_t held_out_examples = 0;  // examples (or pairs, or texts) in the held-out part
+  HeldOutTexts held_out_texts;     // the same; empty for plain text and token ids
+  // How many texts are held out because the run held them out before its data changed.
+  uint64_t held_out_again = 0;
   // The examples from which the dataset was made, if the model gives labels or numbers; else null.
   std::shared_ptr<const Examples> labelled;
   struct Answer {
@@ -37,6 +41,13 @@ struct OpenData {
   std::function<Dataset(const std::string& reference)> against;
 };
 
+struct HeldOutBefore {
+  HeldOutTexts texts;
+  uint64_t content;
+};
+// Of the run in a folder. Empty if the folder has no run, or if the run held out no texts.
+std::optional<HeldOutBefore> held_out_of_run(const std::string& folder);
+
 // Describes the dataset that open_data makes of files.
 struct DataRequest {
   const Tokenization& tokenization;
@@ -49,7 +60,10 @@ struct DataRequest {
   // The end of that message: advice to the user.
   const char* advice =
       "train on all of it with --eval-batches 0, or evaluate on another file with --eval-data";
-  bool in_order = false;  // an evaluation of text or token ids covers each held-out token once
+  bool sequential = false;  // an evaluation of text or token ids covers each held-out token once
+  // What the run held out, and the content hash of the data on which it was last trained. If the data has
+  // another hash, the same texts are held out again. Null: the last texts are held out.
+  const HeldOutBefore* before = nullptr;
 };
 
 // The examples, labelled texts or pairs in the data; fills in `masks` for texts with hidden tokens. Returns

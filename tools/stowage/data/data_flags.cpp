@@ -146,7 +146,7 @@ static void refuse_encoder(const ModelFlags& model, const DataFlags& data) {
   throw Failure(exit_failed,
                 fmt::format("--data {}: has {}, and {} is an encoder, which does not generate text: give it "
                             "texts with labels (\"text\" and \"label\"; --label-field names another), words "
-                            "with tags, or texts to learn hidden tokens of (--task masked)",
+                            "with tags, or plain texts with --task masked",
                             data.path, what, model.source));
 }
 

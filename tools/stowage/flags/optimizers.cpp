@@ -28,7 +28,7 @@ uint32_t optimizer_of(const std::string& name) {
   return static_cast<uint32_t>((row ? row : std::end(optimizer_rows)) - std::begin(optimizer_rows));
 }
 
-std::string takers_of(OptimizerSetting setting) {
+std::string optimizers_with(OptimizerSetting setting) {
   std::vector<std::string> names;
   for (const OptimizerRow& row : optimizer_rows)
     if (row.*setting) names.emplace_back(row.name);

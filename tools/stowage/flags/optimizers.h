@@ -30,7 +30,7 @@ uint32_t optimizer_of(const std::string& name);
 const OptimizerRow* find_optimizer(std::string_view name);
 
 // The optimizers that have the setting: "sgd, muon".
-std::string takers_of(OptimizerSetting setting);
+std::string optimizers_with(OptimizerSetting setting);
 // The defaults of the setting: "adamw, muon 0.95; lion 0.99".
 std::string defaults_of(OptimizerSetting setting);
 

@@ -138,13 +138,14 @@ bool RunFolder::holds(const std::string& path) const {
 }
 
 std::vector<std::string> RunFolder::files() const {
-  return {checkpoint(), checkpoints(), weights(),   adapter_weights(),      adapter_config(),
-          config(),     labels(),      reference(), evaluation_reference(), plan(),
-          settings(),   metrics(),     loss_curve()};
+  return {checkpoint(),           checkpoints(), weights(),  adapter_weights(),
+          adapter_config(),       config(),      labels(),   reference(),
+          evaluation_reference(), plan(),        settings(), metrics(),
+          loss_curve(),           held_out()};
 }
 
 std::vector<std::string> RunFolder::early_files() const {
-  return {plan(), metrics(), settings(), labels(), reference(), evaluation_reference()};
+  return {plan(), metrics(), settings(), labels(), held_out(), reference(), evaluation_reference()};
 }
 
 std::vector<std::string> RunFolder::tokenizer_files() const {

@@ -50,8 +50,8 @@ void check_optimizer(const TrainerFlags& flags, const std::string& optimizer) {
                   {"--nesterov", flags.nesterov, &OptimizerRow::nesterov}};
   for (const auto& [flag, given, setting] : settings)
     if (row && given && !(row->*setting))
-      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, takers_of(setting),
-                                            optimizer));
+      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag,
+                                            optimizers_with(setting), optimizer));
   if (flags.nesterov && flags.momentum == 0.0f)
     throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
 }

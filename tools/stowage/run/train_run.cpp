@@ -67,7 +67,7 @@ RunData open_files(const DataFlags& data, const std::vector<std::string>& evalua
   if (!request.evaluates) request.held_out = 0;
   RunData opened;
   opened.training = open_data(data, data.source, request);
-  request.held_out = 1, request.evaluates = true;
+  request.held_out = 1, request.evaluates = true, request.before = nullptr;
   if (has_files) opened.evaluation = open_data(data, DataSource(evaluation_files, reading_of(data)), request);
   return opened;
 }
@@ -205,8 +205,10 @@ Tokenization tokenization_of(const DataFlags& data, const ModelFlags& model, con
 }
 
 RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, uint64_t sequence) {
-  return open_files(run.data, run.evaluation_files, run.evaluates(),
-                    {tokenization, run.model, run.opened, sequence, run.plan.document_end});
+  const auto before = run.resumes() ? held_out_of_run(run.resume) : std::nullopt;
+  DataRequest request{tokenization, run.model, run.opened, sequence, run.plan.document_end};
+  request.before = before ? &*before : nullptr;
+  return open_files(run.data, run.evaluation_files, run.evaluates(), request);
 }
 
 RunSettings loop_settings(const TrainRun& run, const PlannedRun& planned, const OpenData& training) {

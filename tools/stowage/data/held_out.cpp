@@ -1,0 +1,119 @@
+#include "data/held_out.h"
+
+#include <fmt/format.h>
+#include <stowage.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/failure.h"
+#include "base/files.h"
+
+namespace command {
+namespace {
+
+struct Text {
+  size_t first, end;                    // tokens
+  size_t first_document, end_document;  // all documents of the text
+};
+
+std::vector<Text> texts_of(const Examples& examples, const DocumentLayout& layout) {
+  std::vector<Text> texts;
+  size_t documents = 0;
+  for (size_t token = 0; token < examples.marks.size(); ++token) {
+    if (!(examples.marks[token] & STW_MARK_BEGIN)) continue;
+    if (documents % 2 == 0 || !layout.of_pairs) {
+      if (!texts.empty()) texts.back().end = token, texts.back().end_document = documents;
+      texts.push_back({token, examples.marks.size(), documents, documents + 1});
+    }
+    ++documents;
+  }
+  if (!texts.empty()) texts.back().end_document = documents;
+  return texts;
+}
+
+uint64_t checksum(const Examples& examples, const Text& text) {
+  const std::string_view bytes(reinterpret_cast<const char*>(examples.tokens.data() + text.first),
+                               (text.end - text.first) * sizeof examples.tokens[0]);
+  return hash_of(bytes);
+}
+
+// The same texts in another order.
+Examples in_order(const Examples& examples, const DocumentLayout& layout, const std::vector<Text>& texts) {
+  Examples all;
+  all.counts = examples.counts;
+  all.reading = examples.reading;
+  const size_t units = layout.has_labels_of_words ? examples.tokens.size() : examples.origins.size();
+  const size_t label_bytes = units == 0 ? 0 : examples.labels.size() / units;
+  for (const Text& text : texts) {
+    const auto part = [](auto& to, const auto& from, size_t first, size_t end) {
+      to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
+                from.begin() + static_cast<std::ptrdiff_t>(end));
+    };
+    part(all.tokens, examples.tokens, text.first, text.end);
+    part(all.marks, examples.marks, text.first, text.end);
+    part(all.origins, examples.origins, text.first_document, text.end_document);
+    const size_t first = layout.has_labels_of_words ? text.first : text.first_document,
+                 end = layout.has_labels_of_words ? text.end : text.end_document;
+    part(all.labels, examples.labels, first * label_bytes, end * label_bytes);
+  }
+  return all;
+}
+
+}  // namespace
+
+HeldOutTexts held_out_texts(const Examples& examples, const DocumentLayout& layout, uint64_t first_held_out) {
+  HeldOutTexts held_out;
+  for (const Text& text : texts_of(examples, layout))
+    if (text.first >= first_held_out) held_out.push_back(checksum(examples, text));
+  std::sort(held_out.begin(), held_out.end());
+  return held_out;
+}
+
+std::optional<HeldOutAgain> hold_out_again(Examples& examples, const DocumentLayout& layout,
+                                           const HeldOutTexts& before, uint64_t window) {
+  std::map<uint64_t, size_t> times;
+  for (const uint64_t text : before) ++times[text];
+  const std::vector<Text> texts = texts_of(examples, layout);
+  std::vector<Text> trained, held_out;
+  uint64_t all = 0, tokens = 0;
+  for (const Text& text : texts) {
+    const uint64_t length = std::min<uint64_t>(text.end - text.first, window);
+    const auto found = times.find(checksum(examples, text));
+    const bool is_held_out = found != times.end() && found->second > 0;
+    if (is_held_out) --found->second, tokens += length;
+    all += length;
+    (is_held_out ? held_out : trained).push_back(text);
+  }
+  if (held_out.empty() || trained.empty()) return std::nullopt;
+  const uint64_t count = held_out.size();
+  trained.insert(trained.end(), held_out.begin(), held_out.end());
+  examples = in_order(examples, layout, trained);
+  // The library rounds share · all down.
+  return HeldOutAgain{count, (static_cast<double>(tokens) + 0.5) / static_cast<double>(all)};
+}
+
+std::string held_out_file(const HeldOutTexts& texts) {
+  std::string lines;
+  for (const uint64_t text : texts) lines += fmt::format("{:016x}\n", text);
+  return lines;
+}
+
+HeldOutTexts read_held_out(std::string_view text, const std::string& path) {
+  HeldOutTexts texts;
+  for (size_t at = 0; at < text.size(); at += 17) {
+    uint64_t number = 0;
+    const std::string_view line = text.substr(at, 17);
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), number, 16);
+    if (line.size() != 17 || read.ec != std::errc() || read.ptr != line.data() + 16 || line[16] != '\n')
+      throw Failure(exit_failed, fmt::format("{}:{}: expected 16 hexadecimal digits", path, at / 17 + 1));
+    texts.push_back(number);
+  }
+  return texts;
+}
+
+}  // namespace command

@@ -32,7 +32,7 @@ class TemporaryFile {
   }
   // The targets of texts, of which each has any of `width` labels.
   TemporaryFile(const LabelLists& lists, size_t width) : file_(std::tmpfile()) {
-    if (!file_ || !write_targets(lists, width, file_))
+    if (!file_ || !write_targets(lists, width, ::fileno(file_)))
       throw failed(uint64_t{lists.size()} * width * sizeof(float), "labels");
   }
   ~TemporaryFile() {

@@ -5,11 +5,26 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <string_view>
 
 #include "base/repeated.h"
 
 namespace command {
+namespace {
+
+// Writes numbers to a file, from its number `first` on.
+bool write_at(int file, std::span<const float> numbers, uint64_t first) {
+  std::span<const std::byte> bytes = std::as_bytes(numbers);
+  auto offset = static_cast<off_t>(first * sizeof(float));
+  while (!bytes.empty()) {
+    const ssize_t written = repeated([&] { return ::pwrite(file, bytes.data(), bytes.size(), offset); });
+    if (written < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += written;
+  }
+  return true;
+}
+
+}  // namespace
 
 void LabelLists::add(std::span<const uint32_t> labels) {
   labels_.insert(labels_.end(), labels.begin(), labels.end());
@@ -21,23 +36,20 @@ std::span<const uint32_t> LabelLists::operator[](size_t text) const {
   return std::span(labels_).subspan(begin, ends_[text] - begin);
 }
 
-bool write_targets(const LabelLists& lists, size_t width, std::FILE* file) {
+bool write_targets(const LabelLists& lists, size_t width, int file) {
   constexpr uint64_t block = 4096 / sizeof(float);  // file systems have holes of whole pages
   const uint64_t all = uint64_t{lists.size()} * width;
   if (all > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) / sizeof(float)) {
     errno = EFBIG;
     return false;
   }
-  if (::ftruncate(::fileno(file), static_cast<off_t>(all * sizeof(float))) != 0) return false;
+  if (repeated([&] { return ::ftruncate(file, static_cast<off_t>(all * sizeof(float))); }) != 0) return false;
   std::vector<float> targets(block);  // of the block number `now`
   uint64_t now = 0;
   bool has_ones = false;
   const auto write = [&] {
     const uint64_t first = now * block;
-    const std::string_view bytes(reinterpret_cast<const char*>(targets.data()),
-                                 std::min(block, all - first) * sizeof(float));
-    return !has_ones || (::fseeko(file, static_cast<off_t>(first * sizeof(float)), SEEK_SET) == 0 &&
-                         write_all(bytes, file) == bytes.size());
+    return !has_ones || write_at(file, std::span(targets).first(std::min(block, all - first)), first);
   };
   for (size_t text = 0; text < lists.size(); ++text)
     for (const uint32_t label : lists[text]) {
@@ -49,7 +61,7 @@ bool write_targets(const LabelLists& lists, size_t width, std::FILE* file) {
       }
       targets[at % block] = 1, has_ones = true;
     }
-  return write() && std::fflush(file) == 0;
+  return write();
 }
 
 }  // namespace command

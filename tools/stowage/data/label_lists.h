@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <vector>
 
@@ -25,6 +24,6 @@ class LabelLists {
 // Writes stw_dataset_options.labels for the task LABELS to an empty file: for each text `width` float32, 1
 // for each label that it has, else 0. Blocks of zeros are holes, which take no room on most file systems.
 // Returns false, and sets errno, if the file cannot be written.
-bool write_targets(const LabelLists& lists, size_t width, std::FILE* file);
+bool write_targets(const LabelLists& lists, size_t width, int file);
 
 }  // namespace command

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <utility>
 
 namespace command {
 namespace {
@@ -14,6 +16,33 @@ struct IsBefore {
     return a.share != b.share ? a.share > b.share : a.label < b.label;
   }
 };
+
+// Sorts labels that are in the order of their numbers. If there are many, each goes into one of as many
+// drawers, by its probability, and the few in a drawer are sorted.
+void sort_by_probability(std::vector<ProbableLabel>& labels) {
+  constexpr size_t few = 64;
+  const auto [least, most] =
+      std::minmax_element(labels.begin(), labels.end(),
+                          [](const ProbableLabel& a, const ProbableLabel& b) { return a.share < b.share; });
+  if (labels.size() < few || least->share == most->share)
+    return std::sort(labels.begin(), labels.end(), IsBefore());
+  const double high = most->share, scale = static_cast<double>(labels.size() - 1) / (high - least->share);
+  const auto drawer = [&](const ProbableLabel& one) {
+    return std::min(static_cast<size_t>((high - one.share) * scale), labels.size() - 1);
+  };
+  std::vector<size_t> ends(labels.size() + 1);  // ends[d + 1]: first the number, then the end of drawer d
+  for (const ProbableLabel& one : labels) ends[drawer(one) + 1] += 1;
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<ProbableLabel> sorted(labels.size());
+  for (const ProbableLabel& one : labels) sorted[ends[drawer(one)]++] = one;
+  auto begin = sorted.begin();
+  for (size_t d = 0; d < labels.size(); ++d) {  // now ends[d] is the end of drawer d
+    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(ends[d]);
+    if (!std::is_sorted(begin, end, IsBefore())) std::sort(begin, end, IsBefore());
+    begin = end;
+  }
+  labels = std::move(sorted);
+}
 
 }  // namespace
 
@@ -57,7 +86,7 @@ std::vector<ProbableLabel> Probabilities::above(double threshold) const {
   for (size_t i = 0; i < terms_.size(); ++i)
     if (const double share = terms_[i] / sum_; share > threshold)
       labels.push_back({share, static_cast<uint32_t>(i)});
-  std::sort(labels.begin(), labels.end(), IsBefore());
+  sort_by_probability(labels);
   return labels;
 }
 

@@ -85,6 +85,13 @@ MUTATIONS = [
         "Labels.StandAtTheEndOfTheirDocuments",
     ),
     (
+        "a chunk that a hole does not fill taken for zeros",
+        "src/data/dataset.cpp",
+        [("if (hole_end < begin + bytes)", "if (hole_end <= begin)")],
+        SOURCE_TESTS,
+        "Labels.HolesAreZeros",
+    ),
+    (
         "a sum over labels in place of their mean",
         "kernels/cpu/loss/value_loss.cpp",
         [("sum / (float)args.count * weight", "sum * weight")],

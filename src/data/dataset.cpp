@@ -56,13 +56,18 @@ uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) 
 }
 
 // Calls use(at, chunk) for items [first, first + count) of a file, in pieces. `at`: the number of the first
-// item of the chunk.
+// item of the chunk. `may_have_holes`: holes of the file are not read.
 template <class Item, class Use>
-Status in_chunks(const File& file, uint64_t first, uint64_t count, const Use& use) {
+Status in_chunks(const File& file, uint64_t first, uint64_t count, const Use& use,
+                 bool may_have_holes = false) {
   Item chunk[chunk_tokens];
+  uint64_t hole_end = 0;  // there are zeros from the chunk's begin to here, if it lies behind
   for (uint64_t done = 0; done < count;) {
-    const uint64_t now = std::min(count - done, chunk_tokens);
-    STW_TRY(file.read((first + done) * sizeof(Item), chunk, now * sizeof(Item)));
+    const uint64_t now = std::min(count - done, chunk_tokens), begin = (first + done) * sizeof(Item),
+                   bytes = now * sizeof(Item);
+    if (may_have_holes && hole_end <= begin) hole_end = file.end_of_hole(begin);
+    if (hole_end < begin + bytes) STW_TRY(file.read(begin, chunk, bytes));
+    else std::fill_n(chunk, now, Item{});
     STW_TRY(use(first + done, std::span<const Item>(chunk, now)));
     done += now;
   }
@@ -222,19 +227,25 @@ Status Dataset::open_values(const std::string& path, uint64_t documents) {
                              " numbers for each document, found " + std::to_string(values_->size()));
   labels_.assign(documents, kernels::ignored_target);
   return in_chunks<float>(
-      *values_, 0, documents * width, [&](uint64_t at, std::span<const float> chunk) -> Status {
+      *values_, 0, documents * width,
+      [&](uint64_t at, std::span<const float> chunk) -> Status {
         check_in(chunk.size_bytes());
         content_.update(chunk.data(), chunk.size_bytes());
-        for (size_t i = 0; i < chunk.size(); ++i) {
+        for (size_t i = 0; i < chunk.size();) {  // one document after the other
           const uint64_t document = (at + i) / width, label = (at + i) % width;
+          const size_t begin = i, end = std::min<uint64_t>(chunk.size(), i + width - label);
           if (label == 0 && !std::isnan(chunk[i])) labels_[document] = 0;
-          if (labels_[document] == kernels::ignored_target || is_value(task_, chunk[i])) continue;
-          return corrupt(path, "number " + std::to_string(label) + " of document " +
+          if (labels_[document] != kernels::ignored_target)
+            while (i < end && is_value(task_, chunk[i])) ++i;
+          else i = end;
+          if (i == end) continue;
+          return corrupt(path, "number " + std::to_string(label + (i - begin)) + " of document " +
                                    std::to_string(document) + " is " + std::to_string(chunk[i]) +
                                    ", expected " + values_of(task_));
         }
         return ok();
-      });
+      },
+      true);
 }
 
 Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows) const {

@@ -121,6 +121,12 @@ Result<File> File::open(const std::string& path) {
   return File(path, std::move(descriptor), static_cast<uint64_t>(status.st_size));
 }
 
+uint64_t File::end_of_hole(uint64_t offset) const {
+  const off_t data = ::lseek(descriptor_.get(), static_cast<off_t>(offset), SEEK_DATA);
+  if (data >= 0) return static_cast<uint64_t>(data);
+  return errno == ENXIO && offset < size_ ? size_ - 1 : offset;
+}
+
 Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
   auto* out = static_cast<char*>(data);
   uint64_t done = 0;

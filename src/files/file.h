@@ -45,6 +45,9 @@ class File {
   // Reads exactly `bytes` bytes from `offset`. Errors: io_error, also for a file that ends early. The message
   // then has the expected and the found number of bytes.
   Status read(uint64_t offset, void* data, uint64_t bytes) const;
+  // The end of the hole at `offset`, whose bytes read as zeros; `offset` where there is none, or the file
+  // system does not know. A hole ends at the last byte of the file, if not before.
+  uint64_t end_of_hole(uint64_t offset) const;
 
  private:
   File(std::string path, Descriptor descriptor, uint64_t size)

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "src/base/hash.h"
+#include "src/files/file.h"
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
@@ -523,6 +527,70 @@ TEST(Labels, ThatDoNotFitAreRefused) {
   o.label_count = 5;
   o.marks_path.clear();
   EXPECT_NE(refusal(o).find("give marks"), std::string::npos);
+}
+
+// A file with holes is the file with zeros, and a file that has become shorter is not read as a hole.
+TEST(Labels, HolesAreZeros) {
+  TemporaryDirectory folder;
+  const Examples e = examples(30);
+  const size_t documents = e.begins.size(), width = 50'000;  // several chunks, and 200,000 bytes, for each
+  std::vector<float> values(documents * width);
+  const size_t last = documents - 1;
+  for (const size_t at : {7 * width + 3, 9 * width, 9 * width + 4095, 9 * width + 4096, last * width + 1})
+    values[at] = 1;
+  const std::string dense(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  DatasetOptions options = marked(folder, e);
+  options.label_count = static_cast<int64_t>(width), options.task = Task::labels;
+  options.labels_path = folder / "dense";
+  put_file(options.labels_path, dense);
+  auto expected = Dataset::open(options);
+  ASSERT_TRUE(expected) << expected.error().message;
+  const auto put_holes = [&](const std::string& path) {
+    std::FILE* const file = std::fopen(path.c_str(), "wb");
+    for (size_t at = 0; at < dense.size(); at += 4096) {
+      const std::string page = dense.substr(at, 4096);
+      if (page.find_first_not_of('\0') == page.npos) continue;
+      std::fseek(file, static_cast<long>(at), SEEK_SET);
+      std::fwrite(page.data(), 1, page.size(), file);
+    }
+    std::fclose(file);
+    std::filesystem::resize_file(path, dense.size());
+  };
+  options.labels_path = folder / "holes";
+  put_holes(options.labels_path);
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  EXPECT_EQ(dataset->content_hash(), expected->content_hash());
+  std::vector<int32_t> tokens(20), targets(20);
+  std::vector<float> of_one(20 * width), of_other(20 * width);
+  SampleRows one{tokens.data(), targets.data()}, other = one;
+  one.values = of_one.data(), other.values = of_other.data();
+  one.value_count = other.value_count = static_cast<int64_t>(width);
+  for (uint64_t k = 0; k < dataset->training_windows(); ++k) {
+    const uint64_t start = dataset->window(Part::training, k).first;
+    ASSERT_TRUE(expected->read(Part::training, start, 20, one));
+    ASSERT_TRUE(dataset->read(Part::training, start, 20, other));
+    ASSERT_EQ(of_one, of_other) << k;
+  }
+  // A number that is none, behind holes.
+  std::FILE* const file = std::fopen(options.labels_path.c_str(), "r+b");
+  const float wrong = 2;
+  std::fseek(file, static_cast<long>((11 * width + 45'678) * sizeof(float)), SEEK_SET);
+  std::fwrite(&wrong, sizeof wrong, 1, file);
+  std::fclose(file);
+  EXPECT_EQ(refusal(options),
+            options.labels_path + ": number 45678 of document 11 is 2.000000, expected 0 to 1");
+  auto opened = File::open(folder / "dense");
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->end_of_hole(12'345), 12'345u);
+  std::filesystem::resize_file(folder / "holes", 0);
+  std::filesystem::resize_file(folder / "holes", 1 << 20);
+  auto empty = File::open(folder / "holes");
+  ASSERT_TRUE(empty);
+  const uint64_t end = empty->end_of_hole(4096);
+  EXPECT_TRUE(end == (1 << 20) - 1 || end == 4096) << end;  // 4096: the file system has no holes
+  std::filesystem::resize_file(folder / "holes", 100);
+  EXPECT_LT(empty->end_of_hole(4096), uint64_t{1} << 20);
 }
 
 Examples of_lengths(const std::vector<size_t>& lengths) {

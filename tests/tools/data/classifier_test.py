@@ -390,6 +390,24 @@ class ClassifierTest(CommandTest):
             "label",
             says=['mixed.csv: the labels "0" and "0.0" are the same number', "write them alike"],
         )
+        for labels, pair in (
+            (["true", "1"], '"1" and "true"'),
+            (["True", "0", "FALSE"], '"0" and "FALSE"'),
+            (["1.0", "false", "true"], '"1.0" and "true"'),
+        ):
+            self.refused(
+                *train,
+                labelled("truths.csv", labels),
+                says=[f"truths.csv: the labels {pair} mean the same", "write them alike"],
+            )
+        self.refused(
+            *train,
+            self.lines([("a", True), ("b", 0), ("c", 1)], "truths.jsonl"),
+            says=['truths.jsonl: the labels "1" and "true" mean the same'],
+        )
+        for labels, said in ((["true", "1", "2"], True), (["true", "0", "some"], False), (["1", "0"], False)):
+            warnings = self.run_command(*train, labelled("others.csv", labels)).stderr
+            self.assertEqual('the labels "1" and "true" often mean the same' in warnings, said, labels)
         self.run_command(
             *train, labelled("large.csv", ["18446744073709551614", "18446744073709551615"]), "--task", "label"
         )  # alike as doubles, but two names

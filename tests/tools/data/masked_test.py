@@ -78,9 +78,11 @@ class MaskedTest(CommandTest):
             ).stdout
         )
         self.assertEqual(
-            {"model", "data", "eval_loss", "perplexity", "accuracy", "mask_rate", "tokens", "part"},
+            {"model", "data", "eval_loss", "perplexity", "accuracy", "mask_rate", "tokens", "part"}
+            | {"examples", "left_out"},
             set(evaluated),
         )
+        self.assertEqual(evaluated["examples"], 200)
         self.assertLess(evaluated["eval_loss"], 1.8)
         self.assertGreater(evaluated["accuracy"], 0.15)  # a random guess has 1 of 12
         self.assertEqual(evaluated["mask_rate"], 0.15)

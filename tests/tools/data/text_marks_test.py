@@ -65,6 +65,21 @@ class TextMarksTest(CommandTest):
                     self.assertRegex(output, r"examples    60, ")
                     self.assertNotIn("left out", output)
 
+    def test_eval_counts_marked_texts(self):
+        for kind in ("label", "labels", "number", "tokens"):
+            rows = [{**row, "weight": int(i % 3 > 0)} for i, row in enumerate(self.rows(kind))]
+            data = self.lines(rows)
+            self.run_command(*self.words(data, kind))
+            for part in ("--all", "--held-out"):
+                evaluate = ["eval", "--model", self.path("run"), "--data", data, part]
+                output = self.run_command(*evaluate).stdout.splitlines()[0]
+                self.assertTrue(output.endswith("; 20 more left out: 20 marked out of the loss"), output)
+                report = json.loads(self.run_command(*evaluate, "--json").stdout)
+                self.assertEqual((report["examples"], report["left_out"]["marked"]), (40, 20))
+            whole = self.lines(self.rows(kind), "whole.jsonl")
+            output = self.run_command("eval", "--model", self.path("run"), "--data", whole).stdout
+            self.assertNotIn("left out", output)
+
     def test_marks_with_other_values_are_refused(self):
         for kind in ("label", "labels", "number", "tokens"):
             for mark, name in (
@@ -117,3 +132,8 @@ class TextMarksTest(CommandTest):
         rows = [{"text": "a ship sails", "weight": i % 2} for i in range(60)]
         output = self.run_command(*self.words(self.lines(rows), "masked", self.path("bert"))).stdout
         self.assertRegex(output, r"texts       30 with .*; 30 more left out: 30 marked out of the loss\n")
+        evaluate = ["eval", "--model", self.path("run"), "--data", self.path("x.jsonl"), "--all"]
+        output = self.run_command(*evaluate).stdout
+        self.assertRegex(output, r"hidden tokens.*; 30 more left out: 30 marked out of the loss\n")
+        report = json.loads(self.run_command(*evaluate, "--json").stdout)
+        self.assertEqual((report["examples"], report["left_out"]["marked"]), (30, 30))

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/failure.h"
 #include "base/files.h"
@@ -26,6 +27,7 @@
 #include "data/tagged.h"
 #include "data/text_pairs.h"
 #include "evaluation/entities.h"
+#include "evaluation/probabilities.h"
 #include "flags/number_checks.h"
 #include "run/inference.h"
 
@@ -96,9 +98,12 @@ struct ClassifyCommand {
     plan.sequence =
         about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
-    for (size_t first = 0; first < encoded.size(); first += texts_at_once)
-      answer(opened.trainer.get(),
-             std::span(encoded).subspan(first, std::min(texts_at_once, encoded.size() - first)), labels);
+    std::vector<std::string> names;  // as they are printed
+    for (const std::string& label : labels) names.push_back(json ? json_quoted(label) : name_of(label));
+    for (size_t first = 0, end; first < encoded.size(); first = end) {
+      end = end_of_call(first, encoded.size(), labels.size(), [](size_t) { return 1; });
+      answer(opened.trainer.get(), std::span(encoded).subspan(first, end - first), names);
+    }
     const auto empty = static_cast<uint64_t>(std::count_if(
         encoded.begin(), encoded.end(), [](const EncodedText& text) { return text.tokens.empty(); }));
     if (empty > 0)
@@ -163,8 +168,10 @@ struct ClassifyCommand {
     plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     const bool has_entities = are_entity_tags(labels);
-    for (size_t first = 0; first < encoded.size(); first += texts_at_once) {
-      const auto now = std::span(encoded).subspan(first, std::min(texts_at_once, encoded.size() - first));
+    const auto rows = [&](size_t i) { return encoded[i].text.tokens.size(); };
+    for (size_t first = 0, end; first < encoded.size(); first = end) {
+      end = end_of_call(first, encoded.size(), labels.size(), rows);
+      const auto now = std::span(encoded).subspan(first, end - first);
       std::vector<EncodedWords> some;  // only texts with words
       std::copy_if(now.begin(), now.end(), std::back_inserter(some),
                    [](const EncodedWords& text) { return !text.first.empty(); });
@@ -182,13 +189,13 @@ struct ClassifyCommand {
                    const std::vector<std::string>& labels, bool has_entities) const {
     std::vector<std::string> tags(text.words.size());  // empty: no label
     std::vector<double> scores(text.words.size());
+    Probabilities probabilities;
     size_t row = 0;
     for (size_t w = 0; w < tags.size(); ++w) {
       if (encoded.first[w] < 0) continue;
-      const std::vector<double> shares =
-          probabilities(std::span(logits).subspan(row++ * labels.size(), labels.size()));
-      const auto best = std::max_element(shares.begin(), shares.end());
-      tags[w] = labels[static_cast<size_t>(best - shares.begin())], scores[w] = *best;
+      probabilities.take(std::span(logits).subspan(row++ * labels.size(), labels.size()), true);
+      const auto [score, label] = probabilities.best();
+      tags[w] = labels[label], scores[w] = score;
     }
     std::string line;
     const auto add = [&](const std::string& item, const char* between) {
@@ -254,71 +261,64 @@ struct ClassifyCommand {
   }
 
   void answer(stw_trainer* trainer, std::span<const EncodedText> encoded,
-              const std::vector<std::string>& labels) const {
+              const std::vector<std::string>& names) const {
     std::vector<EncodedText> some;
     std::copy_if(encoded.begin(), encoded.end(), std::back_inserter(some),
                  [](const EncodedText& text) { return !text.tokens.empty(); });
     const std::vector<float> outputs =
-        some.empty() ? std::vector<float>() : label_logits(trainer, some, labels.size());
+        some.empty() ? std::vector<float>() : label_logits(trainer, some, names.size());
     auto next = outputs.begin();
+    Probabilities probabilities;
+    std::string line;
     for (const EncodedText& text : encoded) {
       if (text.tokens.empty()) {
         write_line(!json                                ? ""
                    : task == STW_TASK_LABELS || top > 1 ? "null"
                    : task != STW_TASK_NUMBER            ? "{\"label\":null,\"score\":null}"
-                   : labels.size() > 1                  ? "{\"numbers\":null}"
+                   : names.size() > 1                   ? "{\"numbers\":null}"
                                                         : "{\"number\":null}");
         continue;
       }
-      const std::span<const float> of_text(next, next + static_cast<std::ptrdiff_t>(labels.size()));
-      next += static_cast<std::ptrdiff_t>(labels.size());
-      if (task == STW_TASK_NUMBER) print_numbers(of_text);
-      else if (task == STW_TASK_LABELS) print(sigmoids(of_text), labels);
-      else print(probabilities(of_text), labels);
+      const std::span<const float> of_text(next, next + static_cast<std::ptrdiff_t>(names.size()));
+      next += static_cast<std::ptrdiff_t>(names.size());
+      if (task == STW_TASK_NUMBER) {
+        print_numbers(of_text);
+        continue;
+      }
+      probabilities.take(of_text, task == STW_TASK_LABEL);
+      line.clear();
+      append_labels(line, probabilities, names);
+      write_line(line);
     }
-  }
-
-  static std::vector<double> sigmoids(std::span<const float> logits) {
-    std::vector<double> shares(logits.size());
-    std::transform(logits.begin(), logits.end(), shares.begin(),
-                   [](float x) { return 1 / (1 + std::exp(-static_cast<double>(x))); });
-    return shares;
-  }
-
-  static std::vector<double> probabilities(std::span<const float> logits) {
-    const double largest = *std::max_element(logits.begin(), logits.end());
-    std::vector<double> shares(logits.size());
-    std::transform(logits.begin(), logits.end(), shares.begin(),
-                   [&](float x) { return std::exp(static_cast<double>(x) - largest); });
-    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-    for (double& share : shares) share /= sum;
-    return shares;
   }
 
   // The label on one line: with escapes if it has line breaks.
   static std::string name_of(const std::string& label) {
     const bool breaks = std::any_of(label.begin(), label.end(), [](unsigned char c) { return c < 0x20; });
-    return breaks ? json_quoted(label) : ::isatty(STDOUT_FILENO) ? printable(label) : label;
+    static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+    return breaks ? json_quoted(label) : is_terminal ? printable(label) : label;
   }
 
-  // Prints the most probable labels first; equal ones keep their order. Prints --top of them. Without --top,
-  // a model that gives several labels prints those above the threshold.
-  void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
-    std::vector<size_t> order(shares.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] > shares[b]; });
-    const bool is_several = task == STW_TASK_LABELS;
-    if (is_several && !top)
-      std::erase_if(order, [&](size_t i) { return !(shares[i] > threshold.value_or(0.5)); });
-    else order.resize(std::min<size_t>(order.size(), top.value_or(1)));
-    std::string line;
-    for (const size_t i : order) {
-      const std::string separator = line.empty() ? "" : json ? "," : "\t";
-      if (json)
-        line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
-      else line += fmt::format("{}{} {:.4f}", separator, name_of(labels[i]), shares[i]);
+  // Appends the most probable labels first; equal ones keep their order. Appends --top of them. Without
+  // --top, a model that gives several labels has those above the threshold. `names` are the labels as they
+  // are printed.
+  void append_labels(std::string& line, const Probabilities& probabilities,
+                     const std::vector<std::string>& names) const {
+    const bool is_several = task == STW_TASK_LABELS, is_list = json && (is_several || top.value_or(1) > 1);
+    if (is_list) line += '[';
+    const size_t begin = line.size();
+    for (const auto& [share, label] : is_several && !top     ? probabilities.above(threshold.value_or(0.5))
+                                      : top.value_or(1) == 1 ? std::vector{probabilities.best()}
+                                                             : probabilities.most_probable(*top)) {
+      if (line.size() > begin) line += json ? ',' : '\t';
+      if (json) {
+        fmt::format_to(std::back_inserter(line), "{{\"label\":{},\"score\":{}}}", names[label], share);
+      } else {
+        line += names[label], line += ' ';
+        append_share(line, share);
+      }
     }
-    write_line(json && (is_several || top.value_or(1) > 1) ? "[" + line + "]" : line);
+    if (is_list) line += ']';
   }
 
   void print_numbers(std::span<const float> numbers) const {
@@ -330,9 +330,9 @@ struct ClassifyCommand {
                                     : fmt::format("{{\"number\":{}}}", line));
   }
 
-  static void write_line(const std::string& line) {
-    const std::string whole = line + "\n";
-    std::fwrite(whole.data(), 1, whole.size(), stdout);
+  static void write_line(std::string_view line) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
   }
 };
 

@@ -29,8 +29,12 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& bytes) : file_(std::tmpfile()) {
     if (!file_ || write_all(bytes, file_) != bytes.size() || std::fflush(file_) != 0)
-      throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}",
-                                             grouped(bytes.size()), std::strerror(errno)));
+      throw failed(bytes.size(), "tokens");
+  }
+  // The targets of texts, of which each has any of `width` labels.
+  TemporaryFile(const LabelLists& lists, size_t width) : file_(std::tmpfile()) {
+    if (!file_ || !write_targets(lists, width, ::fileno(file_)))
+      throw failed(uint64_t{lists.size()} * width * sizeof(float), "labels");
   }
   ~TemporaryFile() {
     if (file_) std::fclose(file_);
@@ -39,6 +43,10 @@ class TemporaryFile {
   std::string path() const { return fmt::format("/dev/fd/{}", ::fileno(file_)); }
 
  private:
+  static Failure failed(uint64_t bytes, const char* of) {
+    return Failure(exit_failed, fmt::format("cannot write {} bytes of {} into a temporary file: {}",
+                                            grouped(bytes), of, std::strerror(errno)));
+  }
   std::FILE* file_;
 };
 
@@ -251,7 +259,8 @@ std::optional<Examples> write_dataset_files(const DataFlags& flags, const DataSo
     written.again = hold_out_again(*examples, layout_of(flags, about), before, window);
     written.tokens.emplace(token_file(examples->tokens, vocabulary));
     written.marks.emplace(examples->marks);
-    if (!examples->labels.empty()) written.labels.emplace(examples->labels);
+    if (!examples->lists.empty()) written.labels.emplace(examples->lists, query(request.model).labels);
+    else if (examples->has_labels()) written.labels.emplace(examples->labels);
   } else if (request.tokenization.kind() == Tokenization::Kind::text || !files.is_one_regular_file()) {
     written.tokens.emplace(
         tokens_of_files(files, request.tokenization, request.document_end, vocabulary, flags.token_type));

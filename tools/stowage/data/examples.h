@@ -10,6 +10,7 @@
 #include "base/shuffle.h"
 #include "data/data_source.h"
 #include "data/example_reader.h"
+#include "data/label_lists.h"
 
 namespace command {
 
@@ -26,10 +27,12 @@ struct ExampleCounts {
 struct Examples {
   std::vector<int32_t> tokens;  // of all examples, end to end, each with its end token
   std::string marks;            // STW_MARK_*, one byte for each token
-  std::string labels;           // the bytes of stw_dataset_options.labels; empty without labels
+  std::string labels;           // the bytes of stw_dataset_options.labels, except for the task LABELS
+  LabelLists lists;             // for the task LABELS: the labels of each document
   std::vector<Origin> origins;  // of each document; of pairs, of each answer
   ExampleCounts counts;
   std::string reading;  // of words with tags: what was understood of their files, for people
+  bool has_labels() const { return !labels.empty() || !lists.empty(); }
 };
 
 // Appends an example. Returns how many of its tokens up to index `reach` are learned.

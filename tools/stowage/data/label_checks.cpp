@@ -87,6 +87,28 @@ std::string unread_number(std::span<const LabelledText> texts) {
   return {};
 }
 
+// Throws if all names are truths, and one is written as a word and as a number, such as "true" and "1".
+// Among other names such a pair may be two labels, which gives a warning.
+void check_truths(std::span<const std::string> names, const std::string& path) {
+  const bool are_truths = std::all_of(
+      names.begin(), names.end(), [](const std::string& name) { return truth_of_word(name).has_value(); });
+  for (const bool truth : {true, false}) {
+    const auto written = [&](bool as_number) {
+      return std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+        return truth_of_word(name) == truth && looks_like_number(name) == as_number;
+      });
+    };
+    const auto number = written(true), word = written(false);
+    if (number == names.end() || word == names.end()) continue;
+    if (are_truths)
+      throw Failure(exit_failed, fmt::format("{}: the labels \"{}\" and \"{}\" mean the same, and would be "
+                                             "two labels: write them alike",
+                                             path, *number, *word));
+    complain("stowage: warning: {}: the labels \"{}\" and \"{}\" often mean the same, and are two labels",
+             path, *number, *word);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
@@ -104,6 +126,7 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
 void check_names(std::span<const std::string> names, const std::string& path) {
   const bool are_numbers = std::all_of(
       names.begin(), names.end(), [](const std::string& name) { return real_number_of(name).has_value(); });
+  check_truths(names, path);
   std::map<double, std::string_view> numbers;
   std::map<std::string, std::string_view> spellings;
   size_t alike = 0;

@@ -13,8 +13,7 @@
 
 namespace command {
 
-std::vector<size_t> keeping_labels(std::span<const size_t> tokens,
-                                   std::span<const std::vector<uint32_t>> labels) {
+std::vector<size_t> keeping_labels(std::span<const size_t> tokens, const LabelLists& labels) {
   std::set<uint32_t> seen;
   std::vector<bool> is_first(labels.size());  // the first text of a label
   for (size_t i = 0; i < labels.size(); ++i)
@@ -44,11 +43,7 @@ void warn_of_unlearned_labels(const Examples& examples, uint64_t first_held_out,
     const size_t at = task == STW_TASK_TOKEN_LABEL ? token : document;
     document += begins;
     if (task == STW_TASK_LABELS && begins) {
-      for (size_t i = 0; i < labels.size(); ++i) {
-        float value = 0;
-        std::memcpy(&value, examples.labels.data() + (at * labels.size() + i) * sizeof value, sizeof value);
-        if (value != 0) is_there[i] = true;
-      }
+      for (const uint32_t label : examples.lists[at]) is_there[label] = true;
     } else if (task == STW_TASK_TOKEN_LABEL || begins) {
       uint32_t label = 0;
       std::memcpy(&label, examples.labels.data() + at * sizeof label, sizeof label);

@@ -111,20 +111,18 @@ std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts,
   return numbers;
 }
 
-std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels,
-                                uint32_t task) {
-  const size_t width = labels.size();
-  std::vector<float> values(texts.size() * width);
-  const Labels number_of_label(task == STW_TASK_LABELS ? labels : std::span<const std::string>(), texts);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const LabelledText& text = texts[i];
-    float* const row = values.data() + i * width;
-    if (task == STW_TASK_LABELS) {
-      for (const uint32_t label : number_of_label.all_of(text)) row[label] = 1;
-      continue;
-    }
+LabelLists label_lists(std::span<const LabelledText> texts, std::span<const std::string> labels) {
+  const Labels number_of_label(labels, texts);
+  LabelLists lists;
+  for (const LabelledText& text : texts) lists.add(number_of_label.all_of(text));
+  return lists;
+}
+
+std::vector<float> number_values(std::span<const LabelledText> texts, size_t width) {
+  std::vector<float> values;
+  for (const LabelledText& text : texts) {
     const std::vector<float> numbers = numbers_in(text, width);
-    std::copy(numbers.begin(), numbers.end(), row);
+    values.insert(values.end(), numbers.begin(), numbers.end());
   }
   return values;
 }
@@ -132,13 +130,21 @@ std::vector<float> label_values(std::span<const LabelledText> texts, std::span<c
 Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels,
                         const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence,
                         Order order) {
-  const bool has_values = model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER;
-  std::string label_bytes;  // of all texts, the same number for each
+  const bool has_lists = model.task == STW_TASK_LABELS;
+  LabelLists lists;         // of all texts
+  std::string label_bytes;  // of all texts, the same number for each, if they have no lists
   const auto put = [&](const auto& numbers) {
     label_bytes.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
   };
-  if (has_values) put(label_values(texts, labels, model.task));
-  else put(label_numbers(texts, labels));
+  if (has_lists) {
+    lists = label_lists(texts, labels);
+  } else if (model.task == STW_TASK_NUMBER) {
+    put(number_values(texts, labels.size()));
+  } else {
+    const std::vector<uint32_t> numbers = label_numbers(texts, labels);
+    for (const uint32_t number : numbers) lists.add({&number, 1});
+    put(numbers);
+  }
   const size_t bytes_of_text = label_bytes.size() / texts.size();
   struct Document {
     std::vector<int32_t> tokens, token_types;
@@ -156,20 +162,17 @@ Examples label_examples(std::span<const LabelledText> texts, std::span<const std
   shuffle(documents, order);
   if (model.task != STW_TASK_NUMBER && order == Order::shuffled) {
     std::vector<size_t> lengths;
-    std::vector<std::vector<uint32_t>> lists;
-    const Labels number_of_label(labels, texts);
+    LabelLists of_documents;
     for (const Document& document : documents) {
       lengths.push_back(document.tokens.size());
-      lists.push_back(model.task == STW_TASK_LABELS ? number_of_label.all_of(texts[document.text])
-                                                    : std::vector{number_of_label(texts[document.text])});
+      of_documents.add(lists[document.text]);
     }
-    std::vector<Document> ordered;
-    for (const size_t i : keeping_labels(lengths, lists)) ordered.push_back(std::move(documents[i]));
-    documents = std::move(ordered);
+    keep_labels(documents, lengths, of_documents);
   }
   all.counts.examples = all.counts.learned = documents.size();
   for (const auto& [tokens, token_types, text] : documents) {
     all.labels.append(label_bytes, text * bytes_of_text, bytes_of_text);
+    if (has_lists) all.lists.add(lists[text]);
     all.origins.push_back({text + 1, texts[text].place});
     for (size_t i = 0; i < tokens.size(); ++i) all.marks += mark_of(token_types, i, texts[text].place);
     all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "data/examples.h"
+#include "data/label_lists.h"
 #include "data/labelled.h"
 
 namespace command {
 
 // The index of each text's label in `labels`, the model's labels; see label_examples.
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);
-// The targets of each text, texts · labels values. LABELS: 1 for each of the model's labels that the text
-// has, else 0. NUMBER: the numbers of the text. See label_examples.
-std::vector<float> label_values(std::span<const LabelledText> texts, std::span<const std::string> labels,
-                                uint32_t task);
+// The indices of each text's labels. See label_examples.
+LabelLists label_lists(std::span<const LabelledText> texts, std::span<const std::string> labels);
+// The numbers of each text, of which the model gives `width`.
+std::vector<float> number_values(std::span<const LabelledText> texts, size_t width);
 
 // Throws a failure unless a model for this task can learn the labels of all texts.
 void require_labels(std::span<const LabelledText> texts, std::span<const std::string> labels, uint32_t task);

@@ -4,6 +4,7 @@
 #pragma once
 #include <stowage.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -76,7 +77,16 @@ EncodedText tokens_of(const LabelledText& text, const Tokenization& tokenization
 // Logits of all labels for each text, one text after the other; with `of_tokens` for each token of each text.
 std::vector<float> label_logits(stw_trainer* trainer, std::span<const EncodedText> texts, size_t labels,
                                 bool of_tokens = false);
-// Texts in one call of label_logits. With smaller calls the first answers appear sooner.
-inline constexpr size_t texts_at_once = 256;
+// The end of the texts that one call of label_logits takes from number `first` on; there are `count` in all.
+// Text number i has rows(i) rows of `labels` logits. With small calls the first answers appear soon, and
+// logits take little memory: a call has 1 to 256 texts, and up to 2^22 logits if it has several.
+template <class Rows>
+size_t end_of_call(size_t first, size_t count, size_t labels, const Rows& rows) {
+  constexpr size_t most_texts = 256, most_logits = size_t{1} << 22;
+  size_t end = first + 1;
+  for (size_t logits = rows(first) * labels; end < std::min(count, first + most_texts); ++end)
+    if (logits += rows(end) * labels; logits > most_logits) break;
+  return end;
+}
 
 }  // namespace command

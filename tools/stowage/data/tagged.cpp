@@ -12,6 +12,8 @@
 #include "base/json_value.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/label_hold_out.h"
+#include "data/label_lists.h"
 #include "data/loss_marks.h"
 #include "data/new_head.h"
 #include "data/tag_scheme.h"
@@ -303,6 +305,17 @@ Examples tagged_examples(std::span<const TaggedText> texts, std::span<const std:
     documents.push_back(std::move(document));
   }
   shuffle(documents, order);
+  if (order == Order::shuffled) {
+    std::vector<size_t> lengths;
+    LabelLists tags;
+    for (const Document& document : documents) {
+      lengths.push_back(document.labels.size());
+      std::set<uint32_t> of_document(document.labels.begin(), document.labels.end());
+      of_document.erase(UINT32_MAX);
+      tags.add(std::vector<uint32_t>(of_document.begin(), of_document.end()));
+    }
+    keep_labels(documents, lengths, tags);
+  }
   all.counts.examples = documents.size();
   for (const Document& document : documents) {
     all.origins.push_back(document.origin);

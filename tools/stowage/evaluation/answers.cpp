@@ -21,8 +21,9 @@ namespace {
 
 struct LabelledDocument {
   EncodedText text;
-  std::vector<uint32_t> labels;  // the text's label, or the label of each token (UINT32_MAX: none)
-  std::vector<float> values;
+  // The text's label or labels, or the label of each token (UINT32_MAX: none).
+  std::vector<uint32_t> labels;
+  std::vector<float> values;  // the text's numbers
 };
 
 template <class Number>
@@ -51,6 +52,8 @@ std::vector<LabelledDocument> documents_from(const Examples& examples, uint64_t 
     if (task == STW_TASK_TOKEN_LABEL)
       labelled.labels = numbers_at<uint32_t>(examples.labels, begin, end - begin);
     else if (task == STW_TASK_LABEL) labelled.labels = numbers_at<uint32_t>(examples.labels, document, 1);
+    else if (task == STW_TASK_LABELS)
+      labelled.labels.assign(examples.lists[document].begin(), examples.lists[document].end());
     else labelled.values = numbers_at<float>(examples.labels, document * labels, labels);
     documents.push_back(std::move(labelled));
   }
@@ -65,11 +68,14 @@ double cross_entropy(std::span<const float> logits, size_t label) {
 }
 
 // Mean over the labels, each of which is a binary decision by its own logit.
-double binary_cross_entropy(std::span<const float> logits, std::span<const float> values) {
+double binary_cross_entropy(std::span<const float> logits, std::span<const uint32_t> labels) {
   double sum = 0;
+  auto next = labels.begin();  // ascending
   for (size_t i = 0; i < logits.size(); ++i) {
+    const bool is_there = next != labels.end() && *next == i;
+    next += is_there;
     const double x = logits[i];
-    sum += std::max(x, 0.0) - x * values[i] + std::log1p(std::exp(-std::abs(x)));
+    sum += std::max(x, 0.0) - (is_there ? x : 0.0) + std::log1p(std::exp(-std::abs(x)));
   }
   return sum / static_cast<double>(logits.size());
 }
@@ -131,21 +137,28 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
   Answered answered;
   std::vector<uint32_t> expected, predicted;  // of all texts, or of all words
   std::vector<float> values, logits_of_values;
+  LabelsCounts counts(task == STW_TASK_LABELS ? width : 0);
   EntityScores entities;
-  for (size_t begin = 0; begin < documents.size(); begin += texts_at_once) {
-    const auto now = std::span(documents).subspan(begin, std::min(texts_at_once, documents.size() - begin));
+  const auto rows = [&](size_t i) { return of_tokens ? documents[i].text.tokens.size() : 1; };
+  for (size_t begin = 0, end; begin < documents.size(); begin = end) {
+    end = end_of_call(begin, documents.size(), width, rows);
+    const auto now = std::span(documents).subspan(begin, end - begin);
     std::vector<EncodedText> texts;
     for (const LabelledDocument& labelled : now) texts.push_back(labelled.text);
     const std::vector<float> logits = label_logits(trainer, texts, width, of_tokens);
     size_t row = 0;
     for (const LabelledDocument& labelled : now) {
       const auto next = [&] { return std::span(logits).subspan(row++ * width, width); };
-      if (!labelled.values.empty()) {
+      if (task == STW_TASK_LABELS || task == STW_TASK_NUMBER) {
         const auto answer = next();
-        values.insert(values.end(), labelled.values.begin(), labelled.values.end());
-        logits_of_values.insert(logits_of_values.end(), answer.begin(), answer.end());
-        if (task == STW_TASK_LABELS) answered.loss += binary_cross_entropy(answer, labelled.values);
         ++answered.count;
+        if (task == STW_TASK_LABELS) {
+          counts.add(labelled.labels, answer);
+          answered.loss += binary_cross_entropy(answer, labelled.labels);
+        } else {
+          values.insert(values.end(), labelled.values.begin(), labelled.values.end());
+          logits_of_values.insert(logits_of_values.end(), answer.begin(), answer.end());
+        }
         continue;
       }
       std::vector<std::string> tags, found;
@@ -162,7 +175,7 @@ Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64
   }
   answered.loss /= static_cast<double>(answered.count);
   if (task == STW_TASK_LABELS) {
-    put(answered, labels_metrics(values, logits_of_values, width));
+    put(answered, counts.metrics());
   } else if (task == STW_TASK_NUMBER) {
     const NumberMetrics metrics = number_metrics(values, logits_of_values, width);
     answered.loss = metrics.mse;

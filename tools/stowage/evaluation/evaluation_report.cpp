@@ -67,6 +67,7 @@ void print_answers(const EvaluationReport& report) {
   if (report.kind == Kind::word_labels && report.counts.unlearned)
     rest = fmt::format("; {} words are left out, because samples contain none of their tokens",
                        grouped(report.counts.unlearned));
+  if (report.kind != Kind::pairs) rest += left_out_suffix(report.counts, false);
   const MainMetric metric = main_metric(report);
   fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", report.loss, metric.name, metric.value,
              over, report.data, rest);
@@ -79,9 +80,10 @@ void print_answers(const EvaluationReport& report) {
 void print_hidden_tokens(const EvaluationReport& report) {
   fmt::print(
       "evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the {} hidden tokens in {} samples "
-      "{}of {}\n",
+      "{}of {}{}\n",
       report.loss, main_metric(report).value, report.accuracy, grouped(report.targets),
-      grouped(report.samples), report.is_all ? "" : "held out ", report.data);
+      grouped(report.samples), report.is_all ? "" : "held out ", report.data,
+      left_out_suffix(report.counts, false));
 }
 
 void print_tokens(const EvaluationReport& report) {
@@ -116,8 +118,7 @@ void print_json(const EvaluationReport& report) {
                         : report.kind == Kind::word_labels ? "words"
                                                            : "texts",
                         report.targets);
-  if (report.has_examples && (report.kind == Kind::tokens || report.kind == Kind::pairs))
-    text += "," + left_out_members(report.counts);  // other kinds leave no examples out
+  if (report.has_examples) text += "," + left_out_members(report.counts);
   fmt::print("{},\"part\":\"{}\"}}\n", text, report.is_all ? "all" : "held_out");
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 namespace command {
 namespace {
@@ -45,26 +44,29 @@ std::vector<double> ranks_of(const std::vector<double>& numbers) {
 
 }  // namespace
 
-LabelsMetrics labels_metrics(std::span<const float> values, std::span<const float> logits, size_t count) {
-  std::vector<double> correct(count), expected(count), predicted(count);
-  double hits = 0;
-  for (size_t first = 0; first < values.size(); first += count) {
-    bool all_right = true;
-    for (size_t k = 0; k < count; ++k) {
-      const bool is_there = values[first + k] > 0.5f, is_named = logits[first + k] > 0;
-      expected[k] += is_there;
-      predicted[k] += is_named;
-      correct[k] += is_there && is_named;
-      all_right = all_right && is_there == is_named;
-    }
-    hits += all_right;
+void LabelsCounts::add(std::span<const uint32_t> labels, std::span<const float> logits) {
+  bool all_right = true;
+  auto next = labels.begin();
+  for (size_t k = 0; k < logits.size(); ++k) {
+    const bool is_there = next != labels.end() && *next == k, is_named = logits[k] > 0;
+    next += is_there;
+    expected_[k] += is_there;
+    predicted_[k] += is_named;
+    correct_[k] += is_there && is_named;
+    all_right = all_right && is_there == is_named;
   }
+  hits_ += all_right;
+  texts_ += 1;
+}
+
+LabelsMetrics LabelsCounts::metrics() const {
   const auto sum = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); };
+  const auto count = static_cast<double>(correct_.size());
   LabelsMetrics metrics;
-  metrics.accuracy = hits * static_cast<double>(count) / static_cast<double>(values.size());
-  metrics.f1_micro = f1_of(sum(correct), sum(expected), sum(predicted));
-  for (size_t k = 0; k < count; ++k)
-    metrics.f1_macro += f1_of(correct[k], expected[k], predicted[k]) / static_cast<double>(count);
+  metrics.accuracy = hits_ * count / (texts_ * count);
+  metrics.f1_micro = f1_of(sum(correct_), sum(expected_), sum(predicted_));
+  for (size_t k = 0; k < correct_.size(); ++k)
+    metrics.f1_macro += f1_of(correct_[k], expected_[k], predicted_[k]) / count;
   return metrics;
 }
 

@@ -2,7 +2,9 @@
 // accuracy_score, f1_score, mean_squared_error and mean_absolute_error; SciPy's pearsonr and spearmanr.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace command {
 
@@ -12,9 +14,19 @@ struct LabelsMetrics {
   double f1_micro = 0;  // F1 over all labels together
 };
 
-// `values` are the correct ones and `logits` the answers, `count` for each text. A text has a label if its
-// value is above 0.5. An answer names a label if its logit is above 0.
-LabelsMetrics labels_metrics(std::span<const float> values, std::span<const float> logits, size_t count);
+// Counts texts and their answers one by one, in memory for the labels alone.
+class LabelsCounts {
+ public:
+  explicit LabelsCounts(size_t labels) : correct_(labels), expected_(labels), predicted_(labels) {}
+  // `labels` are the text's own, ascending, and `logits` the answer: it names a label if its logit is above
+  // 0.
+  void add(std::span<const uint32_t> labels, std::span<const float> logits);
+  LabelsMetrics metrics() const;
+
+ private:
+  std::vector<double> correct_, expected_, predicted_;  // texts by label
+  double hits_ = 0, texts_ = 0;                         // hits: texts in which all labels are correct
+};
 
 // If a text has several numbers, each metric is the mean over them. (rmse is the root of that mean.)
 struct NumberMetrics {

@@ -102,11 +102,11 @@ std::string label_of(const Examples& all, size_t document, const std::vector<std
   if (task == STW_TASK_LABEL)
     return fmt::format("label {}", json_quoted(labels[number_at<uint32_t>(all.labels, document)]));
   std::vector<std::string> shown;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const float value = number_at<float>(all.labels, document * labels.size() + i);
-    if (task == STW_TASK_NUMBER) shown.push_back(fmt::format("{}", value));
-    else if (value != 0) shown.push_back(json_quoted(labels[i]));
-  }
+  if (task == STW_TASK_NUMBER)
+    for (size_t i = 0; i < labels.size(); ++i)
+      shown.push_back(fmt::format("{}", number_at<float>(all.labels, document * labels.size() + i)));
+  else
+    for (const uint32_t label : all.lists[document]) shown.push_back(json_quoted(labels[label]));
   return fmt::format("{} {}", task == STW_TASK_NUMBER ? "number" : "labels",
                      shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ", ")));
 }

@@ -1,38 +1,99 @@
 #include "tokenizer/pattern.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
-#include <pcre2.h>
+#include <oniguruma.h>
+
+#include <climits>
+#include <new>
 
 #include "base/failure.h"
+#include "base/units.h"
 #include "base/utf8.h"
-#include "tokenizer/oniguruma.h"
 
 namespace command {
 namespace {
 
-std::string message_of(int code) {
-  PCRE2_UCHAR text[128] = {};
-  pcre2_get_error_message(code, text, sizeof text);
+const OnigUChar* as_bytes(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
+
+// How often a match may go back and try another way: the default of Oniguruma, and so of the tokenizers
+// library. All tries of one search, each from another place, may do it more often.
+constexpr unsigned long most_retries = 10'000'000, most_retries_of_search = 100'000'000,
+                        most_retries_per_byte = 32;
+// Places of 32 bytes to go back to. Most repetitions take one for every character.
+constexpr unsigned most_places = 1u << 24;
+
+std::string message_of(int code, OnigErrorInfo* info = nullptr) {
+  OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN] = {};
+  onig_error_code_to_str(text, code, info);
   return reinterpret_cast<const char*>(text);
 }
 
-// bytes, of the stack that compiled code uses for backtracking
-constexpr size_t first_stack = 64 << 10, largest_stack = 8 << 20;
+using Regex = std::unique_ptr<OnigRegexType, void (*)(OnigRegexType*)>;
+
+// With the syntax and the options of the tokenizers library.
+int compile(std::string_view pattern, Regex& regex, OnigErrorInfo* info) {
+  static OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
+  static const int begun = onig_initialize(encodings, 1);
+  if (begun != ONIG_NORMAL) throw std::bad_alloc();
+  OnigRegexType* made = nullptr;
+  const int code = onig_new(&made, as_bytes(pattern), as_bytes(pattern) + pattern.size(), ONIG_OPTION_NONE,
+                            ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, info);
+  regex.reset(made);
+  if (code == ONIGERR_MEMORY) throw std::bad_alloc();
+  return code;
+}
+
+// A part of patterns that older versions of Oniguruma match in another way than the tokenizers library, and a
+// pattern with it that must match all of a text. Last seen in version 6.9.8, with Unicode 14.
+struct Fault {
+  std::string_view part, probe, text;
+};
+constexpr Fault faults[] = {
+    {"\\R", "\\R+", "\n\n"}, {"[:punct:]", "[[:punct:]]", "+"}, {"{word}", "\\p{word}", "\xC2\xB2"}};
+
+bool is_faulty(const Fault& fault) {
+  Regex regex(nullptr, onig_free);
+  const OnigUChar* const begin = as_bytes(fault.text);
+  const OnigUChar* const end = begin + fault.text.size();
+  return compile(fault.probe, regex, nullptr) != ONIG_NORMAL ||
+         onig_match(regex.get(), begin, end, begin, nullptr, ONIG_OPTION_NONE) != end - begin;
+}
+
+// Without backslashes that stand for themselves, and with each property and class in its simplest form.
+std::string simplified(std::string_view pattern) {
+  std::string out;
+  bool in_name = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (pattern.substr(i, 2) == "\\\\") ++i;
+    else if (!in_name) out += c;
+    else if (c != '^' && c != '_' && c != '-' && c != ' ')
+      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (in_name) in_name = c != '}' && c != ':';
+    else in_name = c == '{' || (c == ':' && i > 0 && pattern[i - 1] == '[');
+  }
+  return out;
+}
+
+void refuse_faults(const std::string& pattern, const std::string& path) {
+  const std::string simple = simplified(pattern);
+  for (const Fault& fault : faults)
+    if (simple.find(fault.part) != std::string::npos && is_faulty(fault))
+      throw Failure(exit_failed,
+                    fmt::format("{}: the pattern {}: Oniguruma {}, which is installed, is too old for {}",
+                                path, pattern, onig_version(), fault.probe));
+}
 
 }  // namespace
 
 struct Pattern::Compiled {
   ~Compiled() {
-    pcre2_match_data_free(match);
-    pcre2_match_context_free(context);
-    pcre2_jit_stack_free(stack);
-    pcre2_code_free(code);
+    onig_free_match_param(limits);
+    onig_region_free(region, 1);
   }
-  pcre2_code* code = nullptr;
-  pcre2_match_data* match = nullptr;
-  pcre2_match_context* context = nullptr;
-  pcre2_jit_stack* stack = nullptr;
+  Regex regex{nullptr, onig_free};
+  OnigRegion* region = nullptr;
+  OnigMatchParam* limits = nullptr;
 };
 
 Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(path) {
@@ -43,32 +104,46 @@ Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(
     return;
   }
   compiled_ = std::make_unique<Compiled>();
-  int problem = 0;
-  PCRE2_SIZE at = 0;
   Compiled& c = *compiled_;
-  const std::string pattern = from_oniguruma(searched.text, path);
-  const std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context*)> how(
-      pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
-  if (!how || pcre2_set_newline(how.get(), PCRE2_NEWLINE_LF) != 0) throw std::bad_alloc();
-  // PCRE2 10.42 wrongly makes some quantifiers possessive: " ?[ab]?+\\W" finds nothing in " a".
-  c.code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_POSSESS | PCRE2_NEVER_BACKSLASH_C,
-                    &problem, &at, how.get());
-  if (!c.code)
+  OnigErrorInfo info{};
+  if (const int code = compile(searched.text, c.regex, &info); code != ONIG_NORMAL)
     throw Failure(exit_failed,
-                  fmt::format("{}: the pattern {}: {}", path, searched.text, message_of(problem)));
-  c.match = pcre2_match_data_create_from_pattern(c.code, nullptr);
-  c.context = pcre2_match_context_create(nullptr);
-  if (!c.match || !c.context) throw std::bad_alloc();
-  // no JIT for this processor: the pattern is interpreted
-  if (pcre2_jit_compile(c.code, PCRE2_JIT_COMPLETE) != 0) return;
-  c.stack = pcre2_jit_stack_create(first_stack, largest_stack, nullptr);
-  if (c.stack) pcre2_jit_stack_assign(c.context, nullptr, c.stack);
+                  fmt::format("{}: the pattern {}: {}", path, searched.text, message_of(code, &info)));
+  refuse_faults(searched.text, path);
+  c.region = onig_region_new();
+  c.limits = onig_new_match_param();
+  if (!c.region || !c.limits) throw std::bad_alloc();
+  onig_initialize_match_param(c.limits);
+  onig_set_retry_limit_in_match_of_match_param(c.limits, most_retries);
+  onig_set_match_stack_limit_size_of_match_param(c.limits, most_places);
 }
 
 Pattern::~Pattern() = default;
 Pattern::Pattern(Pattern&&) noexcept = default;
+
+std::optional<Match> Pattern::search(std::string_view text, size_t from) const {
+  const auto refuse = [&](const std::string& why) {
+    throw Failure(exit_failed, fmt::format("{}: its pattern cannot be matched: {}", path_, why));
+  };
+  // Oniguruma counts bytes with an int
+  if (text.size() > INT_MAX)
+    refuse(
+        fmt::format("expected a text of at most {} bytes, found {}", grouped(INT_MAX), grouped(text.size())));
+  const OnigUChar* const begin = as_bytes(text);
+  const OnigUChar* const end = begin + text.size();
+  OnigRegion* const region = compiled_->region;
+  onig_set_retry_limit_in_search_of_match_param(compiled_->limits,
+                                                most_retries_of_search + most_retries_per_byte * text.size());
+  const int found = onig_search_with_param(compiled_->regex.get(), begin, end, begin + from, end, region,
+                                           ONIG_OPTION_NONE, compiled_->limits);
+  if (found == ONIG_MISMATCH) return std::nullopt;
+  if (found == ONIGERR_MEMORY) throw std::bad_alloc();
+  if (found < 0) refuse(message_of(found));
+  const Match match{static_cast<size_t>(region->beg[0]), static_cast<size_t>(region->end[0])};
+  // \K inside of a lookbehind can move the match before `from`, which would repeat the same match forever.
+  if (match.begin < from) refuse("a match begins before where it is looked for");
+  return match;
+}
 
 std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
   if (!compiled_) {
@@ -78,24 +153,14 @@ std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
   }
   size_t end = from;  // end of the previous match, which may be empty
   while (from < text.size()) {
-    const int found = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                  from, PCRE2_NO_UTF_CHECK, compiled_->match, compiled_->context);
-    if (found == PCRE2_ERROR_NOMATCH) break;
-    if (found < 0)
-      throw Failure(exit_failed,
-                    fmt::format("{}: its pattern cannot be matched: {}", path_, message_of(found)));
-    const PCRE2_SIZE* const range = pcre2_get_ovector_pointer(compiled_->match);
-    // \K inside of a lookbehind can move the match before `from`, which would repeat the same match forever.
-    if (range[0] < from)
-      throw Failure(
-          exit_failed,
-          fmt::format("{}: its pattern cannot be matched: a match begins before where it is looked for",
-                      path_));
-    if (range[1] > range[0]) return Match{range[0], range[1]};
+    const auto match = search(text, from);
+    if (!match || match->end > match->begin) return match;
     // With \K an empty match may end after the position where the search began. The next search begins at its
     // end.
-    from = range[1] + (range[1] != end ? 0 : range[1] < text.size() ? utf8_length(text.substr(range[1])) : 1);
-    end = range[1];
+    from = match->end + (match->end != end          ? 0
+                         : match->end < text.size() ? utf8_length(text.substr(match->end))
+                                                    : 1);
+    end = match->end;
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Regular expressions over Unicode text, matched by PCRE2.
+// Regular expressions over Unicode text, matched by Oniguruma, as in the tokenizers library.
 #pragma once
 #include <memory>
 #include <optional>
@@ -24,6 +24,9 @@ class Pattern {
   std::optional<Match> find(std::string_view text, size_t from) const;
 
  private:
+  // The first match, which may be empty.
+  std::optional<Match> search(std::string_view text, size_t from) const;
+
   struct Compiled;
   std::unique_ptr<Compiled> compiled_;  // null: `literal_` is used
   std::string literal_, path_;

@@ -51,6 +51,17 @@ constexpr double largest_rate = 1e6;
 
 bool is_rate(double rate) { return rate >= 0 && rate <= largest_rate; }
 
+// Random numbers depend on 32 bits of a sample's number.
+Status check_place(const stw_trainer_options& o, uint64_t global_batch) {
+  constexpr uint64_t most_samples = uint64_t{1} << 32;
+  if (o.first_sample > most_samples - std::min(most_samples, global_batch))
+    return Error{Code::bad_argument, "trainer: first_sample + global_batch must be at most 2^32"};
+  if (o.first_sample > 0 && !o.gradient_hook)
+    return Error{Code::bad_argument,
+                 "trainer: first_sample is for a gradient hook that adds up several trainers"};
+  return ok();
+}
+
 // Options that are not set have the optimizer's defaults.
 Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics,
                                   uint64_t global_batch) {
@@ -96,13 +107,8 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.label_smoothing = as_written(o.label_smoothing);
   t.z_loss = as_written(o.z_loss);
   t.outlier_limit = as_written(o.outlier_limit);
+  STW_TRY(check_place(o, global_batch));
   t.first_sample = o.first_sample;
-  constexpr uint64_t most_samples = uint64_t{1}
-                                    << 32;  // random numbers depend on 32 bits of a sample's number
-  if (t.first_sample > most_samples - std::min(most_samples, global_batch))
-    return wrong("first_sample + global_batch must be at most 2^32");
-  if (t.first_sample > 0 && !o.gradient_hook)
-    return wrong("first_sample is for a gradient hook that adds up several trainers");
   if (o.beta != 0) t.preference.beta = as_written(o.beta);
   t.preference.margin = given(STW_SET_MARGIN, o.margin);
   t.preference.answer_share = as_written(o.answer_share);

@@ -59,8 +59,8 @@ class ChangedDataTest(CommandTest):
                 self.assertEqual(
                     warnings,
                     [
-                        "stowage: warning: x.jsonl: gives other tokens than the run in run was trained on, so "
-                        "the result is not that of an uninterrupted run",
+                        "stowage: warning: x.jsonl: gives other tokens than the run in run was trained on, "
+                        "so the result is not that of an uninterrupted run",
                         f"stowage: warning: x.jsonl: has {len(held_out)} of the {len(held_out)} texts that "
                         "the run held out; they are held out again",
                     ],
@@ -81,7 +81,8 @@ class ChangedDataTest(CommandTest):
         warnings = self.resume(3, "--data", other)
         self.assertIn("y.jsonl: gives other tokens than the run in run was trained on", warnings[0])
         self.assertIn(
-            "y.jsonl: a tenth of it is held out now, and the run may have been trained on parts of that tenth",
+            "y.jsonl: a tenth of it is held out now, and the run may have been trained on parts of that "
+            "tenth",
             warnings[1],
         )
         self.assertEqual(len(warnings), 2)

@@ -558,8 +558,8 @@ class ResumeTest(CommandTest):
         other = self.write("other.txt", text[::-1])
         warning = (
             r"^stowage: warning: .*{}\.txt: gives other tokens than the run in .*run was trained on, .*\n"
-            r"stowage: warning: .*{}\.txt: a tenth of it is held out now, and the run may have been trained on "
-            r"parts of that tenth\n$"
+            r"stowage: warning: .*{}\.txt: a tenth of it is held out now, and the run may have been trained "
+            r"on parts of that tenth\n$"
         )
         for steps, data_now, name in ((4, other, "other"), (5, data, "text")):
             warnings = self.run_command(

@@ -255,7 +255,7 @@ std::optional<Examples> write_dataset_files(const DataFlags& flags, const DataSo
   std::optional<Examples> examples = examples_of(flags, files, request, written.masks);
   if (examples) {
     // A window of tokens to predict has one more than a sample.
-    const uint64_t window = request.sequence + (examples->labels.empty() && !written.masks);
+    const uint64_t window = request.sequence + (!examples->has_labels() && !written.masks);
     written.again = hold_out_again(*examples, layout_of(flags, about), before, window);
     written.tokens.emplace(token_file(examples->tokens, vocabulary));
     written.marks.emplace(examples->marks);

@@ -57,6 +57,8 @@ Examples in_order(const Examples& examples, const DocumentLayout& layout, const 
     part(all.tokens, examples.tokens, text.first, text.end);
     part(all.marks, examples.marks, text.first, text.end);
     part(all.origins, examples.origins, text.first_document, text.end_document);
+    for (size_t i = text.first_document; i < text.end_document && !examples.lists.empty(); ++i)
+      all.lists.add(examples.lists[i]);
     const size_t first = layout.has_labels_of_words ? text.first : text.first_document,
                  end = layout.has_labels_of_words ? text.end : text.end_document;
     part(all.labels, examples.labels, first * label_bytes, end * label_bytes);

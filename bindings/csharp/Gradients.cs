@@ -82,7 +82,11 @@ namespace Stowage
         /// settable, if the library does not know it.</summary>
         public int? CorrectPairs
         {
-            get { return HostPointer(native.correct_pairs) == null ? (int?)null : Numbers.Of(*native.correct_pairs); }
+            get
+            {
+                return HostPointer(native.correct_pairs) == null ? (int?)null
+                                                                 : Numbers.Of(*native.correct_pairs);
+            }
             set
             {
                 if (HostPointer(native.correct_pairs) == null || value == null)

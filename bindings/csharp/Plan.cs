@@ -43,8 +43,8 @@ namespace Stowage
         }
 
         /// <summary>Reads text that <see cref="Json"/> returned.</summary>
-        /// <exception cref="StowageException">Corrupt if the text was edited, BadState if it belongs to another
-        /// model, Unsupported if it has another version</exception>
+        /// <exception cref="StowageException">Corrupt if the text was edited, BadState if it belongs to
+        /// another model, Unsupported if it has another version</exception>
         public static Plan Load(Model model, string json)
         {
             stw_plan* plan = null;

@@ -51,8 +51,8 @@ namespace Stowage
         /// <summary>Factor with which the chosen document's mean token loss is added to a preference's
         /// loss.</summary>
         public float AnswerShare { get; set; }
-        /// <summary>For a GradientHook that adds up several trainers: the number, in their joint batch, of the
-        /// first sample of this trainer's batches.</summary>
+        /// <summary>For a GradientHook that adds up several trainers: the number, in their joint batch, of
+        /// the first sample of this trainer's batches.</summary>
         public long FirstSample { get; set; }
         /// <summary>Reports and cancels the creation and all calls of the trainer.</summary>
         public Watch Watch { get; set; }

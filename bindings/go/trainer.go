@@ -35,8 +35,8 @@ type TrainerOptions struct {
 	Margin         *float32 // SimPO; nil: half of Beta
 	// factor of the chosen document's mean token loss, which is added to a preference's loss
 	AnswerShare float32
-	// FirstSample is for a GradientHook that adds up several trainers: the number, in their joint batch, of the
-	// first sample of this trainer's batches.
+	// FirstSample is for a GradientHook that adds up several trainers: the number, in their joint batch, of
+	// the first sample of this trainer's batches.
 	FirstSample uint64
 	// Arena is the host's memory for the arena, outside of Go's heap. It must stay valid until the trainer is
 	// closed. It has ArenaBytes bytes, at least PlanInfo.Arena, at a multiple of 256. nil: the trainer

@@ -50,8 +50,8 @@ pub struct TrainerOptions {
     pub margin: Option<f32>,
     /// Factor with which the chosen document's mean token loss is added to a preference's loss.
     pub answer_share: f32,
-    /// For a gradient hook that adds up several trainers: the number, in their joint batch, of the first sample
-    /// of this trainer's batches.
+    /// For a gradient hook that adds up several trainers: the number, in their joint batch, of the first
+    /// sample of this trainer's batches.
     pub first_sample: u64,
     /// Reports and cancels the creation and all calls of the trainer.
     pub watch: Option<Watch>,

@@ -185,8 +185,8 @@ func (g *Gradients) TargetCount() *uint64 {
 	return (*uint64)(unsafe.Pointer(g.gradients.target_count))
 }
 
-// CorrectPairs is, with a preference, the number of pairs whose chosen document was ahead; nil if Data is nil,
-// or if the library does not know it.
+// CorrectPairs is, with a preference, the number of pairs whose chosen document was ahead; nil if Data is
+// nil, or if the library does not know it.
 func (g *Gradients) CorrectPairs() *uint32 {
 	if g.gradients == nil || !g.onHost {
 		return nil

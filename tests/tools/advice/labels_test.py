@@ -360,6 +360,17 @@ ROWS = [
         plus("--label-field XPOS", labels("N", "V")),
     ),
     Advice(
+        "{}: CoNLL-U has several columns of tags; its lines are read as {}; choose the tags with "
+        "--label-field MISC:{}",
+        f"{WORDS} entity.conllu",
+        plus("--label-field MISC:name", labels("B-SHIP", "O")),
+    ),
+    Advice(
+        "{}: is words; there is no tokenizer (--tokenizer)",
+        f"{BEGIN} words.conll --tokenizer ids",
+        instead("--tokenizer ids", "--tokenizer byte", labels("B-PLAN", "B-SHIP", "O")),
+    ),
+    Advice(
         "--text-field {}: {} has no such column: expected a number from 1 to {}, or -1 for the last one",
         f"{WORDS} words.conll --text-field 3",
         instead("--text-field 3", "--text-field 1", same_as(f"{WORDS} words.conll")),
@@ -446,6 +457,9 @@ class LabelsTest(AdviceTest):
         "chunks.conll": conll(lambda i: f"ship B-NP B-SHIP\nis {['O', 'B-VP'][i % 2]} O"),
         "unsure.conll": conll(lambda i: "ship A NOUN\nis L VERB"),
         "swapped.conll": conll(lambda i: f"NOUN ship{i % 9}\nVERB is{i % 9}"),
+        "entity.conllu": conll(
+            lambda i: "1\tship\tship\t_\t_\t_\t0\t_\t_\tname=B-SHIP\n2\tis\tis\t_\t_\t_\t1\t_\t_\tname=O"
+        ),
         "several.conllu": conll(
             lambda i: "1\tship\tship\tNOUN\tN\t_\t0\t_\t_\t_\n2\tis\tis\tVERB\tV\t_\t1\t_\t_\t_"
         ),
@@ -470,3 +484,9 @@ class LabelsTest(AdviceTest):
         self.write("longer.conll", FILES["long.conll"].replace("ship O", "ship O\nis O"))
         said = self.call("classify --model tagger --data longer.conll --seq 48").stderr
         self.assertIn("words past that have no label, and the model has no more positions\n", said)
+        rows = "1\tship\tship\tNOUN\t_\t_\t0\t_\t_\t_\n2\tsea\tsea\tNOUN\t_\t_\t1\t_\t_\t_\n\n"
+        self.write("alike.conllu", rows * 20)
+        said = self.call(f"{WORDS} alike.conllu", anyhow=True).stderr
+        self.assertRegex(
+            said, r"no column of CoNLL-U has different tags; its lines are read as [^;]*; [^;]*\n$"
+        )

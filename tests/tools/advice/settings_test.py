@@ -478,6 +478,11 @@ ROWS = [
 ]
 
 
+# Its test runs where there is no GPU.
+NO_GPU = Advice("--device {}: this machine has no such device ({}); see `stowage devices`", "")
+ALL_ROWS = [*ROWS, NO_GPU]
+
+
 class SettingsTest(AdviceTest):
     rows = ROWS
     files = {"text.txt": TEXT, "labels.csv": LABELS}
@@ -496,6 +501,15 @@ class SettingsTest(AdviceTest):
 
     def test_rows(self):
         self.follow_rows()
+
+    def test_a_device_that_is_not_there(self):
+        listed = self.call("devices").stdout
+        if re.search("(?m)^cuda ", listed):
+            self.skipTest("there is a GPU")
+        self.write("text.txt", TEXT)
+        self.assertTrue(NO_GPU.is_in(self.call(f"{TWO} --device cuda", anyhow=True).lines()))
+        for device in re.findall("(?m)^(cpu) ", listed):
+            steps(2)(self, self.call(f"{TWO} --device {device}"))
 
     def test_a_plan_that_does_not_fit(self):
         def fits(words):

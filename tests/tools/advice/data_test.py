@@ -646,5 +646,5 @@ class DataTest(AdviceTest):
         self.write("beyond.jsonl", FILES["beyond.jsonl"])
         said = self.call(f"{BEGIN} beyond.jsonl --document-end 0", anyhow=True).stderr
         self.assertIn(
-            "samples of 300 tokens would help, but the model has 256 positions: shorten the prompts", said
+            "samples of 304 tokens would help, but the model has 256 positions: shorten the prompts", said
         )

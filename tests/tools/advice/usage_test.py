@@ -3,11 +3,14 @@ not go together."""
 
 import json
 import re
+import unittest.mock
+
+from support import USAGE, CommandTest
 
 from flags.foreign_flags_test import FIELDS
 
 from .data_test import TEXT, lines, table
-from .rows import Advice, AdviceTest, instead, planned, plus, prints, run, same_as, steps, without
+from .rows import Advice, AdviceTest, all_rows, instead, planned, plus, prints, run, same_as, steps, without
 
 MODEL = "train --model nano"
 SHAPE = "--batch 2 --seq 16 --vram 32MiB"
@@ -296,6 +299,16 @@ class UsageTest(AdviceTest):
 
     def test_rows(self):
         self.follow_rows()
+
+
+class EveryTest(CommandTest):
+    def test_a_message_without_a_row_fails_the_test_that_prints_it(self):
+        lost = [row for row in all_rows() if "nesterov" not in row.message]
+        words = f"{TRAIN} --nesterov --momentum 0 --optimizer sgd".replace("text.txt", self.text()).split()
+        self.refused(*words, expect=USAGE, says=["--nesterov: needs a --momentum above 0"], cwd=self.folder)
+        with unittest.mock.patch("support.rows_of_advice", lambda: lost):
+            with self.assertRaisesRegex(AssertionError, "no row in tests/tools/advice tries this advice"):
+                self.run_command(*words, expect=USAGE, cwd=self.folder)
 
 
 class ForeignFlagsTest(AdviceTest):

@@ -116,13 +116,23 @@ std::string offloaded_text(const Graph& graph, const Plan& plan) {
   return text;
 }
 
+// human_bytes() of at least so many bytes: with a little less memory the plan would not fit.
+std::string bytes_rounded_up(uint64_t bytes) {
+  const uint64_t last_digit = bytes >= 1u << 30   ? (1u << 30) / 100
+                              : bytes >= 1u << 20 ? (1u << 20) / 100
+                              : bytes >= 1u << 10 ? (1u << 10) / 10
+                                                  : 0;
+  return human_bytes(bytes + (last_digit ? last_digit / 2 + 1 : 0));
+}
+
 }  // namespace
 
 std::string relaxation_text(const Relaxation& x) {
   constexpr std::string_view host = "host_memory ";  // followed by bytes
-  const std::string change = x.change.starts_with(host)
-                                 ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size())))
-                                 : x.change;
+  const std::string change =
+      x.change.starts_with(host)
+          ? std::string(host) + bytes_rounded_up(std::stoull(x.change.substr(host.size())))
+          : x.change;
   const std::string percent = fixed_point(x.costs_fraction * 100, 1);
   const std::string cost =
       percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";

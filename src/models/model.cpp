@@ -268,8 +268,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
   if (architecture_of(config).is_encoder && config.task == Task::language_model)
     return Error{Code::unsupported, std::string("a model of type ") + architecture_of(config).model_type +
-                                        " is trained with a head: it needs labels (label_count), or the task "
-                                        "masked-language-model, and this one has neither"};
+                                        " is trained with a head: it needs labels (label_count, --labels), "
+                                        "or the task masked-language-model (--task masked), and this one has "
+                                        "neither"};
   for (const auto& [name, how] :
        {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
     if (how != Quantize::none && !config.adapters.any())

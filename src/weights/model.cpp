@@ -156,7 +156,8 @@ Status check_task(Task task, size_t label_count, const ModelConfig& config, cons
   if (has_labels(task))
     return label_count > 0 || !config.labels.empty()
                ? ok()
-               : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
+               : Status(wrong("the task " + name +
+                              " needs labels (label_count, --labels), and the model has none"));
   if (label_count > 0)
     return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
   if (!config.labels.empty())

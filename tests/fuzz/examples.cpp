@@ -75,8 +75,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (lines.empty() || table.empty()) return 0;
   for (const Tokenization* tokenization : {&bytes, &ids}) {
     const ExampleReader reader(text_member, *tokenization, find, 0);
-    or_failure([&] { check(read_examples(lines, reader, sequence, Order::of_file)); });
-    or_failure([&] { check(read_pairs(lines, reader, sequence, Order::of_file)); });
+    or_failure([&] { check(read_examples(lines, reader, sequence, sequence, Order::of_file)); });
+    or_failure([&] { check(read_pairs(lines, reader, sequence, sequence, Order::of_file)); });
   }
   or_failure([&] { holds_labels(lines, {}); });
   or_failure([&] { holds_pairs(lines); });

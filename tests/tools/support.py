@@ -1,10 +1,12 @@
 """Shared by the tests of the command: running it, a temporary folder, small data and models."""
 
+import functools
 import json
 import os
 import pathlib
 import pty
 import random
+import re
 import shutil
 import subprocess
 import tempfile
@@ -55,6 +57,32 @@ def from_scratch(words, cwd=None):
     return [*words, "--from-scratch"] if is_config else words
 
 
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def advices(words, result):
+    """The printed lines that name a flag. What a user or a model wrote does not count."""
+    shown = result.stderr.splitlines()
+    if (
+        words
+        and words[0] in ("plan", "train", "eval", "calibrate", "merge", "pack")
+        and "--help" not in words
+    ):
+        shown += result.stdout.splitlines()
+    return [line for line in shown if FLAG.search(line)]
+
+
+@functools.cache
+def rows_of_advice():
+    from advice.rows import all_rows  # these modules import this one
+
+    return all_rows()
+
+
+def is_tried(line):
+    return any(row.is_in([line]) for row in rows_of_advice())
+
+
 class CommandTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="stowage-"))
@@ -78,9 +106,10 @@ class CommandTest(unittest.TestCase):
             out += draw.choice(words) + draw.choice([" ", " ", " ", ".\n"])
         return self.write("text.txt", out[:size])
 
-    def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL, cwd=None):
+    def run_words(self, words, stdin=subprocess.DEVNULL, cwd=None):
+        """Runs the command with exactly these words."""
         result = subprocess.run(
-            [STOWAGE, *from_scratch(list(map(str, words)), cwd)],
+            [STOWAGE, *words],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -90,6 +119,12 @@ class CommandTest(unittest.TestCase):
         )
         result.stdout = result.stdout.decode(errors="replace")
         result.stderr = result.stderr.decode(errors="replace")
+        return result
+
+    def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL, cwd=None):
+        result = self.run_words(from_scratch(list(map(str, words)), cwd), stdin, cwd)
+        for line in advices(words, result):
+            self.assertTrue(is_tried(line), f"no row in tests/tools/advice tries this advice: {line}")
         self.assertEqual(result.returncode, expect, f"{words}\n{result.stdout}\n{result.stderr}")
         return result
 

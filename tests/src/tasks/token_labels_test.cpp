@@ -290,7 +290,7 @@ TEST(TokenLabels, AnotherModelGetsANewHead) {
     // A config that does not give the task of its labels.
     std::ofstream(base + "/config.json") << config;
     EXPECT_NE(Model::open(source).error().message.find(
-                  "the task token-label needs labels (label_count), and the model has none"),
+                  "the task token-label needs labels (label_count, --labels), and the model has none"),
               std::string::npos);
     source.labels = {"O", "B-PER", "I-PER"};
     source.label_count = 3;

@@ -156,10 +156,10 @@ class BestTest(CommandTest):
             [
                 "stowage: warning: --keep-best: the run has 8 steps and --eval-every 250, "
                 "so it is evaluated only after its last step, and the weights of that step are written; "
-                "give a smaller --eval-every",
+                "give an --eval-every of at most 7",
                 "stowage: warning: --patience 3: the run has 8 steps and --eval-every 250, "
                 "which makes 0 evaluations before the last one; it takes 4 to end a run: "
-                "give a smaller --eval-every",
+                "give an --eval-every of at most 1",
             ],
         )
         for every, steps, patience, count in ((2, 8, 2, 0), (2, 8, 3, 1), (0, 8, 1, 1)):

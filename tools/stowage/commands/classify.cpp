@@ -161,10 +161,9 @@ struct ClassifyCommand {
       cut += encoded.back().text.is_cut;
     }
     if (cut > 0)
-      complain(
-          "stowage: warning: {} of {} texts are cut to {} tokens: words past that have no label; give a "
-          "longer --seq",
-          grouped(cut), grouped(all.size()), grouped(most));
+      complain("stowage: warning: {} of {} texts are cut to {} tokens: words past that have no label{}",
+               grouped(cut), grouped(all.size()), grouped(most),
+               most < about.positions ? "; give a longer --seq" : ", and the model has no more positions");
     plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
     const bool has_entities = are_entity_tags(labels);

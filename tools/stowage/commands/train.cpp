@@ -122,24 +122,31 @@ std::string restore(const TrainRun& run, uint64_t steps, const Trainer& trainer,
   return Metrics::kept(metrics, now.step, now.batches, now.batches < steps);
 }
 
+// How a run gets so many evaluations before that of its last step.
+std::string advice_for_evaluations(const RunSettings& run, uint64_t before_last) {
+  before_last = std::clamp<uint64_t>(before_last, 1, UINT64_MAX - 1);
+  const uint64_t longest = (run.steps - 1) / before_last;
+  return longest > 0 ? fmt::format("give an --eval-every of at most {}", longest)
+                     : fmt::format("give --steps {} or more, and --eval-every 1", before_last + 1);
+}
+
 // Warns if the run has too few evaluations for --keep-best or --patience to have an effect.
 void warn_of_few_evaluations(const RunSettings& run) {
   if (!run.keeps_best && !run.patience) return;
   const uint64_t before_last = run.evaluate_every ? (run.steps - 1) / run.evaluate_every
                                                   : 0;  // the evaluation after the last step is always made
-  const std::string how_often =
-      run.evaluate_every ? fmt::format("--eval-every {}", run.evaluate_every) : "--eval-every 0";
+  const std::string how_often = fmt::format("--eval-every {}", run.evaluate_every);
   if (run.keeps_best && before_last == 0)
     complain(
         "stowage: warning: --keep-best: the run has {} steps and {}, so it is evaluated only after its last "
-        "step, and the weights of that step are written; give a smaller --eval-every",
-        grouped(run.steps), how_often);
+        "step, and the weights of that step are written; {}",
+        grouped(run.steps), how_often, advice_for_evaluations(run, 1));
   if (run.patience && before_last <= *run.patience)
     complain(
         "stowage: warning: --patience {}: the run has {} steps and {}, which makes {} evaluation{} before "
-        "the last one; it takes {} to end a run: give a smaller --eval-every",
+        "the last one; it takes {} to end a run: {}",
         *run.patience, grouped(run.steps), how_often, grouped(before_last), before_last == 1 ? "" : "s",
-        grouped(*run.patience + 1));
+        grouped(*run.patience + 1), advice_for_evaluations(run, *run.patience + 1));
 }
 
 // Warns if an epoch has few steps because a batch holds a large part of the examples.
@@ -149,14 +156,18 @@ void warn_of_short_epochs(const TrainRun& run, const OpenData& data, const stw_p
   const double steps =
       static_cast<double>(samples_of_epoch(data, plan.sequence)) / static_cast<double>(plan.global_batch);
   if (data.counts.examples < many_examples || steps >= few_steps || run.resumes()) return;
+  // A shorter sample gives more steps if it still holds a whole example.
+  const bool may_be_shorter = examples_of_sample(data) >= 1.5, is_one = plan.global_batch == 1;
   complain(
       "stowage: warning: --data {}: an epoch is {:.2g} step{}: a batch of {} sample{} of {} tokens holds "
-      "{:.3g} of the {} {}; for more steps give a smaller --batch (or --batch-examples), or a shorter --seq",
-      run.data.path, steps, steps == 1 ? "" : "s", grouped(plan.global_batch),
-      plan.global_batch == 1 ? "" : "s", grouped(plan.sequence),
+      "{:.3g} of the {} {}; for more steps give {}{}{}",
+      run.data.path, steps, steps == 1 ? "" : "s", grouped(plan.global_batch), is_one ? "" : "s",
+      grouped(plan.sequence),
       std::min(static_cast<double>(plan.global_batch) * examples_of_sample(data),
                static_cast<double>(data.counts.examples)),
-      grouped(data.counts.examples), run.data.has_pairs ? "pairs" : "examples");
+      grouped(data.counts.examples), run.data.has_pairs ? "pairs" : "examples",
+      is_one ? "" : "a smaller --batch (or --batch-examples)", is_one || !may_be_shorter ? "" : ", or ",
+      is_one || may_be_shorter ? "a shorter --seq" : "");
 }
 
 void warn_of_labels(const TrainRun& run, const OpenData& data) {

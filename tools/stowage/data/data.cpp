@@ -222,8 +222,9 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const FindTemplate find_template = chat_template;
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template,
                              end_of_examples(path, request), request.sequence);
-  Examples examples = has_pairs ? read_pairs(data, reader, request.sequence, order)
-                                : read_examples(data, reader, request.sequence, order);
+  const uint64_t positions = query(request.model).positions;
+  Examples examples = has_pairs ? read_pairs(data, reader, request.sequence, positions, order)
+                                : read_examples(data, reader, request.sequence, positions, order);
   if (conversations && is_own) warn_of_endless_turns(*conversations, request);
   return examples;
 }

@@ -183,7 +183,7 @@ DataFormat format_of_objects(std::string_view text, const std::string& path,
     if (!by_name || *by_name != DataFormat::text) return DataFormat::jsonl;
     complain(
         "stowage: warning: {}: its lines are objects of JSON without a member that is known here; they are "
-        "learned as they are written (--data-format jsonl reads them)",
+        "learned as they are written; --text-field NAME learns one of their members",
         path);
   }
   return otherwise;

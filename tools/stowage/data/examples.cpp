@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "base/failure.h"
 #include "base/units.h"
@@ -30,15 +31,13 @@ std::optional<size_t> first_learned(const Example& example) {
   return std::nullopt;
 }
 
-// Advice if no example is left because samples are too short. `first` is not empty. For each example whose
-// learned tokens all lie past the end of a sample, it has the index of the first of them. The least --seq
-// that helps reaches this token in two examples, so that one of them can be held out. If there is only one
+// The least --seq that helps if no example is left because samples are too short. `first` is not empty. For
+// each example whose learned tokens all lie past the end of a sample, it has the index of the first of them.
+// The result reaches this token in two examples, so that one of them can be held out. If there is only one
 // such example, it reaches the token in that one.
-std::string longer_samples(std::vector<size_t> first, size_t longest) {
+uint64_t least_sequence(std::vector<size_t> first) {
   std::sort(first.begin(), first.end());
-  const size_t least = first[std::min<size_t>(1, first.size() - 1)];
-  return fmt::format("use a longer --seq: {} is the least that helps{}", least,
-                     longest > least ? fmt::format(", {} has room for all of them", longest) : "");
+  return first[std::min<size_t>(1, first.size() - 1)];
 }
 
 }  // namespace
@@ -81,7 +80,17 @@ uint64_t add(Examples& all, const Example& example, uint64_t reach) {
   return counted;
 }
 
-Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order) {
+std::string longer_samples(uint64_t least, uint64_t longest, uint64_t positions) {
+  if (least > positions)
+    return fmt::format("samples of {} tokens would help, but the model has {} positions: shorten the prompts",
+                       grouped(least), grouped(positions));
+  return fmt::format(
+      "use a longer --seq: {} is the least that helps{}", least,
+      longest > least && longest <= positions ? fmt::format(", {} has room for all of them", longest) : "");
+}
+
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence,
+                       uint64_t positions, Order order) {
   const std::string& path = data.name();
   std::vector<Example> list;
   data.for_objects([&](std::string_view text, const std::string& place) {
@@ -119,7 +128,7 @@ Examples read_examples(const DataSource& data, const ExampleReader& reader, uint
                     path, sequence, grouped(left_out(counts)), reasons_left_out(counts, false),
                     beyond.empty()
                         ? "expected completions, texts, or messages of the assistant that are learned"
-                        : longer_samples(beyond, longest)));
+                        : longer_samples(least_sequence(std::move(beyond)), longest, positions)));
   return all;
 }
 

@@ -48,7 +48,11 @@ std::string left_out_members(const ExampleCounts& counts);
 
 // Reads all examples and shuffles them, the same way each time, if `order` says so: files are often sorted,
 // and the last examples are held out. Leaves out the examples of which nothing is learned within a sample.
-// Throws a Failure that names the file and the line. If no example is left, it says how long samples must be.
-Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order);
+// Throws a Failure that names the file and the line. If no example is left, it says how long samples must be,
+// or that the model has not so many positions.
+Examples read_examples(const DataSource& data, const ExampleReader& reader, uint64_t sequence,
+                       uint64_t positions, Order order);
+// The end of that message. `least`: the least --seq that helps; `longest`: one that has room for all, or 0.
+std::string longer_samples(uint64_t least, uint64_t longest, uint64_t positions);
 
 }  // namespace command

@@ -57,7 +57,8 @@ static void take_tags(ModelFlags& model, const DataFlags& data) {
   if (has_labels && !model.new_head) {
     const std::vector<std::string> own = labels_of(open_model(as_it_is));
     require_own_names(data, own);
-    with_advice([&] { tag_numbers(read_tagged(data.source, data.fields, true), own); });
+    const std::vector<TaggedText> texts = read_tagged(data.source, data.fields, true);
+    with_advice([&] { tag_numbers(texts, own); });
     return;
   }
   if (tagger.labels.empty()) find_labels();

@@ -66,7 +66,8 @@ std::string pairs_suffix(const ExampleCounts& counts) {
          left_out_suffix(counts, true);
 }
 
-Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence, Order order) {
+Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_t sequence,
+                    uint64_t positions, Order order) {
   const std::string& path = data.name();
   std::vector<ExampleReader::Pair> list;
   Examples all;
@@ -109,8 +110,8 @@ Examples read_pairs(const DataSource& data, const ExampleReader& reader, uint64_
                               "are left out, {}; {}",
                               path, sequence, grouped(left_out(counts)), reasons_left_out(counts, true),
                               least.empty() ? "expected pairs of answers that differ"
-                                            : fmt::format("use a longer --seq: {} is the least that helps",
-                                                          least[std::min<size_t>(1, least.size() - 1)])));
+                                            : longer_samples(least[std::min<size_t>(1, least.size() - 1)], 0,
+                                                             positions)));
   }
   return all;
 }

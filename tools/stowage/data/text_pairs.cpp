@@ -141,8 +141,9 @@ std::vector<TextPair> pairs_among(std::span<const std::string> names) {
 }
 
 void find_pair(const DataSource& data, LabelFields& fields) {
-  if (fields.pair_given && fields.pair == "none") fields.pair.clear();
-  if (fields.pair.empty()) return;
+  const bool is_single = fields.pair_given && fields.pair == "none";
+  if (is_single) fields.pair.clear();
+  if (fields.pair.empty() && !is_single) return;
   const std::vector<std::string> names = names_in(data);
   const auto has = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -150,6 +151,10 @@ void find_pair(const DataSource& data, LabelFields& fields) {
   std::vector<TextPair> pairs = pairs_among(names);
   std::erase_if(
       pairs, [&](const TextPair& pair) { return pair.first == fields.label || pair.second == fields.label; });
+  if (is_single) {  // the first text of the pair is the text
+    if (!fields.text_given && !has(fields.text) && pairs.size() == 1) fields.text = pairs[0].first;
+    return;
+  }
   if (fields.pair_given) {
     const auto known = std::find_if(pairs.begin(), pairs.end(),
                                     [&](const TextPair& pair) { return pair.second == fields.pair; });

@@ -407,9 +407,9 @@ class ColumnFinder {
         for (const std::string& entry : entries_with_tags(c)) found.push_back("--label-field MISC:" + entry);
       else if (!is_of_words && !columns_[c].is_constant()) found.push_back("--label-field " + name);
     }
+    if (found.empty()) refuse(fmt::format("no column of {} has different tags", dialect_), "");
     refuse(fmt::format("{} has several columns of tags", dialect_),
-           found.empty() ? "choose the tags with --label-field NAME, as in --label-field UPOS"
-                         : fmt::format("choose the tags with {}", fmt::join(found, " or ")));
+           fmt::format("choose the tags with {}", fmt::join(found, " or ")));
   }
 
   // The entries of a column of which all values are tags of entities.

@@ -115,6 +115,14 @@ std::vector<std::string> wrong_values(CLI::App& command, const CLI::ParseError& 
   return lines;
 }
 
+// The message of CLI11, or our own if a flag with one value is given several times.
+std::string in_our_words(const std::string& message) {
+  const size_t end = message.find(": At Most 1 required");
+  return end == std::string::npos
+             ? message
+             : message.substr(0, end) + ": is given more than once; leave out all but one";
+}
+
 }  // namespace
 
 std::vector<std::string> usage_errors(const CLI::App& application, const CLI::ParseError& error) {
@@ -137,7 +145,7 @@ std::vector<std::string> usage_errors(const CLI::App& application, const CLI::Pa
   const bool is_of_value =
       dynamic_cast<const CLI::ValidationError*>(&error) || dynamic_cast<const CLI::ConversionError*>(&error);
   for (std::string& line :
-       is_of_value ? wrong_values(command, error) : std::vector<std::string>{error.what()})
+       is_of_value ? wrong_values(command, error) : std::vector<std::string>{in_our_words(error.what())})
     lines.push_back(std::move(line));
   return lines;
 }

@@ -191,8 +191,10 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
                   "be clipped; use --clip 0, or leave one of the two out");
   const uint64_t sequence = sequence_of(model_flags, model, flags);
   if (flags.document_end >= model.vocabulary)
-    throw Failure(exit_usage, fmt::format("--document-end {}: this is outside the model's vocabulary of {}",
-                                          *flags.document_end, grouped(model.vocabulary)));
+    throw Failure(exit_usage,
+                  fmt::format("--document-end {}: this is outside the model's vocabulary of {}{}",
+                              *flags.document_end, grouped(model.vocabulary),
+                              flags.examples ? "; if it is not given, it is the model's eos_token_id" : ""));
   auto options = sized<stw_plan_options>();
   options.memory_bytes =
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);

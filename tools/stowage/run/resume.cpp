@@ -429,8 +429,9 @@ void check_numerics_of_run(const TrainRun& run, const std::string& plan_json) {
                               row.field, shown(expected.raw()), shown(found.raw()),
                               !run.plan_file.empty()
                                   ? fmt::format(", and --plan {} is not one of its plans", run.plan_file)
-                              : expected.is_array() ? ": give its --freeze and --group"
-                                                    : fmt::format(": leave out --{}", row.option)));
+                              : !expected.is_array()            ? fmt::format(": leave out --{}", row.option)
+                              : expected.raw().elements.empty() ? ": give its --freeze and --group"
+                                                                : ": leave out --freeze and --group"));
   }
 }
 

@@ -19,7 +19,7 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/work_line.h"
-#include "data/label_hold_out.h"
+#include "data/hold_out.h"
 #include "evaluation/reference.h"
 #include "plans/memory_in_use.h"
 #include "run/loss_curve.h"

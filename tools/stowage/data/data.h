@@ -9,7 +9,7 @@
 #include "data/data_flags.h"
 #include "data/data_source.h"
 #include "data/examples.h"
-#include "data/held_out.h"
+#include "data/hold_out.h"
 #include "data/masked.h"
 #include "data/tokenization.h"
 #include "flags/flags.h"

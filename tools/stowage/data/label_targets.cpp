@@ -10,8 +10,8 @@
 #include "base/failure.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/hold_out.h"
 #include "data/label_checks.h"
-#include "data/label_hold_out.h"
 #include "data/label_words.h"
 #include "data/new_head.h"
 

@@ -12,7 +12,7 @@
 #include "base/json_value.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "data/label_hold_out.h"
+#include "data/hold_out.h"
 #include "data/label_lists.h"
 #include "data/loss_marks.h"
 #include "data/new_head.h"

@@ -23,7 +23,7 @@ class RunFolder {
   std::string adapter_config() const { return path_ + "/adapter_config.json"; }
   std::string adapter_weights() const { return path_ + "/adapter_model.safetensors"; }
   std::string labels() const { return path_ + "/labels.json"; }  // of a classifier
-  // Which texts are held out (data/held_out.h). Plain text and token ids have no such file.
+  // Which texts are held out (data/hold_out.h). Plain text and token ids have no such file.
   std::string held_out() const { return path_ + "/held-out.txt"; }
   // for preferences: log-probabilities of the model with which training began
   std::string reference() const { return path_ + "/reference.bin"; }

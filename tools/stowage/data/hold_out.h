@@ -1,17 +1,38 @@
-// The texts that a run holds out for evaluations. If its data changes, the resumed run and `eval` hold out
-// the same texts again, so that no evaluation is made on texts that were trained on.
+// Which texts are held out for evaluations.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/examples.h"
+#include "data/label_lists.h"
 
 namespace command {
 
-// Checksums of the tokens of texts, examples or pairs, sorted.
+// Orders texts, of which the last tenth will be held out, so that each label keeps a text to train on where
+// there are enough others. `tokens` and `labels` belong to the texts in the order before. Returns the
+// numbers of the texts in the new order, which is the old one if no label is in danger.
+std::vector<size_t> keeping_labels(std::span<const size_t> tokens, const LabelLists& labels);
+// Orders documents in this way.
+template <class Document>
+void keep_labels(std::vector<Document>& documents, std::span<const size_t> tokens, const LabelLists& labels) {
+  std::vector<Document> ordered;
+  for (const size_t i : keeping_labels(tokens, labels)) ordered.push_back(std::move(documents[i]));
+  documents = std::move(ordered);
+}
+
+// Warns of labels that no text before the token `first_held_out` has. `task` is the model's (STW_TASK_*).
+void warn_of_unlearned_labels(const Examples& examples, uint64_t first_held_out,
+                              std::span<const std::string> labels, uint32_t task, const std::string& path);
+
+// The texts that a run holds out. If its data changes, the resumed run and `eval` hold out the same texts
+// again, so that no evaluation is made on texts that were trained on. Checksums of the tokens of texts,
+// examples or pairs, sorted.
 using HeldOutTexts = std::vector<uint64_t>;
 
 // How the documents of Examples lie in their tokens, marks, origins and labels.

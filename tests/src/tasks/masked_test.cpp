@@ -628,7 +628,7 @@ TEST(MaskedModel, RefusesUnsupportedConfigs) {
   ASSERT_TRUE(body);
   EXPECT_NE(Planned::make(**body, request_for(2, sequence))
                 .error()
-                .message.find("or the task masked-language-model, and this one has neither"),
+                .message.find("or the task masked-language-model (--task masked), and this one"),
             std::string::npos);
   const auto model = model_of(masked), classifier = model_of(classifier_of(small_bert())),
              language = model_of(small_gpt2());

@@ -501,8 +501,7 @@ ROWS = [
     Advice(
         "--data {}: has {}, and {} is an encoder, which does not generate text: give it texts with labels "
         '("text" and '
-        '"label"; --label-field names another), words with tags, or texts to learn hidden tokens of '
-        "(--task masked)",
+        '"label"; --label-field names another), words with tags, or plain texts with --task masked',
         f"{ENCODER} texts.jsonl",
         plus("--task masked", prints("texts +40 with")),
         instead("texts.jsonl", "labels.csv", counted("40, each with one of 3 labels")),

@@ -142,7 +142,7 @@ TEST(GradientHook, TwoTrainersRoundAsOneOfTwiceTheBatch) {
       for (size_t i = 0; i < expected[t].size(); ++i) different += found[t][i] != expected[t][i], ++all;
     return static_cast<double>(different) / static_cast<double>(all);
   };
-  EXPECT_LE(unlike(0, true), 0.01);
+  EXPECT_LE(unlike(0, true), 0.001);
   EXPECT_GE(unlike(0, false), 0.02);  // other elements are dropped
   EXPECT_GE(unlike(77, true), 0.02);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -191,6 +192,13 @@ inline Values values_of(const World& w, uint32_t kind = STW_TENSOR_PARAMETER) {
   Values all;
   for (size_t i = 0; i < stw_model_tensor_count(w.model.get()); ++i) {
     const auto view = view_of(w.trainer.get(), i, kind);
+    if (view->dl_tensor.dtype.code == kDLBfloat) {
+      const uint16_t* data = static_cast<const uint16_t*>(view->dl_tensor.data);
+      std::vector<float>& values = all.emplace_back();
+      for (size_t e = 0; e < elements_of(*view); ++e)
+        values.push_back(std::bit_cast<float>(uint32_t{data[e]} << 16));
+      continue;
+    }
     const float* data = static_cast<const float*>(view->dl_tensor.data);
     all.emplace_back(data, data + elements_of(*view));
   }

@@ -174,7 +174,7 @@ MUTATIONS = [
     (
         "a factor of an adapter whose rows lie otherwise than its matrix's",
         "planner/graph/adapters.cpp",
-        [("graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;", "")],
+        [("graph_.tensors[high_weights.back()].layout = graph_.at(weight).layout;", "")],
         SOURCE_TESTS,
         "Families/GoldenModel.*/adapter_bloom*",
     ),

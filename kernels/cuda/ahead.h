@@ -140,7 +140,7 @@ struct Ahead {
 // Calls use(load(i)) for i in [0, count), in order. The uses are a chain, and the loads run up to 2 · `ahead`
 // ahead of it.
 template <int ahead, class Index, class Load, class Use>
-STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
+STW_DEVICE void for_each_ahead(Index count, const Load& load, const Use& use) {
   Index i = 0;
   if (count >= ahead) {
     // Two alternating sets, so that none is copied.

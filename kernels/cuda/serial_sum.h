@@ -17,7 +17,7 @@ STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
       staged[i] = static_cast<Sum>(values[begin + i]);
     __syncthreads();
     if (threadIdx.x == 0)
-      in_order<8>(
+      for_each_ahead<8>(
           n, [&](int i) { return staged[i]; }, [&](Sum x) { total = total + x; });
     __syncthreads();
   }
@@ -42,7 +42,7 @@ STW_DEVICE FloatsSum both_of(const FloatsSum& a, const FloatsSum& b) {
 // The warp's result for values[first], values[first + step], … of each lane; `first` differs between lanes.
 STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t first, int64_t step) {
   FloatsSum result = {0.0, 0, ~0u};
-  in_order<8>(
+  for_each_ahead<8>(
       first < count ? ceil_div(count - first, step) : 0, [&](int64_t i) { return values[first + i * step]; },
       [&](float x) {
         const uint32_t size = bits_of(x) & 0x7fffffffu;
@@ -77,7 +77,7 @@ STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t coun
   const FloatsSum all = sum_of_warp(values, count, threadIdx.x % 32, 32);
   if (is_exact(all, count)) return all.sum;
   double sum = 0.0;
-  in_order<8>(
+  for_each_ahead<8>(
       count, [&](int64_t i) { return values[i]; }, [&](float x) { sum = sum + static_cast<double>(x); });
   return sum;
 }
@@ -105,7 +105,7 @@ STW_DEVICE float sum_squares(int64_t count, const Groups& groups, bool vectors =
         [&](const F16& x, int i, auto) { store_shared(floats + i, x); });
     __syncthreads();
     if (threadIdx.x < 16)
-      in_order<8>(
+      for_each_ahead<8>(
           static_cast<int>(ceil_div(end - begin, 16)),
           [&](int group) { return floats[16 * group + static_cast<int>(threadIdx.x)]; },
           [&](float x) { sum = fma1(x, x, sum); });
@@ -131,7 +131,7 @@ STW_DEVICE Squares2 sum_squares2(int64_t count, const Groups& groups) {
     }
     __syncthreads();
     if (threadIdx.x < 32)
-      in_order<8>(
+      for_each_ahead<8>(
           static_cast<int>(ceil_div(end - begin, 16)),
           [&](int group) { return floats[threadIdx.x / 16 * most + 16 * group + threadIdx.x % 16]; },
           [&](float x) { sum = fma1(x, x, sum); });

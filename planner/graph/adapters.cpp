@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/graph/feed_forward.h"
+#include "planner/graph/operands.h"
 
 namespace stw {
 
@@ -113,13 +114,12 @@ class AdapterBuilder {
     const Op& linear = graph_.ops.back();
     const bool transposed = linear.attributes.transposed;
     const size_t base_op = graph_.ops.size() - 1;
-    const int x = linear.inputs[0], y = linear.outputs[0];
+    const int x = linear.inputs[in(OpKind::linear, "x")], y = linear.outputs[0];
     const int64_t rows = graph_.rows_of(x);
     std::vector<int> low_weights, high_weights;
     Attributes of_parts;
     int64_t column = 0;
-    for (size_t k = 1; k + 1 < linear.inputs.size(); k += 2) {
-      const int weight = linear.inputs[k];
+    for (const int weight : part_inputs(linear, "weight")) {
       const Shape shape = graph_.at(weight).shape;
       const int64_t inputs = shape[transposed ? 0 : 1], features = shape[transposed ? 1 : 0];
       if (!graph_.at(weight).trainable && is_target(module_name(graph_.at(weight)))) {
@@ -150,7 +150,7 @@ class AdapterBuilder {
       from = activation(name + "_dropout", rows, graph_.features(x));
       emit(OpKind::dropout, a, {x}, from);
     }
-    std::vector<int> inputs{from};
+    std::vector<int> inputs{from, -1};
     for (int w : low_weights) inputs.insert(inputs.end(), {w, -1});
     const int64_t width = static_cast<int64_t>(low_weights.size()) * adapters_.rank;
     int low = activation(name + "_low", rows, width);
@@ -199,13 +199,14 @@ void limit_adapter_choices(Graph& graph) {
   std::vector<bool> is_narrow(graph.tensors.size()), is_dropped(graph.tensors.size());
   for (const Op& o : graph.ops) {
     const auto y = static_cast<size_t>(o.outputs.empty() ? 0 : o.outputs[0]);
-    if (o.kind == OpKind::scale && is_narrow[o.inputs[0]]) is_narrow[y] = true;
-    if (o.kind != OpKind::linear || graph.at(o.inputs[1]).adapter_of < 0) continue;
+    constexpr int x = in(OpKind::linear, "x"), weight = in(OpKind::linear, "weight");
+    if (o.kind == OpKind::scale && is_narrow[o.inputs[in(OpKind::scale, "x")]]) is_narrow[y] = true;
+    if (o.kind != OpKind::linear || graph.at(o.inputs[weight]).adapter_of < 0) continue;
     is_narrow[y] = true;
-    const int made_by = graph.producer[o.inputs[0]];
+    const int made_by = graph.producer[o.inputs[x]];
     // Only the adapter reads its dropout's output; the matrix reads the tensor before the dropout.
     if (made_by >= 0 && op(made_by).kind == OpKind::dropout && &o == &op(made_by + 1))
-      is_dropped[o.inputs[0]] = true;
+      is_dropped[o.inputs[x]] = true;
   }
   for (Segment& s : graph.segments) {
     s.kept_with.assign(s.saveable.size(), Segment::own_choice);

@@ -61,7 +61,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   // An op that computes an input gradient may read no inner tensor. It is found by the parameters that it
   // reads.
   std::vector<int> parameters, outer;  // parameters of all ops, and of the ops that read the part's input
-  const int input = graph_.op(part.first_op).inputs[0];
+  const int input = graph_.op(part.first_op).inputs[in(OpKind::linear, "x")];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
     for (int t : graph_.op(i).inputs) {
       if (t < 0 || graph_.at(t).role != Role::parameter) continue;
@@ -72,7 +72,8 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     return o.kind == OpKind::linear_input_gradient || o.kind == OpKind::adapter_input_gradient;
   };
   const auto computes_part_input_gradient = [&](const Op& o) {
-    return o.kind == OpKind::linear_input_gradient && contains(outer, o.inputs[2]);
+    return o.kind == OpKind::linear_input_gradient &&
+           contains(outer, o.inputs[in(OpKind::linear_input_gradient, "weight")]);
   };
   int first = end, last = begin - 1;
   std::vector<int> inner = part.inner;
@@ -86,7 +87,8 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     // The gradient of the part's input is complete after the last op that adds to it.
     bool is_of_input = computes_part_input_gradient(op(i));
     for (int k = i + 1; k < end && is_of_input; ++k)
-      is_of_input = !(computes_part_input_gradient(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
+      is_of_input = !(computes_part_input_gradient(op(k)) &&
+                      op(k).inputs[in(OpKind::linear_input_gradient, "addend")] == op(i).outputs[0]);
     for (int t : op(i).outputs)
       // Sums over rows are not inner tensors: they cover all tiles.
       if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);
@@ -113,7 +115,7 @@ FeedForward Finder::part_from(int first, int end) const {
   bool has_activation = false;
   for (int i = first; i < end && op_row(op(i).kind).is_row_by_row; ++i) {
     const bool is_part = std::all_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) {
-      return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == op(i).residual() ||
+      return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == residual_of(op(i)) ||
              contains(outputs, t);
     });
     if (!is_part) break;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/graph/op_table.h"
+#include "planner/graph/operands.h"
 
 namespace stw {
 
@@ -22,17 +23,21 @@ bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
 }
 
 bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
-  return product.kind == OpKind::linear && gelu.kind == OpKind::activation && product.inputs.size() == 3 &&
-         gelu.inputs[0] == product.outputs[0] && product.segment == gelu.segment &&
-         graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
-         ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
+  constexpr OpKind linear = OpKind::linear, activation = OpKind::activation;
+  return product.kind == linear && gelu.kind == activation && part_count(product) == 1 &&
+         residual_of(product) < 0 && gelu.inputs[in(activation, "x")] == product.outputs[0] &&
+         product.segment == gelu.segment && graph.at(product.outputs[0]).row_stride == 0 &&
+         reads_of(graph.ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[in(linear, "weight")], gelu.attributes.activation);
 }
 
 bool is_gelu_gradient_of(const Graph& graph, const Op& product, const Op& gradient) {
-  return product.kind == OpKind::linear_input_gradient && gradient.kind == OpKind::activation_gradient &&
-         product.inputs.size() == 3 && product.inputs[1] < 0 && gradient.inputs[1] == product.outputs[0] &&
-         product.segment == gradient.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
-         ends_in_gelu(graph, product.inputs[2], gradient.attributes.activation);
+  constexpr OpKind of_input = OpKind::linear_input_gradient, of_gelu = OpKind::activation_gradient;
+  return product.kind == of_input && gradient.kind == of_gelu && part_count(product) == 1 &&
+         product.inputs[in(of_input, "addend")] < 0 &&
+         gradient.inputs[in(of_gelu, "dy")] == product.outputs[0] && product.segment == gradient.segment &&
+         reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[in(of_input, "weight")], gradient.attributes.activation);
 }
 
 // The backward pass of a segment.
@@ -52,7 +57,7 @@ class Backward {
       if (!is_gelu_gradient_of(graph_, op(i), op(i + 1))) continue;
       op(i + 1).fused = true;
       for (int bias = i + 2; bias < end_; ++bias)
-        if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] &&
+        if (op(bias).kind == OpKind::linear_bias_gradient && summed_by(bias) == op(i + 1).outputs[0] &&
             op(bias).outputs.size() == 1) {
           if (write_tile_sums(i + 1, bias)) break;
           move(bias, i + 2);
@@ -65,7 +70,8 @@ class Backward {
   void fuse_positions() {
     for (int i = begin_; i + 1 < end_; ++i)
       if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient &&
-          op(i).inputs[1] == op(i + 1).inputs[0])
+          op(i).inputs[in(OpKind::embedding_gradient, "dy")] ==
+              op(i + 1).inputs[in(OpKind::position_gradient, "dy")])
         op(i + 1).fused = true;
   }
 
@@ -77,7 +83,8 @@ class Backward {
       if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
       const int norm = next_norm(i);
       if (norm < 0) continue;
-      const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
+      const int addend = op(norm).inputs[in(OpKind::norm_gradient, "addend")];
+      const bool is_addend = addend >= 0 && addend == summed_by(i);
       if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;  // the next op is here now
     }
   }
@@ -101,6 +108,8 @@ class Backward {
 
  private:
   Op& op(int i) { return ops_[i]; }
+  // The tensor whose columns a bias's gradient sums.
+  int& summed_by(int i) { return op(i).inputs[in(OpKind::linear_bias_gradient, "dy")]; }
   // Whether op i is the first of a fused run.
   bool starts_fused_run(int i) { return i + 1 < end_ && op(i + 1).fused; }
   void move(int from, int to) {
@@ -111,7 +120,8 @@ class Backward {
   // The next norm's gradient. -1 if there is none, or if it computes no weight's gradient.
   int next_norm(int i) {
     for (int n = i + 1; n < end_; ++n)
-      if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
+      if (op(n).kind == OpKind::norm_gradient)
+        return op(n).outputs[out(OpKind::norm_gradient, "dweight")] >= 0 ? n : -1;
     return -1;
   }
   bool fuse_into(int norm, int bias) {
@@ -131,9 +141,9 @@ class Backward {
     const int64_t rows = graph_.rows_of(dx);
     if (norm < 0 || rows % kernels::token_tile != 0 || features * 4 % kernels::token_tile != 0) return false;
     const int sums = static_cast<int>(graph_.tensors.size());
-    op(bias).inputs[0] = sums;
+    summed_by(bias) = sums;
     if (!fuse_into(norm, bias)) {
-      op(bias).inputs[0] = dx;
+      summed_by(bias) = dx;
       return false;
     }
     op(gradient).outputs.push_back(sums);
@@ -150,7 +160,8 @@ class Backward {
   bool comes_after_attention(int i) {
     for (int n = begin_; n < i; ++n)
       if (op(n).kind == OpKind::attention_gradient &&
-          graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0]))
+          graph_.features(summed_by(i)) <=
+              graph_.features(op(n).inputs[in(OpKind::attention_gradient, "qkv")]))
         return true;
     return false;
   }
@@ -158,16 +169,17 @@ class Backward {
   // not too many.
   bool are_one_launch(const Op& a, const Op& b) const {
     for (const Op* one : {&a, &b})
-      for (size_t k = 2; k < one->inputs.size(); ++k)
+      for (const int weight : part_inputs(*one, "weight"))
         for (int dimension : {0, 1})
-          if (graph_.at(one->inputs[k]).shape[dimension] % kernels::tensor_chunk != 0) return false;
+          if (graph_.at(weight).shape[dimension] % kernels::tensor_chunk != 0) return false;
     return a.outputs.size() + b.outputs.size() <= size_t{kernels::max_parts};
   }
   // Whether op `i` can wait until op `next` without using more memory. For each of its inputs, either another
   // op reads it at `next` or later, or its last reader is attention's gradient. The latter frees queries,
   // keys and values, which are no smaller.
   bool may_wait(int i, int next) {
-    for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
+    for (size_t k = 0; k < op(i).inputs.size(); ++k) {
+      if (!reads_input(op(i).kind, k)) continue;
       const int t = op(i).inputs[k];
       int last = -1;
       for (int n = i + 1; n < end_; ++n)
@@ -181,11 +193,13 @@ class Backward {
   // output lives until `next`. GELU's input and output are alive together even without the wait, and the
   // gradient takes the place of the input. So only the sums of a bias need more memory.
   bool is_before_gelu_gradient(int i, int next) {
+    constexpr OpKind of_weight = OpKind::linear_weight_gradient, of_input = OpKind::linear_input_gradient;
+    constexpr int dy = in(of_weight, "dy");
     const int run = next - i - 1;
-    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 &&
-           op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
+    return op(i).kind == of_weight && run >= 2 && op(i + 1).kind == of_input &&
+           op(i + 1).inputs[in(of_input, "dy")] == op(i).inputs[dy] &&
            op(i + 2).kind == OpKind::activation_gradient && op(i + 2).fused &&
-           (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
+           (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[dy] == op(i + 2).outputs[0];
   }
 
   Graph& graph_;
@@ -228,8 +242,10 @@ int deferred_weight_gradient(const Graph& graph, int op) {
   const int run = fused_run(graph, op);
   if (run == 1 || graph.op(op + 1).kind != OpKind::activation_gradient) return -1;
   const Op& next = graph.op(op + run);
-  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run
-                                                                                                 : -1;
+  constexpr OpKind of_weight = OpKind::linear_weight_gradient, of_input = OpKind::linear_input_gradient;
+  return next.kind == of_weight && next.inputs[in(of_weight, "dy")] == graph.op(op).inputs[in(of_input, "dy")]
+             ? op + run
+             : -1;
 }
 
 // `activated` is GELU's output, `before` is GELU's input, and `x` is the input of the product before GELU.
@@ -241,8 +257,10 @@ bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient
       if (segment.saveable[bit] == graph.producer[tensor]) return (saved >> bit & 1) != 0;
     return true;
   };
-  const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
-  const int before = graph.op(graph.producer[activated]).inputs[0];
+  constexpr int of_product = in(OpKind::linear_weight_gradient, "x");
+  const int activated = graph.op(weight_gradient).inputs[of_product],
+            x = graph.op(weight_gradient + 1).inputs[of_product];
+  const int before = graph.op(graph.producer[activated]).inputs[in(OpKind::activation, "x")];
   return exists(before) ? exists(x) : !exists(activated);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/contract/step_state.h"
+#include "planner/graph/infer.h"
 
 namespace stw {
 
@@ -56,7 +57,8 @@ bool Graph::is_library_product(const Op& op) const {
   if (op.kind != OpKind::linear_weight_gradient) return true;
   // Our kernels round gradients in bf16. They also compute the head's gradients, which are summed over chunks
   // of the loss: the planner chooses the length of a chunk, and this must not change a bit.
-  if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
+  if (has_rounded_outputs(*this, op) || at(op.inputs[in(OpKind::linear_weight_gradient, "dy")]).chunked)
+    return false;
   // In exact mode, every sample is a call of its own, and each call reads and writes the gradient.
   return !exact || (!uses_wgmma(kernels) && rows_of(op) >= least_library_sample);
 }
@@ -130,7 +132,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
                            GraphInputs inputs) {
   graph_.architecture = std::move(architecture);
   graph_.sequence = sequence;
-  graph_.vocabulary = vocabulary;
+  graph_.vocabulary = graph_.head.outputs = vocabulary;
   graph_.compute = compute;
   add_input(Input::tokens);
   add_input(Input::targets);
@@ -142,7 +144,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // These tensors always exist, so that the indices of tensors do not depend on which inputs a graph needs.
-  for (const Input optional : {Input::positions, Input::weights, Input::reference}) create_input(optional);
+  for (const Input input : {Input::positions, Input::weights, Input::reference}) create_input(input);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
   if (inputs.positions || inputs.preference != Preference::none) add_input(Input::positions);
@@ -156,7 +158,7 @@ void GraphBuilder::create_input(Input input) {
   t.role = Role::input;
   t.format = input_row(input).is_float ? Format::f32 : Format::i32;
   t.shape = {graph_.sequence};
-  if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.labels};
+  if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.head.labels()};
   t.per_sample = true;
   t.rows = graph_.sequence;
   graph_.tensors.push_back(std::move(t));
@@ -193,7 +195,10 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
                             WeightLayout layout) {
   const auto [known, is_new] = named_.try_emplace(name, static_cast<int>(graph_.tensors.size()));
   if (!is_new) {
-    assert(graph_.at(known->second).shape == shape && "one name is one parameter");
+    const Shape& known_shape = graph_.at(known->second).shape;
+    if (status_ && known_shape != shape)
+      status_ = Error{Code::unsupported_shape, known->first + ": one parameter has the shapes " +
+                                                   to_text(known_shape) + " and " + to_text(shape)};
     return known->second;
   }
   Tensor t;
@@ -262,11 +267,36 @@ int GraphBuilder::activation(const char* name, int64_t rows, Shape shape, Format
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
 
-void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
-                      std::vector<int> outputs) {
+int GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
+                     std::initializer_list<const char*> names) {
   assert(!graph_.segments.empty());
-  graph_.ops.push_back({kind, attributes, std::move(inputs), std::move(outputs),
-                        static_cast<int>(graph_.segments.size()) - 1});
+  const int first = inputs[0];
+  if (!status_) return first;
+  const int segment = static_cast<int>(graph_.segments.size()) - 1;
+  Op op{kind, attributes, std::move(inputs), {}, segment};
+  Inference inference(graph_, op, names.size());
+  status_ = inference.run();
+  if (!status_) return first;
+  const char* const* name = names.begin();
+  for (Tensor& output : inference.outputs) {
+    output.name = *name++;
+    output.segment = segment;
+    op.outputs.push_back(static_cast<int>(graph_.tensors.size()));
+    graph_.tensors.push_back(std::move(output));
+  }
+  graph_.ops.push_back(std::move(op));
+  const std::vector<int>& outputs = graph_.ops.back().outputs;
+  return outputs.empty() ? first : outputs[0];
+}
+
+void GraphBuilder::op(OpKind kind, std::vector<int> inputs, std::vector<int> outputs) {
+  op(kind, {}, std::move(inputs), {});
+  if (status_) graph_.ops.back().outputs = std::move(outputs);
+}
+
+Result<Graph> GraphBuilder::finish() {
+  if (!status_) return std::move(status_.error());
+  return std::move(graph_);
 }
 
 int GraphBuilder::embedding(int table, int positions, const char* name) {
@@ -274,11 +304,9 @@ int GraphBuilder::embedding(int table, int positions, const char* name) {
 }
 
 int GraphBuilder::embedding(int ids, int table, int positions, int position_ids, const char* name) {
-  int y = rows_like(ids, name, graph_.at(table).shape[1]);
   std::vector<int> inputs{ids, table, positions};
   if (position_ids >= 0) inputs.push_back(position_ids);
-  op(OpKind::embedding, {}, std::move(inputs), {y});
-  return y;
+  return op(OpKind::embedding, {}, std::move(inputs), {name});
 }
 
 int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name,
@@ -287,27 +315,17 @@ int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, con
   a.epsilon = epsilon;
   a.rms = rms;
   a.weight_offset = weight_offset;
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::norm, a, {x, weight, bias}, {y});
-  return y;
+  return op(OpKind::norm, a, {x, weight, bias}, {name});
 }
 
 int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
                          Format output) {
   Attributes a;
   a.transposed = transposed;
-  std::vector<int> inputs{x};
-  int64_t features = 0;
-  for (const LinearWeights& part : parts) {
-    inputs.push_back(part.weight);
-    inputs.push_back(part.bias);
-    const Shape& w = graph_.at(part.weight).shape;
-    assert(w[transposed ? 0 : 1] == graph_.features(x));
-    features += w[transposed ? 1 : 0];
-  }
-  const int64_t rows = graph_.rows_of(x);
-  int y = activation(name, rows, {rows, features}, output);
-  op(OpKind::linear, a, std::move(inputs), {y});
+  std::vector<int> inputs{x, -1};
+  for (const LinearWeights& part : parts) inputs.insert(inputs.end(), {part.weight, part.bias});
+  const int y = op(OpKind::linear, a, std::move(inputs), {name});
+  if (status_) graph_.tensors[y].format = output;
   return y;
 }
 
@@ -325,83 +343,67 @@ int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_hea
   a.epsilon = epsilon;
   a.rms = true;
   a.weight_offset = weight_offset;
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
-  return y;
+  return op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {name});
 }
 
 int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name) {
   const Attributes a = of_heads(query_heads, kv_heads, head_dim);
-  int y = rows_like(x, name, graph_.features(x));
   const RotaryTables& tables = graph_.rotary[table];
-  op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {y});
-  return y;
+  return op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {name});
 }
 
 int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
                             const char* name, const AttentionRule& rule) {
-  assert(rule.causal || (!rule.alibi && (rule.following >= 0) == (graph_.inputs[Input::positions] >= 0)));
   Attributes a = of_heads(query_heads, kv_heads, head_dim);
   a.causal = rule.causal;
-  graph_.generates = graph_.generates && rule.causal;
+  graph_.head.generates = graph_.head.generates && rule.causal;
   a.alibi = rule.alibi;
   a.window = rule.window;
   a.scale = scale;
   a.dropout = dropout;
   if (dropout > 0) a.stream = ++streams_;
-  int out = rows_like(qkv, name, int64_t{query_heads} * head_dim);
-  int lse = activation("attention_lse", graph_.rows_of(qkv), {query_heads, graph_.rows_of(qkv)}, Format::f32);
   std::vector<int> inputs = with_positions({qkv});
-  if (!rule.causal && rule.following >= 0) inputs.push_back(rule.following);
-  op(OpKind::attention, a, std::move(inputs), {out, lse});
-  return out;
+  if (!rule.causal && rule.following >= 0) {
+    inputs.resize(in(OpKind::attention, "following"), -1);
+    inputs.push_back(rule.following);
+  }
+  return op(OpKind::attention, a, std::move(inputs), {name, "attention_lse"});
 }
 
 int GraphBuilder::activation(int x, Activation activation, const char* name) {
   Attributes a;
   a.activation = activation;
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::activation, a, {x}, {y});
-  return y;
+  return op(OpKind::activation, a, {x}, {name});
 }
 
 int GraphBuilder::gated(int x, const char* name, Gate gate) {
   Attributes a;
   a.gate = gate;
-  int y = rows_like(x, name, graph_.features(x) / 2);
-  op(OpKind::gated, a, {x}, {y});
-  return y;
+  return op(OpKind::gated, a, {x}, {name});
 }
 
 int GraphBuilder::document_mean(int x, const char* name) {
   const int following = this->following();
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::document_mean, {}, {x, graph_.inputs[Input::positions], following}, {y});
-  return y;
+  return op(OpKind::document_mean, {}, {x, graph_.inputs[Input::positions], following}, {name});
 }
 
 int GraphBuilder::scale(int x, float factor, const char* name) {
   if (factor == 1) return x;
   Attributes a;
   a.scale = factor;
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::scale, a, {x}, {y});
-  return y;
+  return op(OpKind::scale, a, {x}, {name});
 }
 
 // If `b` is the product that was added last, the sum becomes a part of it: the kernel adds `a` when it stores
 // the product. No other op may read the product alone.
 int GraphBuilder::add(int a, int b, const char* name) {
   Op& last = graph_.ops.back();
-  if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
-    last.inputs.push_back(a);
-    graph_.tensors[b].name = name;
-    return b;
-  }
-  assert(graph_.rows_of(a) == graph_.rows_of(b));
-  int y = rows_like(a, name, graph_.features(a));
-  op(OpKind::add, {}, {a, b}, {y});
-  return y;
+  if (!status_ || last.kind != OpKind::linear || last.outputs[0] != b || part_count(last) > 1)
+    return op(OpKind::add, {}, {a, b}, {name});
+  last.inputs[in(OpKind::linear, "residual")] = a;
+  status_ = Inference(graph_, last, 1).run();
+  graph_.tensors[b].name = name;
+  return b;
 }
 
 int GraphBuilder::dropout(int x, float p, const char* name) {
@@ -409,13 +411,16 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
   Attributes a;
   a.dropout = p;
   a.stream = ++streams_;
-  int y = rows_like(x, name, graph_.features(x));
-  op(OpKind::dropout, a, {x}, {y});
-  return y;
+  return op(OpKind::dropout, a, {x}, {name});
+}
+
+void GraphBuilder::task(Task task, int64_t labels, TargetRow row) {
+  const bool generates = graph_.head.generates && (labels == 0 || row == TargetRow::last);
+  graph_.head = {task, labels > 0 ? labels : graph_.vocabulary, row, generates};
 }
 
 void GraphBuilder::loss(int logits) {
-  if (has_values(graph_.task)) value_loss(logits);
+  if (graph_.head.row().has_values()) value_loss(logits);
   else cross_entropy(logits);
 }
 
@@ -428,16 +433,13 @@ void GraphBuilder::align_rows(int logits) {
 }
 
 void GraphBuilder::cross_entropy(int logits) {
-  assert(graph_.features(logits) == graph_.classes());
   align_rows(logits);
-  int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
-  op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
-  if (graph_.preference == Preference::none)
-    op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  const int loss = op(OpKind::cross_entropy, {}, std::move(inputs), {"token_loss"});
+  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {loss, graph_.inputs[Input::targets]}, {});
   else
-    op(OpKind::preference, {},
+    op(OpKind::preference,
        {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions],
         graph_.inputs[Input::reference]},
        {graph_.token_weights});
@@ -445,16 +447,15 @@ void GraphBuilder::cross_entropy(int logits) {
 }
 
 void GraphBuilder::value_loss(int logits) {
-  assert(graph_.features(logits) == graph_.labels && graph_.preference == Preference::none);
+  assert(graph_.preference == Preference::none);
   align_rows(logits);
   Attributes a;
-  a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
-  const int values = add_input(Input::values),
-            loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
+  a.value_loss = graph_.head.row().value_loss;
+  const int values = add_input(Input::values);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
-  op(OpKind::value_loss, a, std::move(inputs), {loss});
-  op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  const int loss = op(OpKind::value_loss, a, std::move(inputs), {"row_loss"});
+  op(OpKind::loss_sum, {loss, graph_.inputs[Input::targets]}, {});
   end(loss);
 }
 

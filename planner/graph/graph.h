@@ -1,14 +1,16 @@
 // The graph of one model: tensors and ops of one micro-batch. Sizes are those of one sample, so a graph
 // serves every micro-batch. GraphBuilder builds models (src/models). `differentiate` adds gradients.
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "planner/base/result.h"
+#include "planner/graph/head.h"
 #include "planner/graph/input.h"
 #include "planner/graph/numerics.h"
 #include "planner/graph/op.h"
-#include "planner/graph/task.h"
 #include "planner/graph/tensor.h"
 
 namespace stw {
@@ -70,11 +72,7 @@ struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
   int64_t token_types = 0;  // number of token types; 0: the model has no such input
-  Task task = Task::language_model;
-  int64_t labels = 0;  // number of labels that targets choose from; 0: targets are tokens
-  LabelPlace label_place = LabelPlace::last_token;  // for a classifier
-  // Whether the model can generate text: attention is causal, and tokens have no labels.
-  bool generates = true;
+  Head head;
   Format compute = Format::f32;          // of activations
   Kernels kernels = Kernels::portable;   // copied from the numerics
   Attention attention = Attention::own;  // copied from the numerics
@@ -136,19 +134,9 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[tensor]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).role == Role::parameter && at(tensor).tied_to < 0; }
-  // Whether an evaluation counts correct outputs. It does not if outputs are numbers.
-  bool counts_hits() const {
-    return (labels > 0 && task != Task::number) || task == Task::masked_language_model;
-  }
-  size_t loss_ops() const { return counts_hits() ? 3 : 2; }  // at the end of evaluate_ops
-  // Whether the library can return logits: one row for each text, or for each token if tokens have labels. A
-  // masked language model has a logit for each token of the vocabulary in every row. Kept for all rows at
-  // once, they would take more memory than training does.
-  bool returns_logits() const { return task != Task::masked_language_model; }
-  // The number of logits of a row. Targets that are classes are smaller than this number.
-  int64_t classes() const { return labels > 0 ? labels : vocabulary; }
+  size_t loss_ops() const { return head.row().counts_hits ? 3 : 2; }  // at the end of evaluate_ops
   // How many numbers an input has for each row of a sample.
-  int64_t input_width(Input input) const { return input_row(input).of_labels ? labels : 1; }
+  int64_t input_width(Input input) const { return input_row(input).of_labels ? head.labels() : 1; }
   int blocks() const;
   std::string segment_name(int segment) const;  // "block 3", "head"; empty for -1
   bool has_adapters() const;  // low-rank adapters (adapters.h); then nothing else is trained
@@ -252,29 +240,29 @@ class GraphBuilder {
   int dropout(int x, float p, const char* name);  // x itself if p is 0
   void loss(int logits);           // of the graph's task: cross entropy, or a loss that compares with values
   void cross_entropy(int logits);  // of tokens, or of labels after a call of `labels`
-  // Declares that targets are labels, and where the labels are. Call it before the loss. Without it, targets
-  // are tokens.
-  void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
-    graph_.task = task, graph_.labels = count, graph_.label_place = place;
-    graph_.generates = graph_.generates && place != LabelPlace::every_token;
-  }
+  // Declares the task, the number of its labels (0: targets are tokens), and the row of a document that its
+  // label belongs to. Call it before the loss. Without it, the task is to predict the next token.
+  void task(Task task, int64_t labels, TargetRow row);
 
-  Graph finish() { return std::move(graph_); }
+  // The first error of a call above: an op that does not fit its inputs (infer.h), or one name for parameters
+  // of two shapes. Calls after an error do nothing.
+  Result<Graph> finish();
 
  private:
   int activation(const char* name, int64_t rows, Shape shape, Format format);
-  // A tensor with as many rows as `x`.
-  int rows_like(int x, const char* name, int64_t features) {
-    return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute);
-  }
   void align_rows(int logits);
   void value_loss(int logits);
   void create_input(Input input);  // creates the input's tensor
   int add_input(Input input);      // adds the input to the graph; returns its tensor
   // `inputs`, and the positions in documents if samples hold documents.
   std::vector<int> with_positions(std::vector<int> inputs) const;
-  void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
+  // Adds an op, with one output for each name. Returns the first output, or after an error the first input.
+  int op(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
+         std::initializer_list<const char*> names);
+  // The same, with outputs that exist.
+  void op(OpKind kind, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
+  Status status_ = ok();
   std::map<std::string, int> named_;  // name -> parameter
   InputIndices input_tensors_;        // tensors of inputs, including inputs that the graph does not need
   uint32_t streams_ = 0;

@@ -44,10 +44,6 @@ inline constexpr std::array<InputRow, input_count> input_rows{{
 inline constexpr uint64_t input_element_bytes = 4;  // the same for all inputs
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
 
-// The token whose output a classifier compares with its document's label. every_token: each token has its own
-// label.
-enum class LabelPlace : uint8_t { last_token, first_token, every_token };
-
 // A number for each input of the table, or -1 for none: a graph's tensors, or a program's buffers.
 struct InputIndices {
   std::array<int, input_count> of;

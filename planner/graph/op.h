@@ -1,5 +1,5 @@
-// The kinds of operations, and the record of an operation. Cost, workspace and backward rule of a kind are in
-// its row of the op table (op_table.h). src/execute/execute.cpp calls its kernel.
+// The record of an operation. Its kind's operands are in operands.h. Cost, workspace, shapes and backward
+// rule are in the kind's row of the op table (op_table.h). src/execute/execute.cpp calls its kernel.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -8,67 +8,15 @@
 
 #include "kernels/contract/activations.h"
 #include "kernels/contract/limits.h"
-#include "kernels/contract/losses.h"
+#include "planner/graph/head.h"
+#include "planner/graph/operands.h"
 
 namespace stw {
-
-// Operands by position; -1 if an optional one (marked by "?") is absent. (state): the op reads or changes the
-// counters of the run in Graph::state.
-enum class OpKind : uint8_t {
-  embedding,  // tokens, table, positions?, document positions? -> y
-  norm,       // x, weight, bias?                     -> y
-  qk_norm,    // x, weight of queries, of keys -> y (x and y hold queries, keys and values side by side)
-  linear,     // x, (weight, bias?)…, residual? -> y: all parts side by side; a residual only with one part
-  adapter,    // base, low, weight… -> y: base, plus low·Wᵀ in the columns of each part
-  scale,      // x                                    -> y
-  rope,       // x, cosine, sine, document positions? -> y
-  attention,  // qkv, document positions?, following? -> out, lse
-  attention_cached,    // qkv, key cache, value cache          -> out          (generation)
-  activation,          // x                                    -> y
-  gated,               // x: gate and up                       -> y        (SwiGLU and others)
-  add,                 // a, b                                 -> y
-  dropout,             // x                                    -> y
-  cross_entropy,       // logits, targets, weights?            -> token_loss, dlogits?
-  loss_sum,            // token_loss, targets                  -> (state)
-  hit_count,           // logits, targets                      -> (state)      (evaluation with an accuracy)
-  embedding_gradient,  // tokens or document positions, dy     -> dtable
-  position_gradient,   // dy                                   -> dpositions
-  norm_gradient,       // x, weight, dy, addend?               -> dx?, dweight?, dbias?
-  qk_norm_gradient,    // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
-  linear_input_gradient,   // dy, addend?, weight…                 -> dx
-  linear_weight_gradient,  // dy, x, weight… (for their shapes)    -> dweight?…
-  linear_bias_gradient,  // dy, weight… (for their shapes) -> dbias?… (or tile sums in place of dy: fuse.h)
-  adapter_input_gradient,   // dy, weight…                          -> dlow
-  adapter_weight_gradient,  // dy, low, weight… (for their shapes)  -> dweight?…
-  attention_gradient,       // qkv, out, lse, dout, document positions?, following? -> dqkv
-  activation_gradient,      // x, dy                                -> dx (fused: also tile sums of dx)
-  gated_gradient,           // x, dy                                -> dx
-  square_sum,               // gradient, gradient?                  -> sum
-  finish_step,              // sums                                 -> (state)
-  // The rules of optimizers (optimizer.h): gradient, gradient?    -> parameter, master?, states…
-  adamw,          // first, second
-  adamw8,         // first, second (codes), absmax of both
-  sgd,            // first
-  lion,           // first
-  lion8,          // first (codes), absmax
-  muon,           // first
-  adafactor,      // row means, column means; for a vector: (absent), second
-  fetch,          // (host memory)                        -> x (or a part of x: Instruction::elements)
-  store,          // x                                    -> (host memory)
-  preference,     // token_loss, targets, document positions, reference? -> token_weights? (and the state)
-  gradient_sum,   // gradient, gradient…                  -> first gradient: the sum (update.h)
-  document_mean,  // x, document positions, following     -> y: the mean in the first row, else 0
-  document_mean_gradient,  // dy, document positions, following    -> dx
-  value_loss,              // logits, targets, values, weights?    -> row_loss, dlogits?
-  value_hits,  // logits, targets, values              -> (state)      (evaluation, several labels)
-};
-inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 using kernels::Activation;
 using kernels::Gate;
-using kernels::ValueLoss;
 
 struct Attributes {
   float epsilon = 0;
@@ -97,9 +45,34 @@ struct Op {
   int segment = -1;
   // If this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
-  // For a linear op: the tensor that is added to its product, or -1.
-  int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
+
+// The input, or -1 if it is absent.
+inline int input_at(const Op& op, int position) {
+  return static_cast<size_t>(position) < op.inputs.size() ? op.inputs[position] : -1;
+}
+inline int output_at(const Op& op, int position) {
+  return static_cast<size_t>(position) < op.outputs.size() ? op.outputs[position] : -1;
+}
+
+// For a linear op: the tensor that is added to its product, or -1.
+inline int residual_of(const Op& op) {
+  return op.kind == OpKind::linear ? input_at(op, in(OpKind::linear, "residual")) : -1;
+}
+
+// The inputs `name` of all parts.
+inline std::vector<int> part_inputs(const Op& op, std::string_view name) {
+  const Operands& all = operands_of(op.kind);
+  std::vector<int> list;
+  if (all.part_size() == 0) return list;
+  for (size_t k = static_cast<size_t>(all.first_part()); k < op.inputs.size(); ++k)
+    if (input_row_of(op.kind, k).name == name) list.push_back(op.inputs[k]);
+  return list;
+}
+inline int part_count(const Op& op) {
+  const Operands& all = operands_of(op.kind);
+  return (static_cast<int>(op.inputs.size()) - all.first_part()) / all.part_size();
+}
 
 inline bool reads(const Op& op, int tensor) {
   return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end();

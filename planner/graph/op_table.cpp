@@ -43,9 +43,9 @@ uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
 
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element) {
   Cost cost;
-  const auto read = std::min(op.inputs.size(), static_cast<size_t>(op_row(op.kind).shapes_from));
-  for (size_t i = 0; i < read; ++i)
-    cost.bytes = size_add(cost.bytes, operand_bytes(graph, op.inputs[i], extent));
+  for (size_t i = 0; i < op.inputs.size(); ++i)
+    if (reads_input(op.kind, i))
+      cost.bytes = size_add(cost.bytes, operand_bytes(graph, op.inputs[i], extent));
   for (int t : op.outputs) cost.bytes = size_add(cost.bytes, operand_bytes(graph, t, extent));
   if (!op.inputs.empty() && op.inputs[0] >= 0)
     cost.flops = size_mul(flops_per_element, operand_bytes(graph, op.inputs[0], extent) /

@@ -1,15 +1,18 @@
-// The op table: one row per kind of op. To add an op, add its row (planner/graph/ops), its kernel (kernels/)
-// and the call that connects them (src/execute/execute.cpp). Everything else, from liveness to the cost
-// model, follows from the row.
+// The op table: one row per kind of op. To add an op, name its operands (operands.h), and add its row
+// (planner/graph/ops), its kernel (kernels/) and the call that connects them (src/execute/execute.cpp).
+// Everything else, from liveness to the cost model, follows from the row.
 #pragma once
 #include <array>
 #include <span>
 
+#include "planner/base/result.h"
 #include "planner/graph/graph.h"
+#include "planner/graph/operands.h"
 
 namespace stw {
 
 class Differentiation;
+class Inference;
 
 // The amount of work of one execution of an op. `rows`: of all samples, or of a part of them if `part` is set
 // (a tile, a chunk of the loss). `elements`: of a parameter, if an op of the update or a copy works on a part
@@ -45,10 +48,12 @@ struct OpRow {
   // Bytes of scratch memory of the CPU kernel and of the CUDA kernel.
   uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
   uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&) = no_workspace;
+  // Checks the shapes of the inputs, and sets the shapes of the outputs that the operand table does not say
+  // (infer.h). Null: the operand table says all.
+  Status (*infer)(Inference&) = nullptr;
   // Emits the gradient ops. Null: the op is not differentiable.
   void (*backward)(Differentiation&, const Op&) = nullptr;
   std::array<InPlace, 2> in_place{};  // tried in this order
-  int shapes_from = 127;              // inputs from this position on are not read; only their shapes are used
   // Several ops of the kind that follow each other may be one instruction (program.h), as in PyTorch's
   // multi_tensor_apply.
   bool is_multi_tensor = false;

@@ -1,6 +1,6 @@
 // The table of optimizers. A row says which rule updates a parameter. A rule says which op computes the
 // update, and which states the update keeps. To add an optimizer, add its row here, its ops to
-// planner/graph/op.h and planner/graph/ops/update.cpp, its kernels, and the calls that connect them in
+// planner/graph/operands.h and planner/graph/ops/update.cpp, its kernels, and the calls that connect them in
 // src/execute/execute.cpp.
 #pragma once
 #include <array>

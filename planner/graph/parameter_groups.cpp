@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "planner/graph/operands.h"
 #include "planner/graph/optimizer.h"
 
 namespace stw {
@@ -115,12 +116,11 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         ParameterUse& u = uses[graph.resolve(op.inputs[k])];
         u.ops += 1;
         u.by_embedding |= op.kind == OpKind::embedding;
-        u.of_tokens |= op.kind == OpKind::embedding && k == 1;
+        u.of_tokens |= op.kind == OpKind::embedding && static_cast<int>(k) == in(OpKind::embedding, "table");
         u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
-        // Inputs are x, (weight, bias)….
-        u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;
+        u.as_bias |= std::string_view(input_row_of(op.kind, k).name) == "bias";
         u.by_pooler |=
             s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
         u.before_blocks |= s.kind == SegmentKind::embedding;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "planner/graph/operands.h"
 #include "planner/graph/parameter_groups.h"
 
 namespace stw {
@@ -73,10 +74,8 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   uint64_t elements = 0;
   int64_t inputs = 0, features = 0, widest = 0, odd = 0;
   size_t matrices = 0, codes = 0;
-  for (size_t i = op.kind == OpKind::linear ? 1 : 2; i < op.inputs.size();
-       i += op.kind == OpKind::linear ? 2 : 1) {
-    if (op.residual() >= 0 && i + 1 == op.inputs.size()) break;
-    const Tensor& t = graph.at(op.inputs[i]);
+  for (const int weight : part_inputs(op, "weight")) {
+    const Tensor& t = graph.at(weight);
     ++matrices, codes += is_quantized(t.format);
     elements = size_add(elements, t.shape.elements());
     features += t.shape[0], inputs = t.shape[1], widest = std::max(widest, t.shape[0]),

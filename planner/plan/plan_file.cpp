@@ -110,7 +110,7 @@ std::string describe(const Graph& graph) {
       is_used[t] = true;
     }
     // The residual is written as an op of its own, which it was in older versions.
-    if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
+    if (residual_of(op) >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
   }
   for (const RotaryTables& tables : graph.rotary) {
     for (float f : tables.inverse_frequencies) add(f);
@@ -132,7 +132,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                    .set("trainable", plan.trainable)
                    .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics))
                    .set("layers", plan.layers);
-  if (graph.labels > 0) about.set("labels", graph.labels);
+  if (graph.head.labels() > 0) about.set("labels", graph.head.labels());
   body.set("model", about.set("hash", hexadecimal(hash(model.data(), model.size()))));
   Json where = Json::object()
                    .set("name", r.device)

@@ -35,8 +35,7 @@ std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate)
   const Op& op = graph_.op(index);
   if (is_transfer(op.kind)) return list;
   for (size_t k = 0; k < op.inputs.size(); ++k)
-    if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from)
-      list.push_back(op.inputs[k]);
+    if (on_host(op.inputs[k]) && reads_input(op.kind, k)) list.push_back(op.inputs[k]);
   // Tensors that the op adds to or changes.
   if (accumulate || phase == Phase::update)
     for (int t : op.outputs)
@@ -152,7 +151,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
     const Op& one = graph_.op(first + n);
     const OpRow& row = op_row(one.kind);
     for (size_t k = 0; k < one.inputs.size(); ++k) {
-      const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(one.inputs[k]);
+      const bool only_shape = !reads_input(one.kind, k) && on_host(one.inputs[k]);
       const bool absent = only_shape || (passed_on >= 0 && one.inputs[k] == passed_on);
       program_.operands.push_back(absent ? Operand{} : use(one.inputs[k], range, phase));
     }
@@ -206,7 +205,8 @@ void Emitter::merge_in_place() {
       for (int k = 0; k < whole.ops; ++k) {
         const Instruction one = op_alone(graph_, whole, k);
         const bool reads_addend = k > 0 && whole.kind == OpKind::norm_gradient &&
-                                  graph_.op(one.op).inputs[0] == graph_.op(whole.op).inputs[3];
+                                  graph_.op(one.op).inputs[in(OpKind::linear_bias_gradient, "dy")] ==
+                                      graph_.op(whole.op).inputs[in(OpKind::norm_gradient, "addend")];
         for (int o = one.first_operand + reads_addend; o < one.first_operand + one.inputs + one.outputs;
              ++o) {
           const Operand& operand = program_.operands[o];

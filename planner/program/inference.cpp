@@ -21,6 +21,11 @@ int add_cache(Graph& graph, const char* name, int64_t features) {
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
+// A count of hits reads what its loss reads first: the logits, the targets and the values.
+std::vector<int> first_inputs(const Op& loss, int count) {
+  return {loss.inputs.begin(), loss.inputs.begin() + count};
+}
+
 }  // namespace
 
 void add_inference(Graph& graph) {
@@ -29,7 +34,7 @@ void add_inference(Graph& graph) {
   std::iota(stands_for.begin(), stands_for.end(), 0);
   for (const Op& op : graph.ops) {
     if (op.kind == OpKind::dropout) {
-      stands_for[op.outputs[0]] = stands_for[op.inputs[0]];
+      stands_for[op.outputs[0]] = stands_for[op.inputs[in(OpKind::dropout, "x")]];
       continue;
     }
     Op copy = op;
@@ -37,20 +42,18 @@ void add_inference(Graph& graph) {
     for (int& t : copy.inputs)
       if (t >= 0) t = stands_for[t];
     // Hits are counted before the loss, because the loss may overwrite the logits.
-    if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
-      graph.evaluate_ops.push_back(
-          {OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
-    if (copy.kind == OpKind::value_loss && graph.counts_hits())
-      graph.evaluate_ops.push_back(
-          {OpKind::value_hits, {}, {copy.inputs[0], copy.inputs[1], copy.inputs[2]}, {}, copy.segment});
-    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;  // the weights of tokens are not needed
+    if (copy.kind == OpKind::cross_entropy && graph.head.row().counts_hits)
+      graph.evaluate_ops.push_back({OpKind::hit_count, {}, first_inputs(copy, 2), {}, copy.segment});
+    if (copy.kind == OpKind::value_loss && graph.head.row().counts_hits)
+      graph.evaluate_ops.push_back({OpKind::value_hits, {}, first_inputs(copy, 3), {}, copy.segment});
+    if (copy.kind == OpKind::preference) copy.outputs[out(OpKind::preference, "weights")] = -1;  // not needed
     graph.evaluate_ops.push_back(std::move(copy));
   }
-  if (!graph.returns_logits()) return;
+  if (!graph.head.row().returns_logits) return;
   // The ops after the logits belong to the loss.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
-    if (!graph.generates) {  // such a model computes the logits of whole samples
+    if (!graph.head.generates) {  // such a model computes the logits of whole samples
       graph.generate_ops.push_back(std::move(copy));
       continue;
     }
@@ -84,8 +87,8 @@ static Program build_logits(const Graph& graph, const Arena& arena, int threads)
 }
 
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
-  if (!graph.returns_logits()) return {};
-  if (!graph.generates) return {Program{}, build_logits(graph, arena, threads)};
+  if (!graph.head.row().returns_logits) return {};
+  if (!graph.head.generates) return {Program{}, build_logits(graph, arena, threads)};
   const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
   int last_attention = first;
   for (int i = first; i < end; ++i)
@@ -95,8 +98,8 @@ std::pair<Program, Program> build_generate(const Graph& graph, const Arena& aren
     e.input(graph.inputs[Input::tokens]);
     for (const Op& op : graph.generate_ops)
       if (op.kind == OpKind::attention_cached) {
-        e.cache(op.inputs[1]);
-        e.cache(op.inputs[2]);
+        e.cache(op.inputs[in(OpKind::attention_cached, "keys")]);
+        e.cache(op.inputs[in(OpKind::attention_cached, "values")]);
       }
     for (int i = first; i < stop; ++i) e.emit(i, Phase::generate);
     if (stop == end) e.result(graph.generate_ops.back().outputs[0]);

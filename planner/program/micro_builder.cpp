@@ -31,7 +31,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
     const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
     for (size_t k = 0; k < op.inputs.size(); ++k)
-      if (static_cast<int>(k) < op_row(op.kind).shapes_from) add(op.inputs[k]);
+      if (reads_input(op.kind, k)) add(op.inputs[k]);
     for (int t : op.outputs)
       if (accumulate) add(t);
   }

@@ -25,8 +25,9 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
 static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
   const Op& fused = graph.op(op);
   Cost cost = op_row(fused.kind).cost(graph, fused, extent);
-  if (graph.op(first).kind == OpKind::norm_gradient && reads(graph.op(first), fused.inputs[0]))
-    cost.bytes -= operand_bytes(graph, fused.inputs[0], extent);
+  const int summed = fused.inputs[in(OpKind::linear_bias_gradient, "dy")];
+  if (graph.op(first).kind == OpKind::norm_gradient && reads(graph.op(first), summed))
+    cost.bytes -= operand_bytes(graph, summed, extent);
   for (int before = first; before < op; ++before)
     for (int t : graph.op(before).outputs)
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
@@ -116,7 +117,8 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   std::iota(of_chunks.begin(), of_chunks.end(), head);
   e.emit_chunks(of_chunks, loss_chunks(graph, e.samples(), decisions.loss_chunks), Phase::forward, false);
   e.emit(sum, Phase::forward);
-  e.result_of_tokens(graph.op(sum).inputs[0]);
+  static_assert(in(OpKind::loss_sum, "loss") == in(OpKind::preference, "loss"));
+  e.result_of_tokens(graph.op(sum).inputs[in(OpKind::loss_sum, "loss")]);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";
   return p;

@@ -212,7 +212,7 @@ class OperandReplay {
     STW_TRY(host_.step(i));
     for (int k = 0; k < i.inputs && !is_transfer(i.kind); ++k) {
       const int t = op.inputs[k];
-      if (t >= 0 && k < op_row(i.kind).shapes_from && updated_[graph_.resolve(t)])
+      if (t >= 0 && reads_input(i.kind, static_cast<size_t>(k)) && updated_[graph_.resolve(t)])
         return wrong(program_, graph_.at(t).name + " is read after it was updated");
     }
     if (is_update(i.kind)) updated_[op.outputs[0]] = true;
@@ -220,7 +220,8 @@ class OperandReplay {
       const Operand& o = program_.operands[i.first_operand + k];
       const int tensor = k < i.inputs ? op.inputs[k] : op.outputs[k - i.inputs];
       if (o.buffer < 0) {
-        const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena_.on_host(tensor);
+        const bool only_shape =
+            k < i.inputs && !reads_input(i.kind, static_cast<size_t>(k)) && arena_.on_host(tensor);
         if (tensor >= 0 && !only_shape && tensor != passed_on_)
           return wrong(program_, graph_.at(tensor).name + " has no memory");
         continue;

@@ -36,7 +36,7 @@ Status check_labels(const stw_dataset_options& o) {
   if (o.task > task_count)
     return bad("task is " + std::to_string(o.task) + ", expected 0 to " + std::to_string(task_count));
   if (o.task != STW_TASK_AUTOMATIC && !o.labels) return bad("a task without labels");
-  if (o.task != STW_TASK_AUTOMATIC && !has_labels(static_cast<Task>(o.task - 1)))
+  if (o.task != STW_TASK_AUTOMATIC && !task_row(static_cast<Task>(o.task - 1)).has_labels())
     return bad(std::string("the task ") + task_row(static_cast<Task>(o.task - 1)).name + " has no labels");
   return ok();
 }

@@ -1,4 +1,4 @@
-#include "planner/graph/task.h"
+#include "planner/graph/head.h"
 #include "src/api/boundary.h"
 #include "src/base/numbers.h"
 #include "src/models/heads/labels.h"

@@ -178,8 +178,8 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   InputIndices inputs = g.inputs;
   if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
   return Batch::read(b.names, b.tensors, b.count,
-                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels,
-                      g.token_types, inputs, to_learn ? g.preference : Preference::none, g.task});
+                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.head.labels(),
+                      g.token_types, inputs, to_learn ? g.preference : Preference::none, g.head.task});
 }
 
 // The batch as a SampleSource. It captures two words, so that std::function does not allocate. `batch` must
@@ -341,7 +341,7 @@ stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint6
   return api::guard(trainer, error, [&]() -> stw_status {
     if (!trainer || !tokens || !out)
       return api::fail(error, Code::bad_argument, "trainer, tokens or out is NULL");
-    const auto classes = static_cast<uint64_t>(trainer->trainer->graph().classes());
+    const auto classes = static_cast<uint64_t>(trainer->trainer->graph().head.outputs);
     if (capacity < classes)
       return api::fail(error,
                        Error{Code::bad_argument, "logits: expected a capacity of " + std::to_string(classes) +
@@ -361,9 +361,9 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
       return api::fail(error, Code::bad_argument, "trainer or lengths is NULL");
     const Graph& graph = trainer->trainer->graph();
     uint64_t rows = texts;
-    if (graph.task == Task::token_label)
+    if (graph.head.row().has_labels_of_tokens())
       rows = std::accumulate(lengths, lengths + texts, uint64_t{0}, size_add);
-    const uint64_t wanted = size_mul(rows, static_cast<uint64_t>(graph.labels));
+    const uint64_t wanted = size_mul(rows, static_cast<uint64_t>(graph.head.labels()));
     if (capacity < wanted)
       return api::fail(
           error, Error{Code::bad_argument, "classify: expected a capacity of " + std::to_string(wanted) +

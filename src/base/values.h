@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "planner/graph/task.h"
+#include "planner/graph/head.h"
 
 namespace stw {
 

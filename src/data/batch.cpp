@@ -182,9 +182,9 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
                           uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
-  const bool classifies = limits.labels > 0 && is_of_text(limits.task),
-             has_values = stw::has_values(limits.task);
-  batch.are_of_tokens_ = limits.task == Task::token_label;
+  const bool classifies = limits.labels > 0 && task_row(limits.task).of_text,
+             has_values = task_row(limits.task).has_values();
+  batch.are_of_tokens_ = task_row(limits.task).has_labels_of_tokens();
   const struct {
     const char* name;
     HostMatrix<int32_t>* matrix;
@@ -249,7 +249,7 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
   STW_TRY(batch.check_finite("reference", batch.reference_));
   STW_TRY(batch.check_token_types(limits.token_types));
   STW_TRY(batch.check_pairs(limits.preference));
-  if (limits.task == Task::masked_language_model && batch.labels_.data)
+  if (task_row(limits.task).hides_tokens && batch.labels_.data)
     batch.targets_ = std::exchange(batch.labels_, {});
   return batch;
 }
@@ -264,7 +264,7 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end,
                goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
-    const bool is_labelled = rows.label_place == LabelPlace::first_token ? i == 0 && is_there : i + 1 == end;
+    const bool is_labelled = rows.target_row == TargetRow::first ? i == 0 && is_there : i + 1 == end;
     const bool has_value = !(values_.data && std::isnan(values_.at(sample)));
     const bool has_target = targets_.data || (labels_.data && shift() == 0) ? is_there
                             : labels_.data                                  ? goes_on

@@ -192,9 +192,9 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   const std::string& path = options.labels_path;
   label_count_ = options.label_count;
   task_ = options.task;
-  if (has_values(task_)) return open_values(path, documents);
+  if (task_row(task_).has_values()) return open_values(path, documents);
   STW_ASSIGN(file, File::open(path));
-  const bool is_of_tokens = task_ == Task::token_label;
+  const bool is_of_tokens = task_row(task_).has_labels_of_tokens();
   const uint64_t count = is_of_tokens ? file_->count() : documents;
   if (file.size() != count * sizeof(uint32_t))
     return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) +
@@ -290,7 +290,7 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!options.labels_path.empty() && !has_marks)
     return Error{Code::bad_argument,
                  "labels belong to documents: give marks too, which say where documents begin"};
-  if (!options.labels_path.empty() && !has_labels(options.task))
+  if (!options.labels_path.empty() && !task_row(options.task).has_labels())
     return Error{Code::bad_argument,
                  std::string("the task ") + task_row(options.task).name + " has no labels"};
   if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
@@ -488,7 +488,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
                                          ": expected the first token of a sample's first document, found " +
                                          std::to_string(start)};
   const int64_t in_window = std::min(window_tokens(range, start), sequence);
-  const bool at_first = rows.label_place == LabelPlace::first_token;
+  const bool at_first = rows.target_row == TargetRow::first;
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int64_t begin = 0;  // of the current document
   uint64_t document = window->document;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/base/result.h"
-#include "planner/graph/task.h"
+#include "planner/graph/head.h"
 #include "src/base/hash.h"
 #include "src/data/token_file.h"
 #include "src/execute/sample_rows.h"
@@ -128,7 +128,7 @@ class Dataset {
   //   documents      the last token of each document, as the next document is unrelated
   //   marks          rows whose target is not marked, or belongs to the next window. After the part's last
   //                  document, a sample goes on with the first one.
-  //   labels         all rows of a document except its last or its first one (rows.label_place). The target
+  //   labels         all rows of a document except its last or its first one (rows.target_row). The target
   //                  of that row is the document's label. `start` must begin a document. With labels of
   //                  tokens, the target of each row is the token's label.
   //   sequential       rows past the end, in the last window of the evaluation part

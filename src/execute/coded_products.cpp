@@ -12,7 +12,8 @@ using Cut = ValuePieces::Cut;
 
 // The weight of a part, from the op's operands.
 const Tensor& weight_of(const Call& c, int part) {
-  return c.op.kind == OpKind::linear ? c.input_tensor(1 + 2 * part) : c.input_tensor(2 + part);
+  const Operands& operands = operands_of(c.op.kind);
+  return c.input_tensor(operands.first_part() + operands.part_size() * part);
 }
 
 void* element(const void* data, kernels::DType dtype, int64_t at) {

@@ -7,6 +7,7 @@
 
 #include "planner/base/check_in.h"
 #include "planner/graph/fuse.h"
+#include "planner/graph/operands.h"
 #include "planner/graph/optimizer.h"
 #include "src/execute/call.h"
 #include "src/execute/coded_products.h"
@@ -32,8 +33,8 @@ kernels::ProductKernels products_of(const Call& c) {
   return is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 
-// The arguments of a linear op whose weights are the inputs first, first + stride, …
-kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
+// The arguments that a linear op and its gradients share.
+kernels::LinearArgs linear_args(const Call& c) {
   kernels::LinearArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.sample_rows();
@@ -42,7 +43,8 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   a.accumulate = c.i.accumulate;
   a.products = products_of(c);
   a.exact = c.x.graph->exact;
-  for (int k = first; k + stride <= c.input_count(); k += stride) {
+  const Operands& operands = operands_of(c.op.kind);
+  for (int k = operands.first_part(); k < c.input_count(); k += operands.part_size()) {
     assert(a.parts < kernels::max_parts);
     const Tensor& weight = c.input_tensor(k);
     kernels::LinearPart& part = a.part[a.parts++];
@@ -56,10 +58,12 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
 
 template <>
 void run<OpKind::linear>(const Call& c) {
-  kernels::LinearArgs a = linear_args(c, 1, 2);
-  for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
-  if (c.op.residual() >= 0) a.residual = c.in(c.input_count() - 1);
-  a.x = c.in_out(0);
+  kernels::LinearArgs a = linear_args(c);
+  constexpr OpKind kind = OpKind::linear;
+  for (int p = 0; p < a.parts; ++p)
+    a.part[p].bias = c.input(in(kind, "bias") + operands_of(kind).part_size() * p);
+  a.residual = c.in(in(kind, "residual"));
+  a.x = c.in_out(in(kind, "x"));
   a.y = c.out_or_none(0);
   a.y_stride = c.output_tensor(0).stride();
   if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.activated = gelu.out(0); });
@@ -68,14 +72,16 @@ void run<OpKind::linear>(const Call& c) {
 
 template <>
 void run<OpKind::linear_input_gradient>(const Call& c) {
-  kernels::LinearArgs a = linear_args(c, 2, 1);
-  a.y = c.in_out(0);
-  a.y_stride = c.input_tensor(0).stride();
-  a.addend = c.in(1);
+  constexpr int dy = in(OpKind::linear_input_gradient, "dy");
+  kernels::LinearArgs a = linear_args(c);
+  a.y = c.in_out(dy);
+  a.y_stride = c.input_tensor(dy).stride();
+  a.addend = c.in(in(OpKind::linear_input_gradient, "addend"));
   a.x = c.out(0);
   if (c.i.ops > 1)
     c.with_op(1, [&](const Call& gelu) {
-      a.before_gelu = gelu.in(0), a.x = gelu.out(0), a.input_bias_sums = gelu.output<float>(1);
+      a.before_gelu = gelu.in(in(OpKind::activation_gradient, "x")), a.x = gelu.out(0);
+      a.input_bias_sums = gelu.output<float>(out(OpKind::activation_gradient, "bias_sums"));
     });
   if (c.i.ops > 2) c.with_op(2, [&](const Call& bias) { a.input_bias_gradient = bias.output<float>(0); });
   run_input_gradient(c, a);
@@ -113,20 +119,22 @@ void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kern
 }
 
 kernels::LinearArgs weight_gradient_args(const Call& c) {
-  kernels::LinearArgs a = linear_args(c, 2, 1);
+  constexpr OpKind kind = OpKind::linear_weight_gradient;
+  constexpr int dy = in(kind, "dy"), weight = in(kind, "weight");
+  kernels::LinearArgs a = linear_args(c);
   for (int p = 0; p < a.parts; ++p) {
     const int gradient = c.op.outputs[p];
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
-    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) +
+    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(weight + p)) +
                        static_cast<uint32_t>(sum.ordinal) * stream_of_use;
     a.gradient_dtype = dtype_of(sum.format);  // all parts have the same format
   }
   a.state = c.x.state;
-  a.y = c.in_out(0);
-  a.y_stride = c.input_tensor(0).stride();
-  a.x = c.in_out(1);
+  a.y = c.in_out(dy);
+  a.y_stride = c.input_tensor(dy).stride();
+  a.x = c.in_out(in(kind, "x"));
   return a;
 }
 
@@ -136,14 +144,15 @@ void run<OpKind::linear_weight_gradient>(const Call& c) {
 }
 
 kernels::LinearArgs bias_gradient_args(const Call& c) {
-  kernels::LinearArgs a = linear_args(c, 1, 1);
+  constexpr int dy = in(OpKind::linear_bias_gradient, "dy");
+  kernels::LinearArgs a = linear_args(c);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
-  if (c.input_tensor(0).tile_sums) {
-    a.tile_sums = c.input<float>(0);
+  if (c.input_tensor(dy).tile_sums) {
+    a.tile_sums = c.input<float>(dy);
     return a;
   }
-  a.y = c.in_out(0);
-  a.y_stride = c.input_tensor(0).stride();
+  a.y = c.in_out(dy);
+  a.y_stride = c.input_tensor(dy).stride();
   return a;
 }
 
@@ -152,16 +161,15 @@ void run<OpKind::linear_bias_gradient>(const Call& c) {
   run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args);
 }
 
-// The weights are the inputs from `first` on. `low` holds the low-rank activations of all parts next to each
-// other, `rank` columns each.
-kernels::AdapterArgs adapter_args(const Call& c, int first) {
+// `low` holds the low-rank activations of all parts next to each other, `rank` columns each.
+kernels::AdapterArgs adapter_args(const Call& c) {
   kernels::AdapterArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.sample_rows();
   a.first_row = c.i.first_row;
   a.accumulate = c.i.accumulate;
   a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
-  for (int k = first; k < c.input_count(); ++k) {
+  for (int k = operands_of(c.op.kind).first_part(); k < c.input_count(); ++k) {
     const Tensor& weight = c.input_tensor(k);
     a.part[a.parts] = {c.input(k), nullptr, weight.shape[0], c.attributes.columns[a.parts]};
     ++a.parts;
@@ -173,9 +181,9 @@ kernels::AdapterArgs adapter_args(const Call& c, int first) {
 
 template <>
 void run<OpKind::adapter>(const Call& c) {
-  kernels::AdapterArgs a = adapter_args(c, 2);
-  a.base = c.in(0);
-  a.low = c.in_out(1);
+  kernels::AdapterArgs a = adapter_args(c);
+  a.base = c.in(in(OpKind::adapter, "base"));
+  a.low = c.in_out(in(OpKind::adapter, "low"));
   a.y = c.out(0);
   a.width = c.output_features(0);
   c.run(c.x.table->adapter, a);
@@ -183,20 +191,22 @@ void run<OpKind::adapter>(const Call& c) {
 
 template <>
 void run<OpKind::adapter_input_gradient>(const Call& c) {
-  kernels::AdapterArgs a = adapter_args(c, 1);
-  a.y = c.in_out(0);
-  a.width = c.input_features(0);
+  constexpr int dy = in(OpKind::adapter_input_gradient, "dy");
+  kernels::AdapterArgs a = adapter_args(c);
+  a.y = c.in_out(dy);
+  a.width = c.input_features(dy);
   a.low = c.out(0);
   c.run(c.x.table->adapter_input_gradient, a);
 }
 
 template <>
 void run<OpKind::adapter_weight_gradient>(const Call& c) {
-  kernels::AdapterArgs a = adapter_args(c, 2);
+  constexpr int dy = in(OpKind::adapter_weight_gradient, "dy");
+  kernels::AdapterArgs a = adapter_args(c);
   for (int p = 0; p < a.parts; ++p) a.part[p].weight_gradient = c.output<float>(p);
-  a.y = c.in_out(0);
-  a.width = c.input_features(0);
-  a.low = c.in_out(1);
+  a.y = c.in_out(dy);
+  a.width = c.input_features(dy);
+  a.low = c.in_out(in(OpKind::adapter_weight_gradient, "low"));
   c.run(c.x.table->adapter_weight_gradient, a);
 }
 
@@ -208,9 +218,11 @@ kernels::NormArgs norm_args(const Call& c) {
   a.epsilon = c.attributes.epsilon;
   a.rms = c.attributes.rms;
   a.accumulate = c.i.accumulate;
-  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  constexpr int weight = in(OpKind::norm, "weight");
+  static_assert(weight == in(OpKind::norm_gradient, "weight"));
+  a.weight_dtype = dtype_of(c.input_tensor(weight).format);
   a.weight_offset = c.attributes.weight_offset;
-  a.weight = c.input(1);
+  a.weight = c.input(weight);
   a.x = c.in_out(0);
   return a;
 }
@@ -218,7 +230,7 @@ kernels::NormArgs norm_args(const Call& c) {
 template <>
 void run<OpKind::norm>(const Call& c) {
   kernels::NormArgs a = norm_args(c);
-  a.bias = c.input(2);
+  a.bias = c.input(in(OpKind::norm, "bias"));
   a.y = c.out(0);
   c.run(c.x.table->norm, a);
 }
@@ -226,11 +238,12 @@ void run<OpKind::norm>(const Call& c) {
 template <>
 void run<OpKind::norm_gradient>(const Call& c) {
   kernels::NormArgs a = norm_args(c);
-  a.y = c.in_out(2);
-  a.addend = c.in(3);
-  a.dx = c.out(0);
-  a.weight_gradient = c.output<float>(1);
-  a.bias_gradient = c.output<float>(2);
+  constexpr OpKind kind = OpKind::norm_gradient;
+  a.y = c.in_out(in(kind, "dy"));
+  a.addend = c.in(in(kind, "addend"));
+  a.dx = c.out(out(kind, "dx"));
+  a.weight_gradient = c.output<float>(out(kind, "dweight"));
+  a.bias_gradient = c.output<float>(out(kind, "dbias"));
   LinkedArgs biases = linked_args(c, 1, bias_gradient_args);
   link(biases, c.i.ops - 1);
   if (c.i.ops > 1) a.biases = &biases[0];
@@ -251,9 +264,13 @@ kernels::QkNormArgs qk_norm_args(const Call& c) {
   set_heads(c, a);
   a.epsilon = c.attributes.epsilon;
   a.accumulate = c.i.accumulate;
-  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  constexpr int queries = in(OpKind::qk_norm, "query_weight"), keys = in(OpKind::qk_norm, "key_weight");
+  static_assert(queries == in(OpKind::qk_norm_gradient, "query_weight") &&
+                keys == in(OpKind::qk_norm_gradient, "key_weight"));
+  a.weight_dtype = dtype_of(c.input_tensor(queries).format);
   a.weight_offset = c.attributes.weight_offset;
-  for (int k = 0; k < 2; ++k) a.weight[k] = c.input(1 + k);
+  a.weight[0] = c.input(queries);
+  a.weight[1] = c.input(keys);
   a.x = c.in_out(0);
   return a;
 }
@@ -267,26 +284,29 @@ void run<OpKind::qk_norm>(const Call& c) {
 
 template <>
 void run<OpKind::qk_norm_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::qk_norm_gradient;
   kernels::QkNormArgs a = qk_norm_args(c);
-  a.y = c.in_out(3);
-  a.dx = c.out(0);
-  for (int k = 0; k < 2; ++k) a.weight_gradient[k] = c.output<float>(1 + k);
+  a.y = c.in_out(in(kind, "dy"));
+  a.dx = c.out(out(kind, "dx"));
+  a.weight_gradient[0] = c.output<float>(out(kind, "dquery_weight"));
+  a.weight_gradient[1] = c.output<float>(out(kind, "dkey_weight"));
   c.run(c.x.table->qk_norm_gradient, a);
 }
 
 template <>
 void run<OpKind::rope>(const Call& c) {
+  constexpr OpKind kind = OpKind::rope;
   kernels::RopeArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.rows_per_sample();
   set_heads(c, a);
   a.inverse = c.attributes.inverse;
-  a.rotary_dim = static_cast<int>(2 * c.input_features(1));
-  a.cosine = c.input<float>(1);
-  a.sine = c.input<float>(2);
+  a.rotary_dim = static_cast<int>(2 * c.input_features(in(kind, "cosine")));
+  a.cosine = c.input<float>(in(kind, "cosine"));
+  a.sine = c.input<float>(in(kind, "sine"));
   a.state = c.position_state();
-  a.position_ids = c.input<int32_t>(3);
-  a.x = c.in(0);
+  a.position_ids = c.input<int32_t>(in(kind, "positions"));
+  a.x = c.in(in(kind, "x"));
   a.y = c.out(0);
   c.run(c.x.table->rope, a);
 }
@@ -316,28 +336,31 @@ kernels::AttentionArgs attention_args(const Call& c) {
 
 template <>
 void run<OpKind::attention>(const Call& c) {
+  constexpr OpKind kind = OpKind::attention;
   kernels::AttentionArgs a = attention_args(c);
-  a.position_ids = c.input<int32_t>(1);
-  a.following = c.input<int32_t>(2);
-  a.out = c.out(0);
-  a.lse = c.output<float>(1);
+  a.position_ids = c.input<int32_t>(in(kind, "positions"));
+  a.following = c.input<int32_t>(in(kind, "following"));
+  a.out = c.out(out(kind, "out"));
+  a.lse = c.output<float>(out(kind, "lse"));
   c.run(c.x.table->attention, a);
 }
 
 template <>
 void run<OpKind::attention_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::attention_gradient;
   kernels::AttentionArgs a = attention_args(c);
-  a.out = c.in_out(1);
-  a.lse = c.input<float>(2);
-  a.dout = c.in(3);
-  a.position_ids = c.input<int32_t>(4);
-  a.following = c.input<int32_t>(5);
+  a.out = c.in_out(in(kind, "out"));
+  a.lse = c.input<float>(in(kind, "lse"));
+  a.dout = c.in(in(kind, "dout"));
+  a.position_ids = c.input<int32_t>(in(kind, "positions"));
+  a.following = c.input<int32_t>(in(kind, "following"));
   a.dqkv = c.out(0);
   c.run(c.x.table->attention_gradient, a);
 }
 
 template <>
 void run<OpKind::attention_cached>(const Call& c) {
+  constexpr OpKind kind = OpKind::attention_cached;
   kernels::AttentionCachedArgs a{};
   a.rows = c.i.rows;
   a.capacity = c.x.graph->sequence;
@@ -346,10 +369,10 @@ void run<OpKind::attention_cached>(const Call& c) {
   a.window = c.x.graph->window_of(c.op);
   if (c.attributes.alibi) a.alibi_root = kernels::alibi_root(a.query_heads);
   a.state = c.x.state;
-  a.qkv = c.in(0);
+  a.qkv = c.in(in(kind, "qkv"));
   a.out = c.out(0);
-  a.key_cache = c.in_out(1);
-  a.value_cache = c.in_out(2);
+  a.key_cache = c.in_out(in(kind, "keys"));
+  a.value_cache = c.in_out(in(kind, "values"));
   c.run(c.x.table->attention_cached, a);
 }
 
@@ -370,26 +393,39 @@ void run<OpKind::activation>(const Call& c) {
 
 template <>
 void run<OpKind::activation_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::activation_gradient;
   kernels::GeluArgs a = gelu_args(c);
-  a.dy = c.in(1);
+  a.dy = c.in(in(kind, "dy"));
   c.run(c.x.table->gelu_gradient, a);
 }
 
 template <>
 void run<OpKind::gated>(const Call& c) {
-  c.run(c.x.table->swiglu,
-        kernels::SwigluArgs{
-            c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), c.attributes.gate});
+  constexpr OpKind kind = OpKind::gated;
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows,
+                                               c.output_features(0),
+                                               c.in(in(kind, "x")),
+                                               {},
+                                               c.out(0),
+                                               !is_portable(c),
+                                               c.attributes.gate});
 }
 
 template <>
 void run<OpKind::gated_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1),
-                                                        c.out(0), !is_portable(c), c.attributes.gate});
+  constexpr OpKind kind = OpKind::gated_gradient;
+  c.run(c.x.table->swiglu_gradient,
+        kernels::SwigluArgs{c.i.rows, c.input_features(in(kind, "dy")), c.in(in(kind, "x")),
+                            c.in(in(kind, "dy")), c.out(0), !is_portable(c), c.attributes.gate});
 }
 
 kernels::DocumentMeanArgs mean_args(const Call& c) {
-  return {c.i.rows, c.output_features(0), c.input<int32_t>(1), c.input<int32_t>(2), c.in(0), c.out(0)};
+  constexpr int positions = in(OpKind::document_mean, "positions"),
+                following = in(OpKind::document_mean, "following");
+  static_assert(positions == in(OpKind::document_mean_gradient, "positions") &&
+                following == in(OpKind::document_mean_gradient, "following"));
+  return {c.i.rows, c.output_features(0), c.input<int32_t>(positions), c.input<int32_t>(following), c.in(0),
+          c.out(0)};
 }
 
 template <>
@@ -404,62 +440,68 @@ void run<OpKind::document_mean_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::add>(const Call& c) {
-  c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(0), c.in(1), c.out(0)});
+  constexpr OpKind kind = OpKind::add;
+  c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(in(kind, "a")),
+                                         c.in(in(kind, "b")), c.out(0)});
 }
 
 template <>
 void run<OpKind::scale>(const Call& c) {
-  c.run(c.x.table->scale,
-        kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale, c.in(0), c.out(0)});
+  constexpr OpKind kind = OpKind::scale;
+  c.run(c.x.table->scale, kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale,
+                                             c.in(in(kind, "x")), c.out(0)});
 }
 
 template <>
 void run<OpKind::dropout>(const Call& c) {
+  constexpr OpKind kind = OpKind::dropout;
   kernels::DropoutArgs a{};
   a.samples = c.i.samples;
-  a.per_sample = c.sample_rows() * c.input_features(0);
+  a.per_sample = c.sample_rows() * c.input_features(in(kind, "x"));
   a.p = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
-  a.x = c.in(0);
+  a.x = c.in(in(kind, "x"));
   a.y = c.out(0);
   c.run(c.x.table->dropout, a);
 }
 
 template <>
 void run<OpKind::embedding>(const Call& c) {
+  constexpr OpKind kind = OpKind::embedding;
   kernels::EmbeddingArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.rows_per_sample();
   a.features = c.output_features(0);
   a.vocabulary = c.x.graph->vocabulary;
-  const Tensor& table = c.input_tensor(1);
+  const Tensor& table = c.input_tensor(in(kind, "table"));
   a.weight_dtype = dtype_of(is_quantized(table.format) ? c.x.graph->compute : table.format);
-  a.tokens = c.input<int32_t>(0);
-  a.table = c.input(1);
+  a.tokens = c.input<int32_t>(in(kind, "ids"));
+  a.table = c.input(in(kind, "table"));
   if (is_quantized(table.format)) {
     assert(table.format == Format::int8);
     a.table_scales = reinterpret_cast<const float*>(
-        c.input<std::byte>(1) +
+        c.input<std::byte>(in(kind, "table")) +
         kernels::scales_begin(kernels::WeightCodes::int8, static_cast<int64_t>(table.shape.elements())));
   }
-  a.positions = c.input(2);
+  a.positions = c.input(in(kind, "positions"));
   a.state = c.position_state();
-  a.position_ids = c.input<int32_t>(3);
+  a.position_ids = c.input<int32_t>(in(kind, "position_ids"));
   a.y = c.out(0);
   c.run(c.x.table->embedding, a);
 }
 
 template <>
 void run<OpKind::embedding_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::embedding_gradient;
   kernels::EmbeddingArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.sample_rows();
-  a.features = c.input_features(1);
+  a.features = c.input_features(in(kind, "dy"));
   a.vocabulary = c.output_tensor(0).shape[0];
   a.accumulate = c.i.accumulate;
-  a.tokens = c.input<int32_t>(0);
-  a.y = c.in_out(1);
+  a.tokens = c.input<int32_t>(in(kind, "ids"));
+  a.y = c.in_out(in(kind, "dy"));
   a.table_gradient = c.output<float>(0);
   if (c.i.ops > 1)
     c.with_op(1, [&](const Call& positions) {
@@ -472,12 +514,13 @@ void run<OpKind::embedding_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::position_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::position_gradient;
   kernels::EmbeddingArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.sample_rows();
-  a.features = c.input_features(0);
+  a.features = c.input_features(in(kind, "dy"));
   a.accumulate = c.i.accumulate;
-  a.y = c.in_out(0);
+  a.y = c.in_out(in(kind, "dy"));
   a.position_gradient = c.output<float>(0);
   a.position_rows = c.output_tensor(0).shape[0];
   c.run(c.x.table->position_gradient, a);
@@ -485,38 +528,42 @@ void run<OpKind::position_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::cross_entropy>(const Call& c) {
+  constexpr OpKind kind = OpKind::cross_entropy;
   kernels::CrossEntropyArgs a{};
   a.rows = c.i.rows;
-  a.vocabulary = c.input_features(0);
-  a.targets = c.input<int32_t>(1);
-  a.weights = c.input<float>(2);
-  a.logits = c.in_out(0);
-  a.stride = c.input_tensor(0).stride();
+  a.vocabulary = c.input_features(in(kind, "logits"));
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.weights = c.input<float>(in(kind, "weights"));
+  a.logits = c.in_out(in(kind, "logits"));
+  a.stride = c.input_tensor(in(kind, "logits")).stride();
   a.gradient = c.i.outputs > 1;
   a.fast = !is_portable(c);
-  a.token_loss = c.output<float>(0);
+  a.token_loss = c.output<float>(out(kind, "loss"));
   a.state = c.x.state;
   // The planner gave dlogits the same buffer as the logits.
-  assert(!a.gradient || c.output(1) == c.input(0));
+  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
   c.run(c.x.table->cross_entropy, a);
 }
 
 template <>
 void run<OpKind::loss_sum>(const Call& c) {
-  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(0),
-                                                  c.input<int32_t>(1), c.x.state});
+  constexpr OpKind kind = OpKind::loss_sum;
+  c.run(c.x.table->loss_sum,
+        kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(in(kind, "loss")),
+                             c.input<int32_t>(in(kind, "targets")), c.x.state});
 }
 
 template <>
 void run<OpKind::preference>(const Call& c) {
+  constexpr OpKind kind = OpKind::preference;
   kernels::PreferenceArgs a{};
   a.samples = c.i.samples;
   a.rows_per_sample = c.sample_rows();
   a.terms = c.x.pairs;
-  a.token_loss = c.input<float>(0);
-  a.targets = c.input<int32_t>(1);
-  a.positions = c.input<int32_t>(2);
-  a.reference = c.input<float>(3);
+  a.token_loss = c.input<float>(in(kind, "loss"));
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.positions = c.input<int32_t>(in(kind, "positions"));
+  a.reference = c.input<float>(in(kind, "reference"));
   a.token_weights = c.output<float>(0);
   if (!a.token_weights) a.terms.smoothing = 0;  // evaluation uses the plain loss
   a.state = c.x.state;
@@ -525,44 +572,47 @@ void run<OpKind::preference>(const Call& c) {
 
 template <>
 void run<OpKind::hit_count>(const Call& c) {
+  constexpr OpKind kind = OpKind::hit_count;
   kernels::HitCountArgs a{};
   a.rows = c.i.rows;
-  a.classes = c.input_features(0);
-  a.targets = c.input<int32_t>(1);
-  a.logits = c.in(0);
-  a.stride = c.input_tensor(0).stride();
+  a.classes = c.input_features(in(kind, "logits"));
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.logits = c.in(in(kind, "logits"));
+  a.stride = c.input_tensor(in(kind, "logits")).stride();
   a.state = c.x.state;
   c.run(c.x.table->hit_count, a);
 }
 
 template <>
 void run<OpKind::value_loss>(const Call& c) {
+  constexpr OpKind kind = OpKind::value_loss;
   kernels::ValueLossArgs a{};
   a.rows = c.i.rows;
-  a.count = c.input_features(0);
+  a.count = c.input_features(in(kind, "logits"));
   a.kind = c.attributes.value_loss;
-  a.targets = c.input<int32_t>(1);
-  a.values = c.input<float>(2);
-  a.weights = c.input<float>(3);
-  a.logits = c.in_out(0);
-  a.stride = c.input_tensor(0).stride();
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.values = c.input<float>(in(kind, "values"));
+  a.weights = c.input<float>(in(kind, "weights"));
+  a.logits = c.in_out(in(kind, "logits"));
+  a.stride = c.input_tensor(in(kind, "logits")).stride();
   a.gradient = c.i.outputs > 1;
-  a.row_loss = c.output<float>(0);
+  a.row_loss = c.output<float>(out(kind, "loss"));
   a.state = c.x.state;
   // The planner gave dlogits the same buffer as the logits.
-  assert(!a.gradient || c.output(1) == c.input(0));
+  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
   c.run(c.x.table->value_loss, a);
 }
 
 template <>
 void run<OpKind::value_hits>(const Call& c) {
+  constexpr OpKind kind = OpKind::value_hits;
   kernels::ValueHitsArgs a{};
   a.rows = c.i.rows;
-  a.count = c.input_features(0);
-  a.targets = c.input<int32_t>(1);
-  a.values = c.input<float>(2);
-  a.logits = c.in(0);
-  a.stride = c.input_tensor(0).stride();
+  a.count = c.input_features(in(kind, "logits"));
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.values = c.input<float>(in(kind, "values"));
+  a.logits = c.in(in(kind, "logits"));
+  a.stride = c.input_tensor(in(kind, "logits")).stride();
   a.state = c.x.state;
   c.run(c.x.table->value_hits, a);
 }

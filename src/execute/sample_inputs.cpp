@@ -74,7 +74,7 @@ Status SampleInputs::load(const Program& program, const Execution& execution, St
     const auto floats = [&](Input input) { return static_cast<float*>(place(input, s)); };
     const SampleRows rows{integers(Input::tokens), integers(Input::targets), integers(Input::positions),
                           floats(Input::weights),  floats(Input::reference), integers(Input::token_types),
-                          floats(Input::values),   graph.label_place,        graph.labels};
+                          floats(Input::values),   graph.head.target_row,    graph.head.labels()};
     fill_with_defaults(rows, t);
     if (first + s < samples) {
       STW_TRY(source(first + s, rows));

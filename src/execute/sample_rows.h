@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "planner/graph/input.h"
+#include "planner/graph/head.h"
 
 namespace stw {
 
@@ -11,12 +11,12 @@ namespace stw {
 // defaults.
 struct SampleRows {
   int32_t *tokens, *targets;
-  int32_t* positions = nullptr;                     // default 0, 1, 2, …
-  float* weights = nullptr;                         // default 1
-  float* reference = nullptr;                       // default 0
-  int32_t* token_types = nullptr;                   // default 0
-  float* values = nullptr;                          // default 0; `value_count` for each row
-  LabelPlace label_place = LabelPlace::last_token;  // for labels of documents
+  int32_t* positions = nullptr;            // default 0, 1, 2, …
+  float* weights = nullptr;                // default 1
+  float* reference = nullptr;              // default 0
+  int32_t* token_types = nullptr;          // default 0
+  float* values = nullptr;                 // default 0; `value_count` for each row
+  TargetRow target_row = TargetRow::last;  // for labels of documents
   int64_t value_count = 0;
 };
 

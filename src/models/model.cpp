@@ -135,7 +135,7 @@ bool is_of_head(const ModelConfig& config, std::string_view parameter) {
   return std::find(head.begin(), head.end(), parameter) != head.end();
 }
 
-bool has_head(Task task) { return has_labels(task) || task == Task::masked_language_model; }
+bool has_head(Task task) { return task_row(task).has_labels() || task == Task::masked_language_model; }
 
 bool is_of_masked_head(const Architecture& architecture, std::string_view parameter) {
   const MaskedHead* const head = architecture.masked_head;
@@ -281,21 +281,20 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
     return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) +
                                          " is for language models, this one is a " +
                                          (config.labels.empty() ? "masked language model" : "classifier")};
-  if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
 }
 
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute,
                             GraphInputs optional) {
-  Graph graph = architecture_of(config).build(config, sequence, compute, optional);
+  STW_ASSIGN(graph, architecture_of(config).build(config, sequence, compute, optional));
   // All of a new head is trained with the adapters: untrained it would be useless.
   const auto is_trained_head = [&](const Tensor& t) {
     return has_head(config.task) && t.tied_to < 0 && is_of_head(config, t.name) &&
            !config.frozen_head.count(t.name);
   };
   STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
-  return graph;
+  return std::move(graph);
 }
 
 int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label,
@@ -308,7 +307,7 @@ int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& 
 
 void add_token_head(GraphBuilder& b, const ModelConfig& c, int x) {
   const auto labels = static_cast<int64_t>(c.labels.size());
-  b.labels(c.task, labels, LabelPlace::every_token);
+  b.task(c.task, labels, TargetRow::every);
   b.begin(SegmentKind::head, -1, x);
   const int weight =
       b.parameter(token_parameter(c, ".weight"), {labels, c.width}, Initializer::normal, c.init_std);
@@ -330,7 +329,7 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   };
   int head;
   if (!c.labels.empty()) {
-    b.labels(c.task, static_cast<int64_t>(c.labels.size()));
+    b.task(c.task, static_cast<int64_t>(c.labels.size()), TargetRow::last);
     head = matrix(classifier_weight, static_cast<int64_t>(c.labels.size()));
   } else {
     head = c.tied ? b.tied("lm_head.weight", table) : matrix("lm_head.weight", c.vocabulary);
@@ -383,7 +382,7 @@ bool gives_label_logits(const ModelConfig& config, std::string_view parameter) {
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {
   STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
-    if (config.task != task && (has_problem_type(config.json) || !is_of_text(task)))
+    if (config.task != task && (has_problem_type(config.json) || !task_row(task).of_text))
       return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name +
                                            "; " + task_row(task).name + " was given"};
     if (config.labels == names && config.task == task) return ok();

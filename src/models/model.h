@@ -83,7 +83,7 @@ struct TokenHead {
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
-  Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+  Result<Graph> (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
   const char* class_name;  // of transformers, without "ForSequenceClassification" and the like
   // A prefix of all names that some weight files leave out ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;

@@ -108,18 +108,18 @@ Status TrainerCore::check_dataset(const Dataset& dataset, Dataset::Part part, bo
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " +
                                       std::to_string(dataset.vocabulary()) + ", the model has " +
                                       std::to_string(graph().vocabulary)};
-  if (dataset.label_count() != graph().labels)
-    return Error{
-        Code::bad_state,
-        "trainer: the model has " +
-            (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) +
-            ", the dataset " +
-            (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count())
-                                       : std::string("has none"))};
-  if (graph().labels > 0 && dataset.task() != graph().task)
-    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name +
+  if (dataset.label_count() != graph().head.labels())
+    return Error{Code::bad_state,
+                 "trainer: the model has " +
+                     (graph().head.labels() > 0 ? std::to_string(graph().head.labels()) + " labels"
+                                                : std::string("no labels")) +
+                     ", the dataset " +
+                     (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count())
+                                                : std::string("has none"))};
+  if (graph().head.labels() > 0 && dataset.task() != graph().head.task)
+    return Error{Code::bad_state, std::string("trainer: the model's task is ") + graph().head.row().name +
                                       ", the dataset was opened for " + task_row(dataset.task()).name};
-  if (dataset.hides_tokens() != (graph().task == Task::masked_language_model))
+  if (dataset.hides_tokens() != graph().head.row().hides_tokens)
     return Error{
         Code::bad_state,
         dataset.hides_tokens()

@@ -44,7 +44,7 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   const double loss = core.state.target_count > 0
                           ? core.state.loss_sum / static_cast<double>(core.state.target_count)
                           : std::numeric_limits<double>::quiet_NaN();
-  const bool has_accuracy = core.state.target_count > 0 && core.graph().task != Task::number;
+  const bool has_accuracy = core.state.target_count > 0 && core.graph().head.task != Task::number;
   const double accuracy = has_accuracy ? core.state.hits / static_cast<double>(core.state.target_count)
                                        : std::numeric_limits<double>::quiet_NaN();
   core.progress.end_evaluation(core.state.target_count, tokens, loss, accuracy);
@@ -118,9 +118,9 @@ Result<double> evaluate(TrainerCore& core, const Dataset& dataset, uint64_t batc
 Status log_probabilities(TrainerCore& core, const SampleSource& source, uint64_t samples,
                          const UseLosses& use) {
   STW_TRY(core.check_ready());
-  if (has_values(core.graph().task))
+  if (core.graph().head.row().has_values())
     return Error{Code::unsupported, std::string("log-probabilities: the model's task is ") +
-                                        task_row(core.graph().task).name +
+                                        core.graph().head.row().name +
                                         ", of which a target has no probability"};
   core.progress.begin_evaluation(samples);
   return core.watched(Work::evaluate, WorkUnit::samples, samples,

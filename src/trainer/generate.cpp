@@ -42,10 +42,10 @@ Result<const float*> TextRunner::feed(const int32_t* tokens, uint64_t count) {
 Result<uint64_t> TextRunner::generate(const GenerateOptions& o) {
   STW_TRY(core_.check_ready());
   const uint64_t capacity = static_cast<uint64_t>(core_.sequence());
-  if (core_.graph().task == Task::masked_language_model)
+  if (core_.graph().head.row().hides_tokens)
     return Error{Code::unsupported,
                  "generate: the model is a masked language model, and does not know what follows a text"};
-  if (core_.graph().labels > 0)
+  if (core_.graph().head.labels() > 0)
     return Error{Code::unsupported,
                  "generate: the model is a classifier, and does not know what follows a text"};
   if (o.prompt_count < 1 || !o.prompt) return Error{Code::bad_argument, "generate: the prompt has no token"};

@@ -15,7 +15,7 @@
 namespace stw {
 
 void TextRunner::reserve() {
-  const auto classes = static_cast<size_t>(core_.graph().classes());
+  const auto classes = static_cast<size_t>(core_.graph().head.outputs);
   logits_.resize(classes);
   if (core_.graph().compute != Format::f32) short_logits_.resize(classes);
 }
@@ -39,7 +39,8 @@ Status TextRunner::take_logits(const Program& program, uint64_t first, uint64_t 
                                std::vector<std::byte>& raw, float* out) {
   const Tensor& tensor = core_.graph().at(core_.graph().generate_ops.back().outputs[0]);
   const uint64_t stride = static_cast<uint64_t>(tensor.stride()),
-                 labels = static_cast<uint64_t>(core_.graph().labels), width = element_bytes(tensor.format);
+                 labels = static_cast<uint64_t>(core_.graph().head.labels()),
+                 width = element_bytes(tensor.format);
   std::byte* const begin = core_.execution.rows<std::byte>(program, program.logits) + first * stride * width;
   const std::byte* from = core_.stream->on_host(begin);
   if (!from) {
@@ -72,7 +73,7 @@ Status TextRunner::check_tokens(const char* what, const int32_t* tokens, uint64_
 }
 
 bool TextRunner::are_finite(const float* logits) const {
-  return std::all_of(logits, logits + core_.graph().classes(), [](float x) { return std::isfinite(x); });
+  return std::all_of(logits, logits + core_.graph().head.outputs, [](float x) { return std::isfinite(x); });
 }
 
 Status TextRunner::check_length(const std::string& what, uint64_t tokens) const {
@@ -119,13 +120,13 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
 
 Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(core_.check_ready());
-  if (!core_.graph().returns_logits())
+  if (!core_.graph().head.row().returns_logits)
     return Error{Code::unsupported,
                  "logits: a masked language model does not give its logits; "
                  "it gives the log-probabilities of targets"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
-  if (core_.graph().task == Task::token_label)
+  if (core_.graph().head.row().has_labels_of_tokens())
     return Error{Code::unsupported,
                  "logits: the model labels each token; classify gives the logits of all tokens"};
   return core_.watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
@@ -136,7 +137,7 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
   const InPhase phase(core_.progress, TrainerPhase::generate);
   core_.begin_state();
   const float* logits = nullptr;
-  if (core_.graph().generates) {
+  if (core_.graph().head.generates) {
     STW_ASSIGN(fed, feed(text.tokens, text.count));
     logits = fed;
   } else {
@@ -151,7 +152,8 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
 
 Status TextRunner::classify(std::span<const Text> texts, float* out) {
   STW_TRY(core_.check_ready());
-  if (core_.graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
+  if (core_.graph().head.labels() == 0)
+    return Error{Code::unsupported, "classify: the model is no classifier"};
   for (size_t text = 0; text < texts.size(); ++text)
     STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
   return core_.watched(Work::generate, WorkUnit::samples, texts.size(),
@@ -165,10 +167,11 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
     if (!are_finite(logits))
       return Error{Code::non_finite,
                    "classify: the logits of text " + std::to_string(text) + " are not finite"};
-    std::copy_n(logits, core_.graph().labels, out + text * static_cast<size_t>(core_.graph().labels));
+    std::copy_n(logits, core_.graph().head.labels(),
+                out + text * static_cast<size_t>(core_.graph().head.labels()));
     return ok();
   };
-  const bool is_of_tokens = core_.graph().task == Task::token_label,
+  const bool is_of_tokens = core_.graph().head.row().has_labels_of_tokens(),
              keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
   const uint64_t room = static_cast<uint64_t>(core_.sequence());
   std::vector<uint64_t> begins;
@@ -176,7 +179,7 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
   uint64_t done = 0;  // rows of `out` written so far, where each token has one
   for (size_t first = 0, end; first < texts.size(); first = end) {
     core_.begin_state();
-    if (core_.graph().generates) {
+    if (core_.graph().head.generates) {
       end = first + 1;
       STW_ASSIGN(logits, feed(texts[first].tokens, texts[first].count));
       STW_TRY(take(logits, first));
@@ -191,9 +194,9 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
       begins.push_back(used);
     STW_TRY(run_logits(texts.subspan(first, end - first), begins));
     if (is_of_tokens) {
-      float* const begin = out + done * static_cast<uint64_t>(core_.graph().labels);
+      float* const begin = out + done * static_cast<uint64_t>(core_.graph().head.labels());
       STW_TRY(take_logits(core_.programs().decode, 0, used, raw, begin));
-      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().labels),
+      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(core_.graph().head.labels()),
                        [](float x) { return std::isfinite(x); }))
         return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) +
                                            " or of a text that was computed with it are not finite"};

@@ -20,12 +20,12 @@ constexpr const char* skip_lines[] = {
 
 // Refuses options that change a loss which this plan does not have.
 Status check_loss(const TrainerCore& core) {
-  if (!has_values(core.graph().task)) return ok();
+  if (!core.graph().head.row().has_values()) return ok();
   for (const auto& [name, value] :
        {std::pair{"label_smoothing", core.options.label_smoothing}, {"z_loss", core.options.z_loss}})
     if (value != 0)
       return Error{Code::bad_argument, std::string("trainer: ") + name + " needs a softmax loss; the task " +
-                                           task_row(core.graph().task).name + " has none"};
+                                           core.graph().head.row().name + " has none"};
   return ok();
 }
 

@@ -86,7 +86,7 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
     for (uint32_t t = 0; t < static_cast<uint32_t>(core.sequence()); ++t) {
       const auto draw = philox(core.options.seed, {t, static_cast<uint32_t>(sample), 0, 0});
       rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(core.graph().vocabulary));
-      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().classes()));
+      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().head.outputs));
     }
     // A pair: the second text starts in the middle.
     if (core.graph().preference != Preference::none)

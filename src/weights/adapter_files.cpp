@@ -82,7 +82,7 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
     STW_ASSIGN(name, get_string(json, "task"));
     const auto row =
         std::find_if(task_rows.begin(), task_rows.end(), [&](const TaskRow& r) { return name == r.name; });
-    if (row == task_rows.end() || !has_labels(static_cast<Task>(row - task_rows.begin())))
+    if (row == task_rows.end() || !row->has_labels())
       return Error{Code::unsupported_field, "task \"" + name + "\" is not supported"};
     config.task = static_cast<Task>(row - task_rows.begin());
     names = json.find("labels");
@@ -103,7 +103,7 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
 
 // Whether PEFT's task_type allows a task.
 bool is_for(const std::string& task_type, Task task) {
-  if (task_type == of_texts) return is_of_text(task);
+  if (task_type == of_texts) return task_row(task).of_text;
   return task_type != of_tokens || task == Task::token_label;
 }
 
@@ -292,7 +292,7 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std:
 Json adapter_labels_json(Task task, const std::vector<std::string>& names) {
   Json list = Json::array();
   for (const std::string& name : names) list.push(name);
-  if (!has_values(task)) return list;
+  if (!task_row(task).has_values()) return list;
   return Json::object().set("task", task_row(task).name).set("labels", std::move(list));
 }
 
@@ -300,14 +300,14 @@ Json adapter_config_json(const Graph& graph, const ModelConfig& config, const st
   const Adapters& adapters = config.adapters;
   bool is_transposed = false;
   Json modules, task;
-  if (graph.labels > 0)
+  if (graph.head.labels() > 0)
     for (const std::string& module : default_saved_modules()) modules.push(module);
   for (const Tensor& t : graph.tensors)
     if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") &&
-        !(graph.labels > 0 && is_saved(default_saved_modules(), t.name)))
+        !(graph.head.labels() > 0 && is_saved(default_saved_modules(), t.name)))
       modules.push(module_name(t));
   if (config.task != Task::masked_language_model)
-    task = config.task == Task::token_label ? of_tokens : graph.labels > 0 ? of_texts : "CAUSAL_LM";
+    task = config.task == Task::token_label ? of_tokens : graph.head.labels() > 0 ? of_texts : "CAUSAL_LM";
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
       .set("peft_type", "LORA")

@@ -153,7 +153,7 @@ Status check_quantization(const Json& config, const std::string& origin) {
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
-  if (has_labels(task))
+  if (task_row(task).has_labels())
     return label_count > 0 || !config.labels.empty()
                ? ok()
                : Status(wrong("the task " + name +
@@ -221,7 +221,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     model->draws_logits_ = true;
   }
   if (source.task) STW_TRY(check_task(*source.task, source.label_count, model->config_, origin));
-  if (source.task && !has_labels(*source.task)) {
+  if (source.task && !task_row(*source.task).has_labels()) {
     ModelConfig& c = model->config_;
     model->has_new_head_ = *source.task != c.task;
     // Drops the head of a masked language model.
@@ -231,7 +231,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   }
   if (auto status = model->take_masked_head(source, with.adapters.head); !status)
     return Error{status.error().code, origin + ": " + status.error().message};
-  if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
+  if (source.label_count > 0 || (source.task && task_row(*source.task).has_labels())) {
     const std::vector<std::string>& known_labels = model->config_.labels;
     model->has_new_head_ = known_labels.empty();
     const std::vector<std::string> names =

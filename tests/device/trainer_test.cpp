@@ -241,7 +241,8 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
       for (uint64_t step = 0; step < 2; ++step) {
         GlobalBatch batch = random_batch(step, device_batch, device_sequence);
         for (int32_t& t : batch.targets)
-          if (t >= 0 && planned->graph.labels > 0) t %= static_cast<int32_t>(planned->graph.labels);
+          if (t >= 0 && planned->graph.head.labels() > 0)
+            t %= static_cast<int32_t>(planned->graph.head.labels());
         const auto result = trainer->step(batch.source(), device_batch, 3e-3);
         EXPECT_TRUE(result) << (result ? "" : result.error().message);
       }

@@ -58,7 +58,7 @@ class RandomModel {
     b.end(x);
     b.begin(SegmentKind::head, -1, x);
     b.cross_entropy(b.linear(x, matrix("head", width, vocabulary), false, "logits", Format::f32));
-    Graph g = b.finish();
+    Graph g = *b.finish();
     freeze(g);
     differentiate(g);
     add_update(g, numerics);

@@ -60,7 +60,7 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, {{table, -1}}, false, "logits"));
-  return b.finish();
+  return *b.finish();
 }
 
 // Completes forward ops as build_model does.

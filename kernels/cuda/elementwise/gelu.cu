@@ -14,38 +14,38 @@ namespace stw::kernels::cuda {
 
 // How an activation is computed: GELU by erf, by tanh or by the special function unit; the others in one way
 // each.
-enum class By { gelu_erf, gelu_tanh, gelu_special_unit, tanh, relu };
-template <By by>
+enum class Formula { gelu_erf, gelu_tanh, gelu_special_unit, tanh, relu };
+template <Formula formula>
 STW_DEVICE F16 gelu_of(const F16& x) {
-  if constexpr (by == By::gelu_erf) return erf_form(x);
-  else if constexpr (by == By::gelu_tanh) return tanh_form(x);
-  else if constexpr (by == By::tanh) return tanh(x);
-  else if constexpr (by == By::relu) return relu(x);
+  if constexpr (formula == Formula::gelu_erf) return erf_form(x);
+  else if constexpr (formula == Formula::gelu_tanh) return tanh_form(x);
+  else if constexpr (formula == Formula::tanh) return tanh(x);
+  else if constexpr (formula == Formula::relu) return relu(x);
   else return fast_gelu(x);
 }
-template <By by>
+template <Formula formula>
 STW_DEVICE F16 gelu_slope(const F16& x) {
-  if constexpr (by == By::gelu_erf) return erf_form_gradient(x);
-  else if constexpr (by == By::gelu_tanh) return tanh_form_gradient(x);
-  else if constexpr (by == By::tanh) return tanh_gradient(x);
-  else if constexpr (by == By::relu) return relu_gradient(x);
+  if constexpr (formula == Formula::gelu_erf) return erf_form_gradient(x);
+  else if constexpr (formula == Formula::gelu_tanh) return tanh_form_gradient(x);
+  else if constexpr (formula == Formula::tanh) return tanh_gradient(x);
+  else if constexpr (formula == Formula::relu) return relu_gradient(x);
   else return fast_gelu_gradient(x);
 }
 
 template <class Stored>
-inline constexpr By fast_form = takes_halves<Stored> ? By::gelu_special_unit : By::gelu_tanh;
+inline constexpr Formula fast_form = takes_halves<Stored> ? Formula::gelu_special_unit : Formula::gelu_tanh;
 
-template <class Stored, By by>
+template <class Stored, Formula formula>
 static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args, bool vectors) {
   for_groups_of_grid_ahead(
       args.count, vectors,
       [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
       [&](const F16& x, int64_t at, auto n) {
-        store_group(args.y.data, Stored::of(args.y.dtype), at, gelu_of<by>(x), n);
+        store_group(args.y.data, Stored::of(args.y.dtype), at, gelu_of<formula>(x), n);
       });
 }
 
-template <class Stored, By by>
+template <class Stored, Formula formula>
 static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(GeluArgs args, bool vectors) {
   struct Operands {
     F16 x, dy;
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(Gel
                         load_group(args.dy.data, Stored::of(args.dy.dtype), at, n)};
       },
       [&](const Operands& o, int64_t at, auto n) {
-        store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, gelu_slope<by>(o.x)), n);
+        store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, gelu_slope<formula>(o.x)), n);
       });
 }
 
@@ -78,9 +78,9 @@ void gelu(const Launch& l, const GeluArgs& args) {
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
     using Stored = decltype(stored);
     launch(l,
-           kernel_of(args, gelu_kernel<Stored, By::gelu_erf>,
-                     fast ? gelu_kernel<Stored, fast_form<Stored>> : gelu_kernel<Stored, By::gelu_tanh>,
-                     gelu_kernel<Stored, By::tanh>, gelu_kernel<Stored, By::relu>),
+           kernel_of(args, gelu_kernel<Stored, Formula::gelu_erf>,
+                     fast ? gelu_kernel<Stored, fast_form<Stored>> : gelu_kernel<Stored, Formula::gelu_tanh>,
+                     gelu_kernel<Stored, Formula::tanh>, gelu_kernel<Stored, Formula::relu>),
            blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
 }
@@ -91,12 +91,13 @@ void gelu_gradient(const Launch& l, const GeluArgs& args) {
                        vectors_at(args.y.data, args.y.dtype);
   for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
     using Stored = decltype(stored);
-    launch(l,
-           kernel_of(args, gelu_gradient_kernel<Stored, By::gelu_erf>,
-                     fast ? gelu_gradient_kernel<Stored, fast_form<Stored>>
-                          : gelu_gradient_kernel<Stored, By::gelu_tanh>,
-                     gelu_gradient_kernel<Stored, By::tanh>, gelu_gradient_kernel<Stored, By::relu>),
-           blocks_for_ahead(args.count), block_threads, 0, args, vectors);
+    launch(
+        l,
+        kernel_of(args, gelu_gradient_kernel<Stored, Formula::gelu_erf>,
+                  fast ? gelu_gradient_kernel<Stored, fast_form<Stored>>
+                       : gelu_gradient_kernel<Stored, Formula::gelu_tanh>,
+                  gelu_gradient_kernel<Stored, Formula::tanh>, gelu_gradient_kernel<Stored, Formula::relu>),
+        blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
 }
 

@@ -14,7 +14,7 @@ template <class Stored, class Count>
 STW_DEVICE F16 sum_of_rows(const DocumentMeanArgs& args, int64_t first, int64_t end, int64_t column,
                            Count n) {
   F16 sum = zero();
-  in_order<4>(
+  for_each_ahead<4>(
       end - first,
       [&](int64_t k) {
         return load_group(args.x.data, Stored::of(args.x.dtype), (first + k) * args.features + column, n);

@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(sort_threads)
     return entries == nullptr ? TokenEntry{tokens[i], static_cast<int32_t>(i)} : entries[i];
   };
   const auto count = [&](int* counts, int64_t from, int64_t to, int64_t step) {
-    in_order<8>(
+    for_each_ahead<8>(
         from < to ? ceil_div(to - from, step) : 0, [&](int64_t i) { return entry_at(from + i * step).token; },
         [&](int32_t token) { atomicAdd(counts + digit_of(token, shift), 1); });
   };

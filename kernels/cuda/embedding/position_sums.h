@@ -23,7 +23,7 @@ STW_DEVICE void sum_position(const EmbeddingArgs& args, bool vectors, int64_t ta
   float* const buffer = args.position_gradient + position * features;
   const auto sum_samples = [&](auto ahead, auto n) {
     F16 sum = args.accumulate ? load_group(buffer, DType::f32, i, n) : zero();
-    in_order<ahead.value>(
+    for_each_ahead<ahead.value>(
         samples,
         [&](int64_t sample) {
           return load_group(args.y.data, dtype, (first + sample * args.rows_per_sample) * features + i, n);

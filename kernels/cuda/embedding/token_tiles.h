@@ -65,7 +65,7 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, 
       fetch(begin + tiles_together + first_tile);
       const int count = static_cast<int>(min(static_cast<int64_t>(tiles_together), tiles - begin));
       if (adds)
-        in_order<8>(
+        for_each_ahead<8>(
             count, [&](int tile) { return staged[tile * fold_columns + column]; },
             [&](float sum) {
               group = group + sum;

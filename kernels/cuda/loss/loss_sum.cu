@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(sum_threads)
     const int64_t first = sample * args.rows_per_sample;
     const double sum = serial_sum_of_floats_by_warp(args.token_loss + first, args.rows_per_sample);
     unsigned count = 0;
-    in_order<8>(
+    for_each_ahead<8>(
         lane < args.rows_per_sample ? ceil_div(args.rows_per_sample - lane, warp) : 0,
         [&](int64_t i) { return args.targets[first + lane + i * warp]; },
         [&](int32_t target) { count += target != ignored_target; });

@@ -66,7 +66,7 @@ static __global__ void __launch_bounds__(block_threads)
         STW_UNROLL
         for (int d = 0; d < 2; ++d) {
           const int64_t begin = first + begins[2 * number + d];
-          in_order<8>(
+          for_each_ahead<8>(
               begins[2 * number + d + 1] - begins[2 * number + d],
               [&](int i) {
                 return Row{args.targets[begin + i], args.token_loss[begin + i],

@@ -47,14 +47,14 @@ STW_DEVICE void store_means(const NormArgs& args, const NormTeams& teams, const 
     struct Lane {
       float x, g;
     };
-    in_order<8>((count + 15) / 16,
-                [&](int group) {
-                  return Lane{x[16 * group + team.thread], g[16 * group + team.thread]};
-                },
-                [&](const Lane& lane) {
-                  sum = sum + lane.g;
-                  product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
-                });
+    for_each_ahead<8>((count + 15) / 16,
+                      [&](int group) {
+                        return Lane{x[16 * group + team.thread], g[16 * group + team.thread]};
+                      },
+                      [&](const Lane& lane) {
+                        sum = sum + lane.g;
+                        product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
+                      });
   });
   if (!sums) return;
   const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(args.features);
@@ -167,16 +167,16 @@ STW_DEVICE void store_means(const NormArgs& args, const NormTeam& team, const Wh
   struct Lane {
     float x, dy, factor;
   };
-  in_order<8>((features + 15) / 16,
-              [&](int group) {
-                const int at = 16 * group + team.thread;
-                return Lane{x[at], dy[at], rows.factors[at]};
-              },
-              [&](const Lane& lane) {
-                const float g = lane.dy * lane.factor;
-                sum = sum + g;
-                product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
-              });
+  for_each_ahead<8>((features + 15) / 16,
+                    [&](int group) {
+                      const int at = 16 * group + team.thread;
+                      return Lane{x[at], dy[at], rows.factors[at]};
+                    },
+                    [&](const Lane& lane) {
+                      const float g = lane.dy * lane.factor;
+                      sum = sum + g;
+                      product = fma1(g, (lane.x - mine.mean) * mine.rstd, product);
+                    });
   const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(features);
   const float mean_gh = fold_threads(product) / static_cast<float>(features);
   if (team.thread == 0) {
@@ -355,7 +355,7 @@ static __global__ void __launch_bounds__(norm_tile_threads, 6)
         F16 x, dy;
         RowStatistics statistics;
       };
-      in_order<ahead.value>(
+      for_each_ahead<ahead.value>(
           rows,
           [&](int row) {
             return Row{load_group(x, x_dtype, row * features, columns),

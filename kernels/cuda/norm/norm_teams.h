@@ -92,7 +92,7 @@ STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& 
   if (!args.rms) {
     float sum = 0.0f;
     for_pieces(args.features, teams.piece, true, fetch, [&](int64_t, int count) {
-      if (sums) in_order<ahead>((count + 15) / 16, at, [&](float x) { sum = sum + x; });
+      if (sums) for_each_ahead<ahead>((count + 15) / 16, at, [&](float x) { sum = sum + x; });
     });
     if (sums) mean = fold_threads(sum) / static_cast<float>(args.features);
   }
@@ -103,7 +103,7 @@ STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& 
   };
   for_pieces(args.features, teams.piece, args.rms, fetch, [&](int64_t, int count) {
     if (!sums) return;
-    in_order<ahead>(count / 16, at, add_square);
+    for_each_ahead<ahead>(count / 16, at, add_square);
     if (team.thread < count % 16) add_square(at(count / 16));
   });
   return {mean, sums ? rstd_of(fold_threads(squares), args.features, args.epsilon) : 0.0f};

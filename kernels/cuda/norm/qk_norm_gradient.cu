@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(qk_threads, Stored::alike ? 6 : 5)
             F16 x, dy;
             float rstd;
           };
-          in_order<2>(
+          for_each_ahead<2>(
               rows,
               [&](int row) {
                 return Row{load_group(x, x_dtype, row * width, columns),

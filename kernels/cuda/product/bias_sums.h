@@ -48,10 +48,10 @@ STW_DEVICE void sum_bias_tiles(const Biases& all, DType dtype, int64_t first, in
     F16 sum = zero();
     const auto add_row = [&](const F16& x) { sum = add(sum, x); };
     if (bias.vectors && n == 16)
-      in_order<8>(
+      for_each_ahead<8>(
           rows, [&](int at) { return load_group(begin, dtype, at * stride, FullGroup{}); }, add_row);
     else
-      in_order<1>(
+      for_each_ahead<1>(
           rows, [&](int at) { return load_group(begin, dtype, at * stride, n); }, add_row);
     store_group(bias.sums, DType::f32, tile * bias.features + i, sum, n);
   }

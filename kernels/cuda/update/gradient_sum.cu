@@ -1,6 +1,6 @@
 // sum = term[0] + term[1] + …: the gradients of all uses of a parameter. Bound by memory: every term is read
-// once. `sum` may be any of the terms. The sum is a chain whose loads run ahead of it (in_order): four to
-// eight terms of a group are in flight, 64 to 128 bytes of fp32 a thread.
+// once. `sum` may be any of the terms. The sum is a chain whose loads run ahead of it (for_each_ahead): four
+// to eight terms of a group are in flight, 64 to 128 bytes of fp32 a thread.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 
@@ -12,7 +12,7 @@ static __global__ void __launch_bounds__(block_threads)
   const int64_t whole = vectors ? args.count / 16 * 16 : 0;
   const auto add_up = [&](int64_t at, auto n) {
     F16 sum = load_group(args.term[0], Stored::of(args.dtype), at, n);
-    in_order<4>(
+    for_each_ahead<4>(
         args.terms - 1, [&](int k) { return load_group(args.term[k + 1], Stored::of(args.dtype), at, n); },
         [&](const F16& x) { sum = add(sum, x); });
     store_group(args.sum, Stored::of(args.dtype), at, sum, n);

@@ -5,6 +5,7 @@
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
+#include "planner/graph/infer.h"
 
 namespace stw {
 
@@ -63,12 +64,60 @@ uint64_t cached_workspace(const Graph&, const Op& op, const Extent& e) {
   return kernels::cpu_workspace::attention(e.rows, op.attributes.head_dim, e.threads);
 }
 
+constexpr int qkv = in(OpKind::attention, "qkv");
+static_assert(qkv == in(OpKind::attention_gradient, "qkv") && qkv == in(OpKind::attention_cached, "qkv"));
+
+Shape output_shape(const Inference& op) {
+  return op.row_shape(int64_t{op.op().attributes.query_heads} * op.op().attributes.head_dim);
+}
+Shape lse_shape(const Inference& op) { return {op.op().attributes.query_heads, op.rows()}; }
+
+Status attention_shapes(Inference& op) {
+  constexpr int positions = in(OpKind::attention, "positions"),
+                following = in(OpKind::attention, "following");
+  const Attributes& a = op.op().attributes;
+  STW_TRY(expect_heads(op, qkv));
+  STW_TRY(op.expect(positions, {op.rows()}, qkv));
+  if (!a.causal && op.has(positions) != op.has(following))
+    return op.fail("attention to both sides inside documents needs positions and following, or neither");
+  if (!a.causal && a.alibi) return op.fail("the bias of ALiBi is for causal attention");
+  op.set(out(OpKind::attention, "out"), output_shape(op));
+  op.set(out(OpKind::attention, "lse"), lse_shape(op), Format::f32);
+  return ok();
+}
+Status attention_gradient_shapes(Inference& op) {
+  constexpr OpKind kind = OpKind::attention_gradient;
+  STW_TRY(expect_heads(op, qkv));
+  STW_TRY(op.expect(in(kind, "positions"), {op.rows()}, qkv));
+  STW_TRY(op.expect(in(kind, "out"), output_shape(op), qkv));
+  return op.expect(in(kind, "lse"), lse_shape(op), qkv);
+}
+Status cached_shapes(Inference& op) {
+  constexpr int keys = in(OpKind::attention_cached, "keys");
+  const Attributes& a = op.op().attributes;
+  STW_TRY(expect_heads(op, qkv));
+  STW_TRY(op.expect(keys, {op.graph().sequence, int64_t{a.kv_heads} * a.head_dim}, qkv));
+  op.set(0, output_shape(op));
+  return ok();
+}
+Status rope_shapes(Inference& op) {
+  constexpr int x = in(OpKind::rope, "x"), cosine = in(OpKind::rope, "cosine");
+  STW_TRY(expect_heads(op, x));
+  STW_TRY(op.expect(in(OpKind::rope, "positions"), {op.rows()}, x));
+  const Shape& table = op.shape(cosine);
+  if (table.rank == 2 && table[0] >= op.rows() && 2 * table[1] <= op.op().attributes.head_dim) return ok();
+  return op.fail(op.described(cosine) + " does not fit " + op.described(x) + " and a head size of " +
+                 std::to_string(op.op().attributes.head_dim));
+}
+
 void attention_backward(Differentiation& d, const Op& op) {
-  const int dqkv = d.new_gradient(op.inputs[0], "attention_gradient");
-  std::vector<int> inputs{op.inputs[0], op.outputs[0], op.outputs[1], d.gradient_of(op.outputs[0])};
-  inputs.insert(inputs.end(), op.inputs.begin() + 1, op.inputs.end());
+  constexpr OpKind kind = OpKind::attention;
+  const int x = op.inputs[qkv], dqkv = d.new_gradient(x, "attention_gradient");
+  const int result = op.outputs[out(kind, "out")];
+  std::vector<int> inputs{x, result, op.outputs[out(kind, "lse")], d.gradient_of(result)};
+  inputs.insert(inputs.end(), op.inputs.begin() + in(kind, "positions"), op.inputs.end());
   d.emit(OpKind::attention_gradient, op.attributes, std::move(inputs), {dqkv});
-  d.add_gradient(op.inputs[0], dqkv);
+  d.add_gradient(x, dqkv);
 }
 
 // The gradient of a rotation is the opposite rotation.
@@ -86,6 +135,7 @@ constexpr OpRow attention_table[] = {
     {.kind = OpKind::rope,
      .name = "rope",
      .cost = rope_cost,
+     .infer = rope_shapes,
      .backward = rope_backward,
      .in_place = {{{0, 0}}}},
     {.kind = OpKind::attention,
@@ -93,16 +143,19 @@ constexpr OpRow attention_table[] = {
      .cost = attention_cost,
      .cpu_workspace = scores_workspace,
      .cuda_workspace = attention_cuda_workspace,
+     .infer = attention_shapes,
      .backward = attention_backward},
     {.kind = OpKind::attention_cached,
      .name = "attention_cached",
      .cost = cached_cost,
-     .cpu_workspace = cached_workspace},
+     .cpu_workspace = cached_workspace,
+     .infer = cached_shapes},
     {.kind = OpKind::attention_gradient,
      .name = "attention_gradient",
      .cost = attention_gradient_cost,
      .cpu_workspace = gradient_workspace,
-     .cuda_workspace = gradient_cuda_workspace},
+     .cuda_workspace = gradient_cuda_workspace,
+     .infer = attention_gradient_shapes},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Op table rows of the element-wise ops: GELU, SwiGLU, residual addition, scaling, dropout.
 #include "planner/graph/differentiate.h"
+#include "planner/graph/infer.h"
 
 namespace stw {
 
@@ -10,6 +11,17 @@ Cost cost_of_activation(const Graph& g, const Op& op, const Extent& e) {
 }
 Cost cost_of_add(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost cost_of_dropout(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 12); }
+
+Status gated_shapes(Inference& op) {
+  constexpr int x = in(OpKind::gated, "x");
+  if (op.features(x) % 2 != 0) return op.fail(op.described(x) + " cannot be divided into gate and up");
+  op.set(0, op.row_shape(op.features(x) / 2));
+  return ok();
+}
+Status gated_gradient_shapes(Inference& op) {
+  constexpr int x = in(OpKind::gated_gradient, "x"), dy = in(OpKind::gated_gradient, "dy");
+  return op.expect(dy, op.row_shape(op.features(x) / 2), x);
+}
 
 void gelu_backward(Differentiation& d, const Op& op) {
   int dx = d.new_gradient(op.inputs[0], "gelu_gradient");
@@ -57,11 +69,13 @@ constexpr OpRow elementwise_table[] = {
     {.kind = OpKind::gated,
      .name = "swiglu",
      .cost = cost_of_activation,
+     .infer = gated_shapes,
      .backward = swiglu_backward,
      .is_row_by_row = true},
     {.kind = OpKind::gated_gradient,
      .name = "swiglu_gradient",
      .cost = cost_of_activation,
+     .infer = gated_gradient_shapes,
      .in_place = {{{0, 0}}},
      .is_row_by_row = true},
     {.kind = OpKind::add,

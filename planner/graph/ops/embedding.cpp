@@ -2,6 +2,7 @@
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
+#include "planner/graph/infer.h"
 
 namespace stw {
 
@@ -13,7 +14,10 @@ Cost embedding_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 // Reads dy once; reads and writes the rows of the table that tokens name.
 Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
-  return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
+  constexpr int of_table = in(OpKind::embedding_gradient, "dy"),
+                of_rows = in(OpKind::position_gradient, "dy");
+  const int dy = op.inputs[op.kind == OpKind::embedding_gradient ? of_table : of_rows];
+  return {0, size_mul(3, operand_bytes(g, dy, e))};
 }
 
 uint64_t table_workspace(const Graph&, const Op&, const Extent& e) {
@@ -23,20 +27,43 @@ uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) {
   return kernels::cuda_workspace::embedding_gradient(e.rows);
 }
 
+constexpr int ids = in(OpKind::embedding, "ids"), table = in(OpKind::embedding, "table"),
+              positions = in(OpKind::embedding, "positions"),
+              position_ids = in(OpKind::embedding, "position_ids");
+
+Status embedding_shapes(Inference& op) {
+  for (const int matrix : {table, positions})
+    if (op.has(matrix) && op.shape(matrix).rank != 2)
+      return op.fail(op.described(matrix) + " is not a matrix");
+  if (op.shape(ids).rank != 1) return op.fail(op.described(ids) + " does not hold one number a row");
+  const int64_t features = op.features(table);
+  if (op.has(positions)) {
+    STW_TRY(op.expect(positions, {op.shape(positions)[0], features}, table));
+    if (!op.has(position_ids) && op.shape(positions)[0] < op.rows())
+      return op.fail(op.described(positions) + " has fewer rows than " + op.described(ids));
+  }
+  op.set(0, op.row_shape(features));
+  return ok();
+}
+
 void embedding_backward(Differentiation& d, const Op& op) {
-  const int dy = d.gradient_of(op.outputs[0]);
-  const int table = d.parameter_gradient(op.inputs[1]);
-  const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
-  if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
-  if (positions < 0) return;
+  const int dy = d.gradient_of(op.outputs[0]), trained = input_at(op, positions),
+            of_rows = input_at(op, position_ids);
+  const int dtable = d.parameter_gradient(op.inputs[table]);
+  const int dpositions = trained >= 0 ? d.parameter_gradient(trained) : -1;
+  if (dtable >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[ids], dy}, {dtable});
+  if (dpositions < 0) return;
   // If samples hold documents, several rows have the same position, so the gradient needs the general kernel.
-  if (op.inputs.size() > 3)
-    d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
-  else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
+  if (of_rows >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {of_rows, dy}, {dpositions});
+  else d.emit(OpKind::position_gradient, op.attributes, {dy}, {dpositions});
 }
 
 constexpr OpRow embedding_table[] = {
-    {.kind = OpKind::embedding, .name = "embedding", .cost = embedding_cost, .backward = embedding_backward},
+    {.kind = OpKind::embedding,
+     .name = "embedding",
+     .cost = embedding_cost,
+     .infer = embedding_shapes,
+     .backward = embedding_backward},
     {.kind = OpKind::embedding_gradient,
      .name = "embedding_gradient",
      .cost = embedding_gradient_cost,

@@ -3,6 +3,7 @@
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
+#include "planner/graph/infer.h"
 #include "planner/graph/quantize.h"
 
 namespace stw {
@@ -14,10 +15,12 @@ struct Sizes {
 };
 
 Sizes sizes(const Graph& g, const Op& op) {
+  constexpr OpKind forward = OpKind::linear, of_input = OpKind::linear_input_gradient,
+                   of_weight = OpKind::linear_weight_gradient;
   switch (op.kind) {
-    case OpKind::linear: return {g.features(op.inputs[0]), g.features(op.outputs[0])};
-    case OpKind::linear_input_gradient: return {g.features(op.outputs[0]), g.features(op.inputs[0])};
-    default: return {g.features(op.inputs[1]), g.features(op.inputs[0])};  // weight gradient: dy, x
+    case forward: return {g.features(op.inputs[in(forward, "x")]), g.features(op.outputs[0])};
+    case of_input: return {g.features(op.outputs[0]), g.features(op.inputs[in(of_input, "dy")])};
+    default: return {g.features(op.inputs[in(of_weight, "x")]), g.features(op.inputs[in(of_weight, "dy")])};
   }
 }
 
@@ -97,40 +100,103 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
 }
 // The scratch memory holds the tile sums of all parts side by side.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (g.at(op.inputs[0]).tile_sums) return 0;
+  if (g.at(op.inputs[in(OpKind::linear_bias_gradient, "dy")]).tile_sums) return 0;
+  const std::vector<int> weights = part_inputs(op, "weight");
   int64_t features = 0;
-  for (size_t i = 1; i < op.inputs.size(); ++i)
-    if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];
+  for (size_t part = 0; part < weights.size(); ++part)
+    if (op.outputs[part] >= 0) features += g.at(weights[part]).shape[op.attributes.transposed ? 1 : 0];
   return kernels::cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
+}
+
+// The sides of a part's weight as the product uses them.
+Sizes part_sizes(const Inference& op, int weight) {
+  const bool transposed = op.op().attributes.transposed;
+  return {op.shape(weight)[transposed ? 0 : 1], op.shape(weight)[transposed ? 1 : 0]};
+}
+
+// Checks the weights of all parts, and that x has as many features as they take. Sets `features` to the
+// columns of all parts. x: -1 if the op does not read it.
+Status check_linear_parts(const Inference& op, int x, int64_t* features) {
+  const Operands& operands = operands_of(op.op().kind);
+  *features = 0;
+  for (int k = operands.first_part(); k < static_cast<int>(op.op().inputs.size());
+       k += operands.part_size()) {
+    if (op.shape(k).rank != 2) return op.fail(op.described(k) + " is not a matrix");
+    const Sizes sizes = part_sizes(op, k), first = part_sizes(op, operands.first_part());
+    if (x >= 0 && sizes.inputs != op.features(x))
+      return op.fail(op.described(k) + " does not fit " + op.described(x) + ": it takes " +
+                     std::to_string(sizes.inputs) + " features");
+    if (sizes.inputs != first.inputs)
+      return op.fail(op.described(k) + " does not fit " + op.described(operands.first_part()) +
+                     ": the parts take the same inputs");
+    if (operands.part_size() > 1) STW_TRY(op.expect(k + 1, {sizes.features}, k));
+    *features += sizes.features;
+  }
+  return ok();
+}
+
+Status linear_shapes(Inference& op) {
+  int64_t features = 0;
+  STW_TRY(check_linear_parts(op, in(OpKind::linear, "x"), &features));
+  op.set(0, op.row_shape(features));
+  if (op.has(in(OpKind::linear, "residual")) && part_count(op.op()) > 1)
+    return op.fail("only an op of one part can have a residual");
+  return ok();
+}
+Status input_gradient_shapes(Inference& op) {
+  constexpr int dy = in(OpKind::linear_input_gradient, "dy"),
+                weight = in(OpKind::linear_input_gradient, "weight");
+  int64_t features = 0;
+  STW_TRY(check_linear_parts(op, -1, &features));
+  op.set(0, op.row_shape(part_sizes(op, weight).inputs));
+  return op.expect(dy, op.row_shape(features), weight);
+}
+Status weight_gradient_shapes(Inference& op) {
+  constexpr OpKind kind = OpKind::linear_weight_gradient;
+  int64_t features = 0;
+  STW_TRY(check_linear_parts(op, in(kind, "x"), &features));
+  return op.expect(in(kind, "dy"), op.row_shape(features), in(kind, "weight"));
+}
+Status bias_gradient_shapes(Inference& op) {
+  constexpr int dy = in(OpKind::linear_bias_gradient, "dy"),
+                first = in(OpKind::linear_bias_gradient, "weight");
+  int64_t features = 0;
+  STW_TRY(check_linear_parts(op, -1, &features));
+  for (size_t part = 0; part < op.outputs.size(); ++part) {
+    op.outputs[part].per_sample = false;
+    op.set(static_cast<int>(part), {part_sizes(op, first + static_cast<int>(part)).features}, Format::f32);
+  }
+  if (op.features(dy) == features) return ok();
+  return op.fail(op.described(dy) + " does not fit the parts, which have " + std::to_string(features) +
+                 " features");
 }
 
 // Weight gradients come first: they are the last to read x.
 void linear_backward(Differentiation& d, const Op& op) {
-  const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]);
-  if (op.residual() >= 0) d.add_gradient(op.residual(), dy);
-  std::vector<int> weights, biases, inputs{dy, -1};
-  bool any_weight = false, any_bias = false;
-  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
-    inputs.push_back(op.inputs[i]);
-    weights.push_back(d.parameter_gradient(op.inputs[i]));
-    biases.push_back(op.inputs[i + 1] >= 0 ? d.parameter_gradient(op.inputs[i + 1]) : -1);
-    any_weight |= weights.back() >= 0;
-    any_bias |= biases.back() >= 0;
-  }
+  const int x = op.inputs[in(OpKind::linear, "x")], dy = d.gradient_of(op.outputs[0]);
+  if (residual_of(op) >= 0) d.add_gradient(residual_of(op), dy);
   // Each list holds every part, trained or not, so that the position of a part gives its columns. The shapes
   // of the weights give the widths.
-  std::vector<int> products{dy, x}, sums{dy};
-  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
-    products.push_back(op.inputs[i]);
-    sums.push_back(op.inputs[i]);
+  const std::vector<int> weights = part_inputs(op, "weight"), biases = part_inputs(op, "bias");
+  std::vector<int> dweights, dbiases;
+  for (size_t part = 0; part < weights.size(); ++part) {
+    dweights.push_back(d.parameter_gradient(weights[part]));
+    dbiases.push_back(biases[part] >= 0 ? d.parameter_gradient(biases[part]) : -1);
   }
-  if (any_weight)
-    d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
-  if (any_bias) d.emit(OpKind::linear_bias_gradient, op.attributes, std::move(sums), std::move(biases));
+  const auto any = [](const std::vector<int>& list) {
+    return std::any_of(list.begin(), list.end(), [](int t) { return t >= 0; });
+  };
+  const auto with_weights = [&](std::vector<int> inputs) {
+    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    return inputs;
+  };
+  if (any(dweights))
+    d.emit(OpKind::linear_weight_gradient, op.attributes, with_weights({dy, x}), std::move(dweights));
+  if (any(dbiases))
+    d.emit(OpKind::linear_bias_gradient, op.attributes, with_weights({dy}), std::move(dbiases));
   if (!d.requires_gradient(x)) return;
-  const int dx = d.new_gradient(x, "linear_gradient");
-  inputs[1] = d.gradient_of(x);
-  d.emit(OpKind::linear_input_gradient, op.attributes, std::move(inputs), {dx});
+  const int dx = d.new_gradient(x, "linear_gradient"), addend = d.gradient_of(x);
+  d.emit(OpKind::linear_input_gradient, op.attributes, with_weights({dy, addend}), {dx});
   d.set_gradient(x, dx);
 }
 
@@ -140,6 +206,7 @@ constexpr OpRow linear_table[] = {
      .cost = product_cost,
      .cpu_workspace = product_workspace,
      .cuda_workspace = product_cuda_workspace,
+     .infer = linear_shapes,
      .backward = linear_backward,
      .is_row_by_row = true},
     {.kind = OpKind::linear_input_gradient,
@@ -147,19 +214,20 @@ constexpr OpRow linear_table[] = {
      .cost = product_cost,
      .cpu_workspace = input_workspace,
      .cuda_workspace = product_cuda_workspace,
-     .in_place = {{{0, 1}}},
+     .infer = input_gradient_shapes,
+     .in_place = {{{out(OpKind::linear_input_gradient, "dx"), in(OpKind::linear_input_gradient, "addend")}}},
      .is_row_by_row = true},
     {.kind = OpKind::linear_weight_gradient,
      .name = "linear_weight_gradient",
      .cost = product_cost,
      .cpu_workspace = weight_workspace,
-     .shapes_from = 2,
+     .infer = weight_gradient_shapes,
      .is_row_by_row = true},
     {.kind = OpKind::linear_bias_gradient,
      .name = "linear_bias_gradient",
      .cost = bias_cost,
      .cuda_workspace = bias_cuda_workspace,
-     .shapes_from = 1,
+     .infer = bias_gradient_shapes,
      .is_row_by_row = true},
 };
 

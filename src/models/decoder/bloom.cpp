@@ -56,7 +56,7 @@ Status parse_bloom(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   GraphBuilder b("bloom", sequence, c.vocabulary, compute, optional);
   const auto matrix = [&](const std::string& name, int64_t inputs, int64_t features,
                           WeightLayout layout = {}) {

@@ -77,7 +77,7 @@ class DecoderBuilder {
       b_.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
   }
 
-  Graph build() {
+  Result<Graph> build() {
     int x = embeddings();
     for (int64_t layer = 0; layer < c_.layers; ++layer) {
       const std::string name = "model.layers." + std::to_string(layer) + ".";
@@ -184,7 +184,8 @@ class DecoderBuilder {
 
 }  // namespace
 
-Graph build_decoder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_decoder(const ModelConfig& config, int64_t sequence, Format compute,
+                            GraphInputs optional) {
   return DecoderBuilder(config, sequence, compute, optional).build();
 }
 

@@ -47,6 +47,7 @@ Result<DecoderConfig> parse_llama_like(const Json& json, ModelConfig& config,
 
 inline constexpr DropoutRate decoder_dropouts[] = {{"attention_dropout", &ModelConfig::attention_dropout}};
 
-Graph build_decoder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+Result<Graph> build_decoder(const ModelConfig& config, int64_t sequence, Format compute,
+                            GraphInputs optional);
 
 }  // namespace stw

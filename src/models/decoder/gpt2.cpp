@@ -58,7 +58,7 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   const auto& own = std::any_cast<const Gpt2Config&>(c.family);
   GraphBuilder b("gpt2", sequence, c.vocabulary, compute, optional);
   // Projections onto the residual stream start smaller, so that its variance does not grow with depth.

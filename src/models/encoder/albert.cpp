@@ -54,7 +54,7 @@ Status parse_albert(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build_albert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_albert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   return build_encoder(albert_names, c, sequence, compute, optional);
 }
 

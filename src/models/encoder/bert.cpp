@@ -54,7 +54,7 @@ Status parse_electra(const Json& json, ModelConfig& c) {
 }
 
 template <const EncoderNames& names>
-Graph build_with(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_with(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   return build_encoder(names, c, sequence, compute, optional);
 }
 
@@ -74,7 +74,7 @@ constexpr MaskedHead electra_masked = {"generator_predictions.dense", "generator
                                        "generator_lm_head", "generator_lm_head.bias", Activation::gelu_erf};
 
 constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, ModelConfig&),
-                               Graph (*build)(const ModelConfig&, int64_t, Format, GraphInputs),
+                               Result<Graph> (*build)(const ModelConfig&, int64_t, Format, GraphInputs),
                                const char* class_name, const char* prefix, std::span<const char* const> head,
                                const MaskedHead& masked) {
   return {.model_type = type,

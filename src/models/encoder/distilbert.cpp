@@ -37,7 +37,7 @@ Status parse_distilbert(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   return build_encoder(distilbert_names, c, sequence, compute, optional);
 }
 

@@ -90,7 +90,7 @@ class EncoderBuilder {
         own_(std::any_cast<const EncoderConfig&>(config.family)),
         b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional) {}
 
-  Graph build() {
+  Result<Graph> build() {
     AttentionRule rule;
     rule.causal = false;
     rule.following = b_.following();
@@ -176,7 +176,7 @@ class EncoderBuilder {
 
   void masked_head(int x) {
     const MaskedHead& head = *architecture_of(c_).masked_head;
-    b_.labels(Task::masked_language_model, 0);
+    b_.task(Task::masked_language_model, 0, TargetRow::every);
     b_.begin(SegmentKind::final, -1, x);
     // The embedding tables' width, as the word table gives the logits.
     x = linear(x, head.dense, c_.width, c_.embedding_width, "transform");
@@ -188,7 +188,7 @@ class EncoderBuilder {
   // Computes the head over every token. The loss reads the first token of each text.
   void head(int x) {
     const auto labels = static_cast<int64_t>(c_.labels.size());
-    b_.labels(c_.task, labels, LabelPlace::first_token);
+    b_.task(c_.task, labels, TargetRow::first);
     b_.begin(SegmentKind::final, -1, x);
     if (names_.dropout_before_pooler) x = b_.dropout(x, c_.head_dropout, "pooler_input_dropout");
     x = b_.activation(linear(x, names_.pooler, c_.width, c_.width, "pooler"), names_.pooler_activation,
@@ -208,8 +208,8 @@ class EncoderBuilder {
 
 }  // namespace
 
-Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
-                    GraphInputs optional) {
+Result<Graph> build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence,
+                            Format compute, GraphInputs optional) {
   return EncoderBuilder(names, config, sequence, compute, optional).build();
 }
 

@@ -57,7 +57,7 @@ Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefault
                      const EncoderKeys& keys = {});
 
 // Builds the base model, and the head of the config's task: a classifier's, or a masked language model's.
-Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute,
-                    GraphInputs optional);
+Result<Graph> build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence,
+                            Format compute, GraphInputs optional);
 
 }  // namespace stw

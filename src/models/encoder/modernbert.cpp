@@ -169,14 +169,14 @@ class ModernBertBuilder {
                                         std::sqrt(2.0 * static_cast<double>(c_.layers)));
   }
 
-  Graph build() {
+  Result<Graph> build() {
     int x = embeddings();
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x);
     b_.begin(SegmentKind::final, -1, x);
     x = norm(x, "model.final_norm", "final_norm");
     const bool is_masked = c_.task == Task::masked_language_model;
     if (is_masked) {
-      b_.labels(c_.task, 0);
+      b_.task(c_.task, 0, TargetRow::every);
       x = prediction(x);
     } else if (!c_.labels.empty()) {
       x = head(x);
@@ -240,9 +240,9 @@ class ModernBertBuilder {
   }
   // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
-    b_.labels(c_.task, static_cast<int64_t>(c_.labels.size()),
-              is_of_text(c_.task) ? LabelPlace::first_token : LabelPlace::every_token);
-    if (is_of_text(c_.task) && own_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
+    b_.task(c_.task, static_cast<int64_t>(c_.labels.size()),
+            task_row(c_.task).of_text ? TargetRow::first : TargetRow::every);
+    if (task_row(c_.task).of_text && own_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
     return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
   void classifier(int x) {
@@ -259,7 +259,7 @@ class ModernBertBuilder {
   float out_deviation_ = 0;
 };
 
-Graph build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Result<Graph> build_modernbert(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   return ModernBertBuilder(c, sequence, compute, optional).build();
 }
 

@@ -69,8 +69,8 @@ bool has_problem_type(const Json& config) {
 
 size_t least_labels(Task task) { return task == Task::label || task == Task::token_label ? 2 : 1; }
 
-Result<Head> read_head(const Json& config) {
-  Head head;
+Result<ConfigHead> read_head(const Json& config) {
+  ConfigHead head;
   const std::string name = class_of(config);
   for (const char* other : {"ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction"})
     if (name.ends_with(other))
@@ -140,7 +140,7 @@ void write_labels(Json& config, const std::string& class_name, Task task,
   config.erase("num_labels");
   // transformers reads a row's last token that is not padding. Without a padding token it accepts only one
   // row at a time.
-  if (!is_of_text(task) || padding_token(config, vocabulary) >= 0) return;
+  if (!task_row(task).of_text || padding_token(config, vocabulary) >= 0) return;
   const Json* const end = config.find("eos_token_id");
   const Json* const first = !end              ? nullptr
                             : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0])

@@ -5,7 +5,7 @@
 
 #include "planner/base/json.h"
 #include "planner/base/result.h"
-#include "planner/graph/task.h"
+#include "planner/graph/head.h"
 
 namespace stw {
 
@@ -13,13 +13,13 @@ inline constexpr size_t largest_label_count = 1 << 20;
 
 // The class name in the config's "architectures", such as "BertForSequenceClassification"; empty without one.
 std::string class_of(const Json& config);
-struct Head {
+struct ConfigHead {
   Task task = Task::language_model;
   std::vector<std::string> labels;  // by number; empty where the task has none
 };
 // Reads the task and the labels of the head. Errors: corrupt; unsupported_field for heads that are not
 // supported.
-Result<Head> read_head(const Json& config);
+Result<ConfigHead> read_head(const Json& config);
 // Whether the config fixes the task of its labels. Without a problem_type transformers infers the task from
 // the training data.
 bool has_problem_type(const Json& config);

@@ -14,7 +14,7 @@ using namespace testing_tools;
 
 Graph forward_graph(const std::string& json) {
   const ModelConfig config = config_of(json);
-  return architecture_of(config).build(config, 33, Format::f32, {});
+  return *architecture_of(config).build(config, 33, Format::f32, {});
 }
 
 // Freezes the parameters for which the predicate is true, then completes the graph.
@@ -156,7 +156,13 @@ TEST(Differentiate, ProductsAreOfTheComputeFormat) {
         }
       };
       for (const Op& op : g.ops)
-        if (op.kind == OpKind::linear) check(op, 2);
+        if (op.kind == OpKind::linear)
+          check({op.kind,
+                 {},
+                 {op.inputs[in(OpKind::linear, "x")], op.inputs[in(OpKind::linear, "weight")]},
+                 {},
+                 -1},
+                2);
       for (const Op& op : g.gradient_ops) {
         if (op.kind == OpKind::linear_input_gradient)
           check({op.kind, {}, {op.inputs[0], op.inputs[2]}, {}, -1}, 2);

@@ -72,7 +72,7 @@ TEST(FeedForward, IsFoundInEveryModel) {
       const int last = part.first_op + part.op_count - 1;
       const bool is_read_again = std::find(s.saveable.begin(), s.saveable.end(), last) != s.saveable.end();
       // In an encoder, the norm after the part reads that output, or the sum of its dropout and the residual.
-      const bool is_encoder = !g.generates && g.architecture != "modernbert",
+      const bool is_encoder = !g.head.generates && g.architecture != "modernbert",
                  is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
       EXPECT_EQ(is_read_again, g.architecture == "gemma3_text" || (is_encoder && !is_sum));
       EXPECT_EQ(may_tile(g, s, 0), !is_read_again && !is_encoder);
@@ -129,7 +129,7 @@ TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, matrix("head", 16, 8), false, "logits", Format::f32));
-  Graph g = b.finish();
+  Graph g = *b.finish();
   differentiate(g);
   find_feed_forward(g);
   for (const Segment& s : g.segments) EXPECT_FALSE(s.feed_forward.exists());

@@ -121,7 +121,7 @@ TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, {{b.parameter("head", {16, 8}, Initializer::normal, 0.02f), -1}}, false,
                            "logits", Format::f32));
-  Graph g = b.finish();
+  Graph g = *b.finish();
   differentiate(g);
   g.attention = Attention::cudnn;
   int found = 0;

@@ -288,7 +288,7 @@ TEST(ParameterUses, TheHashOfAModelDependsOnWhichOpUsesAParameter) {
     b.begin(SegmentKind::head, -1, x);
     b.cross_entropy(
         b.linear(x, {{b.parameter("head", {24, 16}, Initializer::normal, 0.02f), -1}}, false, "logits"));
-    texts.insert(describe(b.finish()));
+    texts.insert(describe(*b.finish()));
   }
   EXPECT_EQ(texts.size(), 2u);
   for (const std::string& config : small_models())

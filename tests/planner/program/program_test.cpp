@@ -216,7 +216,7 @@ TEST(Program, TilesDoNotWaitForTheResidual) {
     const Programs p = make_programs(g, d, 2, 1, 64);
     for (const Segment& segment : g.segments) {
       const FeedForward& part = segment.feed_forward;
-      const int residual = part.exists() ? g.op(part.first_op + part.op_count - 1).residual() : -1;
+      const int residual = part.exists() ? residual_of(g.op(part.first_op + part.op_count - 1)) : -1;
       if (residual < 0) continue;
       const int first = static_cast<int>(g.ops.size()) + part.first_gradient_op;
       bool is_made = false;

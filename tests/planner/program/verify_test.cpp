@@ -152,7 +152,7 @@ TEST_F(Verify, FusedOps) {
       found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro),
       "has no memory");
   expect_has(
-      found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 3).buffer = -1; }, &micro),
+      found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 4).buffer = -1; }, &micro),
       "is not stored, but has memory");
   expect_has(
       found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro),
@@ -251,9 +251,10 @@ TEST_F(Verify, FusedUpdates) {
       const int parameter = g.op(good.instructions[n].op).outputs[0];
       auto reads = [&](const Instruction& i) {
         const Op& op = g.op(i.op);
-        const size_t count = std::min(op.inputs.size(), static_cast<size_t>(op_row(i.kind).shapes_from));
-        return std::any_of(op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(count),
-                           [&](int t) { return t >= 0 && g.resolve(t) == parameter; });
+        for (size_t k = 0; k < op.inputs.size(); ++k)
+          if (const int t = op.inputs[k]; t >= 0 && reads_input(i.kind, k) && g.resolve(t) == parameter)
+            return true;
+        return false;
       };
       size_t last = n;
       while (last > 0 && !reads(good.instructions[last])) --last;

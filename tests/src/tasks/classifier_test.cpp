@@ -306,7 +306,7 @@ std::vector<float> logits_of(Trainer& trainer) {
   const GlobalBatch batch = random_batch(3, 1, sequence);
   const auto logits = trainer.logits(batch.tokens.data(), sequence);
   EXPECT_TRUE(logits);
-  return {*logits, *logits + trainer.graph().classes()};
+  return {*logits, *logits + trainer.graph().head.outputs};
 }
 
 std::shared_ptr<const Model> open_labelled(const std::string& folder, size_t count,

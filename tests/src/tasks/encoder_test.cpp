@@ -415,7 +415,7 @@ TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
   ASSERT_TRUE(older && newer && scaled);
   const auto graph_text = [](ModelConfig c) {
     c.task = Task::label, c.labels = {"a", "b"};
-    return describe(architecture_of(c).build(c, 33, Format::f32, {}));
+    return describe(*architecture_of(c).build(c, 33, Format::f32, {}));
   };
   EXPECT_EQ(graph_text(*older), graph_text(*newer));
   EXPECT_NE(graph_text(*older), graph_text(*scaled));
@@ -446,7 +446,7 @@ TEST(Encoder, BlocksDropWhereTransformersDoes) {
     auto config = parse_model(text, "config");
     ASSERT_TRUE(config) << config.error().message;
     config->task = Task::label, config->labels = {"a", "b"};
-    const Graph graph = architecture_of(*config).build(*config, 33, Format::f32, {});
+    const Graph graph = *architecture_of(*config).build(*config, 33, Format::f32, {});
     std::map<std::string, int64_t> counts;
     for (const Op& op : graph.ops)
       if (op.kind == OpKind::dropout) ++counts[graph.tensors[op.outputs[0]].name];

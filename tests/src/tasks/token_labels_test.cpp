@@ -161,7 +161,7 @@ TEST(TokenLabels, AreLearned) {
     EXPECT_TRUE(one == logits);
     EXPECT_EQ(trainer->logits(texts[0].tokens, 3).error().message,
               "logits: the model labels each token; classify gives the logits of all tokens");
-    EXPECT_FALSE(trainer->graph().generates);
+    EXPECT_FALSE(trainer->graph().head.generates);
   }
 }
 

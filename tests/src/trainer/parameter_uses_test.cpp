@@ -331,7 +331,7 @@ TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
   b.end(x);
   b.begin(SegmentKind::head, -1, x);
   b.cross_entropy(b.linear(x, {matrix("head", 24, width)}, false, "logits"));
-  const Graph graph = completed(b.finish(), n);
+  const Graph graph = completed(*b.finish(), n);
   Running run(graph, decisions_of(graph, 5, ~0u));
   auto* const down = run.values<uint16_t>("down");
   for (int64_t row = 0; row < width; ++row)

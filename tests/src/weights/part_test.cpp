@@ -177,8 +177,8 @@ TEST(Part, Configs) {
   EXPECT_EQ(hub->json.find("eos_token_id")->elements().size(), 2u);
   const auto preset = parsed(find_preset("gemma3-4b"));
   ASSERT_TRUE(preset);
-  EXPECT_EQ(describe(architecture_of(*hub).build(*hub, 64, Format::f32, {})),
-            describe(architecture_of(*preset).build(*preset, 64, Format::f32, {})));
+  EXPECT_EQ(describe(*architecture_of(*hub).build(*hub, 64, Format::f32, {})),
+            describe(*architecture_of(*preset).build(*preset, 64, Format::f32, {})));
   const auto classifier =
       parsed(R"({"architectures": ["Gemma3ForSequenceClassification"], "model_type": "gemma3", )"
              R"("id2label": {"0": "a", "1": "b", "2": "c"},

@@ -204,6 +204,11 @@ ROWS = [
         f"{FROM.format('start')} --from-scratch --adapter adapters",
         without("--from-scratch", steps(2)),
     ),
+    Advice(
+        "--new-head requires --labels",
+        f"{PLAN} --model bert --new-head",
+        plus("--labels 3", planned()),
+    ),
     # Adapters.
     Advice(
         "--lora: {} has no weights, and adapters of random weights are useless; give --model a folder with "

@@ -308,7 +308,7 @@ class EncoderTest(CommandTest):
             data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
             message = self.train_on(data, "--steps", 1, expect=FAILED).stderr
             self.assertIn(f"rows.jsonl: has {what}, and ", message)
-            self.assertIn("(--task masked)", message)
+            self.assertIn("plain texts with --task masked", message)
         self.train_on(text, "--steps", 1, "--task", "masked", out="masked")
         self.assertIn(
             "is an encoder without labels",

@@ -235,6 +235,7 @@ void add_labels_flag(CLI::App& command, ModelFlags& flags) {
       ->type_name("N");
   add_task_flag(command, flags);
   add_new_head_flag(command, flags);
+  command.get_option("--new-head")->needs(command.get_option("--labels"));
 }
 
 void add_new_head_flag(CLI::App& command, ModelFlags& flags) {

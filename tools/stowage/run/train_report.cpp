@@ -113,7 +113,7 @@ void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& j
        precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""),
        plan.state_bits, computed_by);
   tell("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
-       human_bytes(plan.minimum_bytes));
+       exact_bytes(plan.minimum_bytes));
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ class JsonParser {
         continue;
       }
       if (byte < 0x20) return fail("a control character in a string must be escaped");
-      const size_t length = utf8_sequence(text_.substr(position_));
+      const size_t length = utf8_length(text_.substr(position_));
       if (length == 0) return fail("the string is not UTF-8");
       out.append(text_.substr(position_, length));
       position_ += length;
@@ -277,9 +277,9 @@ void write_string(std::string& out, std::string_view text) {
   out.push_back('"');
   while (!text.empty()) {
     const char byte = text[0];
-    const size_t length = utf8_sequence(text);
+    const size_t length = utf8_length(text);
     if (length == 0) {
-      append_utf8(out, 0xFFFD);
+      out += replacement_character;
     } else if (byte == '"' || byte == '\\') {
       out.push_back('\\');
       out.push_back(byte);

@@ -186,6 +186,7 @@ void write_value(std::string& out, const Json& value, int indent, int depth) {
     case Json::Kind::unsigned_integer: out += std::to_string(*value.as_large_uint()); return;
     case Json::Kind::number: write_double(out, *value.as_double()); return;
     case Json::Kind::string: write_string(out, *value.as_string()); return;
+    case Json::Kind::written_number: out += *value.as_written_number(); return;
     case Json::Kind::array: {
       const Json::Array& array = value.elements();
       const bool one_line =

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/base/json.h"
 #include "planner/base/utf8.h"
 
 namespace stw {
@@ -83,6 +84,18 @@ TEST(JsonReader, SkipsAnyValue) {
   }
   const std::string deep(1000000, '[');
   EXPECT_TRUE(JsonReader(deep).skip().empty());
+}
+
+TEST(Json, WrittenNumbersStayAsTheyAre) {
+  const Json number = Json::written_number("1.50");
+  EXPECT_EQ(number.kind(), Json::Kind::written_number);
+  EXPECT_EQ(to_string(Json(Json::Array{number}), 0), "[1.50]");
+  EXPECT_EQ(Json(number), number);
+  EXPECT_NE(number, Json::written_number("1.5"));
+  EXPECT_NE(number, Json("1.50"));
+  EXPECT_EQ(number.as_string(), nullptr);
+  EXPECT_EQ(get_double(Json::object().set("a", number), "a").error().message,
+            "\"a\": expected a number, found a number (1.50)");
 }
 
 TEST(Utf8, SequencesThatAreCutOff) {

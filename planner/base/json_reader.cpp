@@ -19,13 +19,16 @@ std::optional<uint32_t> hexadecimal(std::string_view digits) {  // four digits a
   return value;
 }
 
-// The ASCII characters at the beginning that stand for themselves.
-size_t plain_length(std::string_view raw) {
-  const auto is_plain = [](char c) {
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The characters at the beginning that stand for themselves: all but quotes and backslashes if `is_loose`,
+// otherwise those of ASCII.
+size_t plain_length(std::string_view rest, bool is_loose) {
+  const auto is_plain = [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte < 0x80 && c != '\\';
+    return c != '"' && c != '\\' && (is_loose || (byte >= 0x20 && byte < 0x80));
   };
-  return static_cast<size_t>(std::find_if_not(raw.begin(), raw.end(), is_plain) - raw.begin());
+  return static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_plain) - rest.begin());
 }
 
 }  // namespace
@@ -42,89 +45,75 @@ JsonReader::Place JsonReader::place(size_t byte) const {
           newline == std::string_view::npos ? byte + 1 : byte - newline};
 }
 
-size_t JsonReader::skip_space() {
-  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-  return at_;
-}
-
-bool JsonReader::take(char c) {
-  if (!is_next(c)) return false;
-  ++at_;
-  return true;
-}
-
-bool JsonReader::expect(char c) { return take(c) || fail(std::string("expected ") + c); }
-
-// The rest of the text if the string does not end.
-std::string_view JsonReader::string_to_end(bool& is_closed) {
-  const size_t begin = at_;
-  size_t end = begin;
-  while (end < text_.size() && text_[end] != '"') end += text_[end] == '\\' ? 2 : 1;
-  is_closed = end < text_.size();
-  if (is_closed) at_ = end + 1;
-  return text_.substr(begin, end - begin);
-}
+bool JsonReader::fail_expected(char c) { return fail(std::string("expected ") + c); }
 
 std::string_view JsonReader::string() {
-  bool is_closed = false;
   if (!expect('"')) return {};
-  const std::string_view raw = string_to_end(is_closed);
-  if (is_closed) return raw;
-  fail("expected the end of a string");
-  return {};
+  size_t end = at_;
+  while (end < text_.size() && text_[end] != '"') end += text_[end] == '\\' ? 2 : 1;
+  if (end >= text_.size()) return fail("expected the end of a string"), std::string_view();
+  const std::string_view out = text_.substr(at_, end - at_);
+  at_ = end + 1;
+  return out;
 }
 
 bool JsonReader::text(std::string& out, bool with_bytes) {
-  bool is_closed = false;
   if (!expect('"')) return false;
   const size_t start = at_ - 1;
-  std::string_view raw = string_to_end(is_closed);
   const bool is_loose = rules_ == JsonRules::loose;
-  if (is_loose && !is_closed) return fail("expected the end of a string");
-  while (!raw.empty()) {
-    size_t length = is_loose ? std::min(raw.find('\\'), raw.size()) : plain_length(raw);
-    if (length == 0 && raw[0] == '\\') {
-      if (!take_escape(raw, out, with_bytes)) return false;
+  for (std::string_view rest = text_.substr(at_);;) {
+    size_t length = plain_length(rest, is_loose);
+    out += rest.substr(0, length);
+    rest.remove_prefix(length);
+    if (rest.empty())
+      return is_loose ? fail("expected the end of a string") : fail(start, "the string does not end");
+    const size_t byte = text_.size() - rest.size();
+    if (rest[0] == '"') return at_ = byte + 1, true;
+    if (rest[0] == '\\') {
+      if (!take_escape(rest, out, with_bytes)) return false;
       continue;
     }
-    const auto byte = static_cast<size_t>(raw.data() - text_.data());
-    if (length == 0 && static_cast<unsigned char>(raw[0]) < 0x20)
+    if (static_cast<unsigned char>(rest[0]) < 0x20)
       return fail(byte, "a control character in a string must be escaped");
-    if (length == 0 && (length = utf8_length(raw)) == 0) return fail(byte, "the string is not UTF-8");
-    out += raw.substr(0, length);
-    raw.remove_prefix(length);
+    if ((length = utf8_length(rest)) == 0) return fail(byte, "the string is not UTF-8");
+    out += rest.substr(0, length);
+    rest.remove_prefix(length);
   }
-  return is_closed || fail(start, "the string does not end");
 }
 
-// Decodes the escape at the beginning of `raw` and removes it.
-bool JsonReader::take_escape(std::string_view& raw, std::string& out, bool with_bytes) {
+// Decodes the escape at the beginning of `rest`, the rest of the text, and removes it.
+bool JsonReader::take_escape(std::string_view& rest, std::string& out, bool with_bytes) {
   constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
   const bool is_loose = rules_ == JsonRules::loose;
-  const auto start = static_cast<size_t>(raw.data() - text_.data());
-  const auto damaged = [&](size_t at, const char* message) {
-    return is_loose ? fail("expected \\u and four hexadecimal digits") : fail(start + at, message);
+  const auto start = static_cast<size_t>(rest.data() - text_.data());
+  const auto damaged = [&](size_t at, const char* message, const std::string& of_loose) {
+    if (!is_loose) return fail(start + at, message);
+    --at_;  // the reader is behind the quote that begins the string
+    string();
+    return fail(of_loose);  // unless string() has failed
   };
-  const size_t letter = raw.size() > 1 ? letters.find(raw[1]) : std::string_view::npos;
+  const auto no_digits = [&](size_t at, const char* message) {
+    return damaged(at, message, "expected \\u and four hexadecimal digits");
+  };
+  const size_t letter = rest.size() > 1 ? letters.find(rest[1]) : std::string_view::npos;
   if (letter != std::string_view::npos) {
     out += meanings[letter];
-    raw.remove_prefix(2);
+    rest.remove_prefix(2);
     return true;
   }
-  if (!raw.starts_with("\\u")) return damaged(0, "unknown escape");
-  const std::optional<uint32_t> unit = hexadecimal(raw.substr(2));
-  if (!unit) return damaged(2, "expected four hexadecimal digits");
+  if (!rest.starts_with("\\u")) return no_digits(0, "unknown escape");
+  const std::optional<uint32_t> unit = hexadecimal(rest.substr(2));
+  if (!unit) return no_digits(2, "expected four hexadecimal digits");
   uint32_t code = *unit;
-  raw.remove_prefix(6);
+  rest.remove_prefix(6);
   if (with_bytes && code >= 0xDC80 && code < 0xDD00) {
     out += static_cast<char>(code & 0xFF);
     return true;
   }
   if (code >= 0xD800 && code < 0xE000) {  // a surrogate
     std::optional<uint32_t> low = 0;
-    if (code < 0xDC00 && raw.starts_with("\\u")) low = hexadecimal(raw.substr(2));
-    if (!low) return damaged(8, "expected four hexadecimal digits");
+    if (code < 0xDC00 && rest.starts_with("\\u")) low = hexadecimal(rest.substr(2));
+    if (!low) return no_digits(8, "expected four hexadecimal digits");
     if (*low < 0xDC00 || *low >= 0xE000) {
       char text[160];
       std::snprintf(
@@ -132,12 +121,12 @@ bool JsonReader::take_escape(std::string_view& raw, std::string& out, bool with_
           "expected a pair of surrogates, found half of one (\\u%04x), which is no character, in the "
           "string that ends",
           static_cast<unsigned>(code));
-      return is_loose ? fail(text)
-                      : fail(start, code < 0xDC00 ? "a high surrogate without a low one"
-                                                  : "a low surrogate without a high one");
+      return damaged(
+          0, code < 0xDC00 ? "a high surrogate without a low one" : "a low surrogate without a high one",
+          text);
     }
     code = 0x10000 + ((code - 0xD800) << 10) + (*low - 0xDC00);
-    raw.remove_prefix(6);
+    rest.remove_prefix(6);
   }
   append_utf8(out, code);
   return true;
@@ -154,29 +143,29 @@ uint64_t JsonReader::integer() {
 
 bool JsonReader::take_digits() {
   const size_t begin = at_;
-  while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+  while (is_digit(here())) ++at_;
   return at_ > begin || fail("expected a digit");
 }
 
 std::string_view JsonReader::number() {
   const size_t begin = skip_space();
-  const auto is_here = [&](std::string_view characters) {
-    return at_ < text_.size() && characters.find(text_[at_]) != std::string_view::npos;
-  };
   if (rules_ == JsonRules::loose) {
-    while (is_here("0123456789-+.eE")) ++at_;
+    const auto is_of_number = [](char c) {
+      return is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+    };
+    while (is_of_number(here())) ++at_;
     if (at_ == begin) fail("expected a value");
     return text_.substr(begin, at_ - begin);
   }
-  at_ += is_here("-");
-  const bool has_zero = is_here("0");
+  at_ += here() == '-';
+  const bool has_zero = here() == '0';
   at_ += has_zero;
-  if (has_zero && is_here("0123456789")) return fail("a number may not start with 0"), std::string_view();
+  if (has_zero && is_digit(here())) return fail("a number may not start with 0"), std::string_view();
   if (!has_zero && !take_digits()) return {};
-  if (is_here(".") && (++at_, !take_digits())) return {};
-  if (is_here("eE")) {
+  if (here() == '.' && (++at_, !take_digits())) return {};
+  if (here() == 'e' || here() == 'E') {
     ++at_;
-    at_ += is_here("+-");
+    at_ += here() == '+' || here() == '-';
     if (!take_digits()) return {};
   }
   return text_.substr(begin, at_ - begin);

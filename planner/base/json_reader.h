@@ -42,10 +42,14 @@ class JsonReader {
   Place place(size_t byte) const;
   bool at_end() { return skip_space() == text_.size(); }
   // The character that comes next; 0 at the end.
-  char next() { return skip_space() < text_.size() ? text_[at_] : '\0'; }
+  char next() { return skip_space(), here(); }
   bool is_next(char c) { return !at_end() && text_[at_] == c; }
-  bool take(char c);
-  bool expect(char c);
+  bool take(char c) {
+    if (!is_next(c)) return false;
+    ++at_;
+    return true;
+  }
+  bool expect(char c) { return take(c) || fail_expected(c); }
   // A string as it is written, with its escapes and without its quotes.
   std::string_view string();
   // A string with its escapes decoded, appended to `out`. `with_bytes`: \udc80 to \udcff stand for the bytes
@@ -64,10 +68,16 @@ class JsonReader {
   std::string_view skip();
 
  private:
-  size_t skip_space();  // returns the position
+  char here() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  size_t skip_space() {  // returns the position
+    const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+    size_t at = at_;
+    while (at < text_.size() && is_space(text_[at])) ++at;
+    return at_ = at;
+  }
+  bool fail_expected(char c);
   bool take_digits();
-  std::string_view string_to_end(bool& is_closed);
-  bool take_escape(std::string_view& raw, std::string& out, bool with_bytes);
+  bool take_escape(std::string_view& rest, std::string& out, bool with_bytes);
 
   const std::string_view text_;
   const JsonRules rules_;

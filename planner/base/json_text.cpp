@@ -56,18 +56,17 @@ class JsonParser {
     if (number.empty() && first_character != '-' && (first_character < '0' || first_character > '9'))
       return reader_.fail("expected a value");
     if (number.empty() && (number = reader_.number()).empty()) return false;
-    const char *first = number.data(), *last = first + number.size();
-    if (number.find_first_not_of("-0123456789") == std::string_view::npos) {
-      int64_t value = 0;
-      if (std::from_chars(first, last, value).ec == std::errc()) return out = Json(value), true;
-      uint64_t large = 0;
-      if (*first != '-' && std::from_chars(first, last, large).ec == std::errc())
-        return out = Json(large), true;
-    }
-    double value = 0;  // from_chars knows NaN and Infinity too
-    if (std::from_chars(first, last, value).ec != std::errc())
-      return reader_.fail(start, "the number is outside the range of a double");
-    return out = Json(value), true;
+    const auto is_all = [&](auto& value) {  // whether the number is a value of that type
+      const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+      return error == std::errc() && end == number.data() + number.size();
+    };
+    int64_t whole = 0;
+    if (is_all(whole)) return out = Json(whole), true;
+    uint64_t large = 0;
+    if (is_all(large)) return out = Json(large), true;
+    double real = 0;  // from_chars knows NaN and Infinity too
+    if (!is_all(real)) return reader_.fail(start, "the number is outside the range of a double");
+    return out = Json(real), true;
   }
 
   bool parse_array(Json::Array& array, int depth) {

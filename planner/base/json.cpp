@@ -12,6 +12,7 @@ Json::Json(const Json& other) {
     case Kind::string: value_.emplace<5>(*other.as_string()); break;
     case Kind::array: value_.emplace<6>(*other.as_array()); break;
     case Kind::object: value_.emplace<7>(*other.as_object()); break;
+    case Kind::written_number: value_.emplace<8>(*other.as_written_number()); break;
     default: value_ = other.value_;  // scalars do not throw
   }
 }
@@ -66,7 +67,8 @@ std::string_view kind_name(Json::Kind kind) {
     case Json::Kind::boolean: return "a boolean";
     case Json::Kind::integer:
     case Json::Kind::unsigned_integer: return "an integer";
-    case Json::Kind::number: return "a number";
+    case Json::Kind::number:
+    case Json::Kind::written_number: return "a number";
     case Json::Kind::string: return "a string";
     case Json::Kind::array: return "an array";
     case Json::Kind::object: return "an object";

@@ -22,8 +22,20 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;  // in insertion order, keys unique
 
-  // In the order of the alternatives of `value_`. An unsigned_integer is always above the range of int64.
-  enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, number, string, array, object };
+  // In the order of the alternatives of `value_`. An unsigned_integer is always above the range of int64. A
+  // written_number is a number that is kept as text and compared as text. The parsers below make none, and
+  // the typed members below accept none.
+  enum class Kind : uint8_t {
+    null,
+    boolean,
+    integer,
+    unsigned_integer,
+    number,
+    string,
+    array,
+    object,
+    written_number
+  };
 
   Json() = default;
   // Not defaulted: if copying a variant of strings and vectors throws, libstdc++ 12 destroys a variant that
@@ -48,6 +60,11 @@ class Json {
   Json(Object value) : value_(std::in_place_index<7>, std::move(value)) {}  // keys must be unique
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
+  static Json written_number(std::string text) {
+    Json json;
+    json.value_.emplace<8>(std::move(text));
+    return json;
+  }
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
   bool is_null() const { return kind() == Kind::null; }
@@ -64,6 +81,10 @@ class Json {
   const std::string* as_string() const { return std::get_if<5>(&value_); }
   const Array* as_array() const { return std::get_if<6>(&value_); }
   const Object* as_object() const { return std::get_if<7>(&value_); }
+  const std::string* as_written_number() const {
+    const Written* written = std::get_if<8>(&value_);
+    return written ? &written->text : nullptr;
+  }
 
   // Elements or members. Empty if this is neither an array nor an object.
   const Array& elements() const;
@@ -85,7 +106,12 @@ class Json {
 
  private:
   friend class JsonParser;
-  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object> value_;
+  struct Written {
+    std::string text;
+    explicit Written(std::string written) : text(std::move(written)) {}
+    bool operator==(const Written&) const = default;
+  };
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object, Written> value_;
 };
 
 // "an integer", "a string", ...: for messages.

@@ -17,7 +17,7 @@ void for_quantized(const Graph& graph, const Op& op, const Body& body) {
     if (t >= 0 && is_quantized(graph.at(t).format)) body(graph.at(t));
 }
 
-bool is_product(const Op& op) {
+bool uses_weights(const Op& op) {
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
 }
 
@@ -84,7 +84,7 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   ValuePieces pieces;
   // Transposed matrices (GPT-2's) are not cut into pieces. Neither is an op that mixes quantized and other
   // matrices.
-  if (!is_product(op) || codes == 0 || codes < matrices || op.attributes.transposed ||
+  if (!uses_weights(op) || codes == 0 || codes < matrices || op.attributes.transposed ||
       elements <= graph.values_at_once)
     return pieces;
   const auto at_once = static_cast<int64_t>(graph.values_at_once);

@@ -7,21 +7,20 @@
 namespace stw::picture {
 
 std::string escaped(std::string_view text) {
-  constexpr const char* replacement = "\xEF\xBF\xBD";
   std::string out;
   while (!text.empty()) {
-    const size_t length = utf8_sequence(text);
+    const size_t length = utf8_length(text);
     const std::string_view sequence = text.substr(0, length == 0 ? 1 : length);
     text.remove_prefix(sequence.size());
     const char c = sequence[0];
-    if (length == 0 || sequence == "\xEF\xBF\xBE" || sequence == "\xEF\xBF\xBF") out += replacement;
+    if (length == 0 || sequence == "\xEF\xBF\xBE" || sequence == "\xEF\xBF\xBF") out += replacement_character;
     else if (c == '<') out += "&lt;";
     else if (c == '>') out += "&gt;";
     else if (c == '&') out += "&amp;";
     else if (c == '"') out += "&quot;";
     else if (c == '\'') out += "&#39;";
     else if (c == '\n' || c == '\t' || c == '\r') out += ' ';
-    else if (length == 1 && static_cast<unsigned char>(c) < 0x20) out += replacement;
+    else if (length == 1 && static_cast<unsigned char>(c) < 0x20) out += replacement_character;
     else out += sequence;
   }
   return out;

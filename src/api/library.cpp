@@ -13,12 +13,13 @@ namespace {
 void copy_line(char* to, size_t room, std::string_view from) {
   size_t used = 0;
   while (!from.empty()) {
-    constexpr std::string_view replacement = "\xEF\xBF\xBD";
-    const size_t length = utf8_sequence(from);
+    const size_t length = utf8_length(from);
     // C1 control characters
     const bool is_second_set = length == 2 && from[0] == '\xC2' && static_cast<unsigned char>(from[1]) < 0xA0;
     const bool is_control = static_cast<unsigned char>(from[0]) < 0x20 || from[0] == 0x7f || is_second_set;
-    const std::string_view piece = length == 0 ? replacement : is_control ? " " : from.substr(0, length);
+    const std::string_view piece = length == 0  ? replacement_character
+                                   : is_control ? " "
+                                                : from.substr(0, length);
     if (piece.size() >= room - used) break;
     std::memcpy(to + used, piece.data(), piece.size());
     used += piece.size();

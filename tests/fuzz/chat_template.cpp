@@ -24,12 +24,12 @@ constexpr const char* lines[] = {
 
 void carry_out(const chat::ChatTemplate& how, const std::string& line) {
   try {
-    const JsonValue object = read_json(line, "line");
-    for (const JsonMember& member : object.members) {
-      if (member.key != "messages") continue;
-      how.prompt(member.value, object, "line");
-      const chat::ChatTemplate::Text text = how.conversation(member.value, object, "line"),
-                                     again = how.conversation(member.value, object, "line");
+    const Json object = read_json(line, "line");
+    for (const auto& [name, messages] : object.members()) {
+      if (name != "messages") continue;
+      how.prompt(messages, object, "line");
+      const chat::ChatTemplate::Text text = how.conversation(messages, object, "line"),
+                                     again = how.conversation(messages, object, "line");
       fuzz::require(text.text == again.text && text.learned == again.learned,
                     "a conversation is written alike twice");
       fuzz::require(valid_utf8(text.text) == text.text, "the text is UTF-8");

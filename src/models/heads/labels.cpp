@@ -14,7 +14,7 @@ namespace {
 bool is_text(std::string_view name) {
   if (name.find('\0') != name.npos) return false;
   for (size_t length; !name.empty(); name.remove_prefix(length))
-    if ((length = utf8_sequence(name)) == 0) return false;
+    if ((length = utf8_length(name)) == 0) return false;
   return true;
 }
 

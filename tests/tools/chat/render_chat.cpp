@@ -18,11 +18,11 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
   try {
     const auto how = chat::ChatTemplate::find(file, folder);
     if (!how) return chat::Members{{"error", "there is none"}};
-    const JsonValue object = read_json(line, "line");
-    for (const JsonMember& member : object.members) {
-      if (member.key != "messages") continue;
-      const std::string prompt = how->prompt(member.value, object, "line");
-      const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
+    const Json object = read_json(line, "line");
+    for (const auto& [name, messages] : object.members()) {
+      if (name != "messages") continue;
+      const std::string prompt = how->prompt(messages, object, "line");
+      const chat::ChatTemplate::Text text = how->conversation(messages, object, "line");
       chat::List learned;
       for (const auto& [begin, end] : text.learned) learned.push_back(text.text.substr(begin, end - begin));
       return chat::Members{{"text", text.text},
@@ -36,7 +36,8 @@ Value answer(const std::string& file, const std::string& folder, const std::stri
 
 Value answer(const std::string& line) {
   try {
-    return chat::Members{{"text", chat::render(chat::parse(read_json(line, "line").text), {}).text}};
+    return chat::Members{
+        {"text", chat::render(chat::parse(std::string(text_of(read_json(line, "line")))), {}).text}};
   } catch (const chat::TemplateError& failure) { return chat::Members{{"error", failure.what()}}; }
 }
 

@@ -65,7 +65,7 @@ std::string decode_slowly(const Tokenizer& tokenizer, std::span<const int32_t> t
 
 std::string answer(const Tokenizer& tokenizer, const std::string& line) {
   try {
-    const JsonValue value = read_json(line, "line");
+    const Json value = read_json(line, "line");
     if (const JsonView asked = JsonView(value, "line: ").at("decode"); !asked.is_null()) {
       std::vector<int32_t> tokens;
       for (const JsonView& token : asked.elements())

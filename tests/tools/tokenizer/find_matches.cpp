@@ -16,7 +16,7 @@ using namespace command;
 
 static std::string answer(const std::string& line) {
   try {
-    const JsonValue value = read_json(line, "line");
+    const Json value = read_json(line, "line");
     const JsonView asked(value, "line: ");
     const Pattern pattern({asked.at("pattern").text(), true}, "file");
     const std::string text = asked.at("text").text();

@@ -1,6 +1,6 @@
 // Recognises the contents that a failed download leaves in place of a file. src/files/file_kind.h does the
-// same for files that the library reads. The command cannot use it, because it includes only the public
-// header.
+// same for files that the library reads. The command cannot use it, because it includes nothing of
+// src/.
 #pragma once
 #include <string>
 #include <string_view>

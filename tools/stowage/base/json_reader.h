@@ -1,9 +1,11 @@
 // Reads JSON of a known form: objects, arrays, strings and whole numbers. Any other input throws a Failure
-// that names the byte.
+// that names the byte. It is the reader of planner/base/json_reader.h, which says what each method reads.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "planner/base/json_reader.h"
 
 namespace command {
 
@@ -12,29 +14,25 @@ class JsonReader {
   // Every failure begins with `damaged`. `offset` is the position of the text in its file. `names_lines`:
   // failures also name the line. The text must outlive the reader.
   JsonReader(std::string_view text, std::string damaged, size_t offset = 0, bool names_lines = false)
-      : text_(text), rest_(text), damaged_(std::move(damaged)), offset_(offset), names_lines_(names_lines) {}
+      : reader_(text, stw::JsonRules::loose),
+        damaged_(std::move(damaged)),
+        offset_(offset),
+        names_lines_(names_lines) {}
 
-  [[noreturn]] void fail(const std::string& what) const;
-  bool take(char c);
-  bool is_next(char c);
-  void expect(char c);
-  // A string as it is written, with its escapes.
-  std::string_view string();
-  // A string with its escapes decoded, in UTF-8.
+  [[noreturn]] void fail(const std::string& what) const { fail(what, reader_.position()); }
+  bool take(char c) { return reader_.take(c); }
+  bool is_next(char c) { return reader_.is_next(c); }
+  void expect(char c) { checked(reader_.expect(c)); }
+  std::string_view string() { return checked(reader_.string()); }
   std::string text() { return decoded(false); }
-  // The same for a string that json_bytes() wrote.
+  // The text of a string that json_bytes() wrote.
   std::string bytes() { return decoded(true); }
-  uint64_t integer();
-  // A number of any form, as it is written.
-  std::string_view number();
-  // Reads `true`, `false` or `null` if it comes next. Returns whether it did.
-  bool take_word(std::string_view word);
-  // Reads NaN, Infinity or -Infinity, which Python's json writes. Empty if none of them comes next.
-  std::string_view take_not_finite();
-  // Reads a value of any form and returns it as it is written. Uses one byte of memory for each level of
-  // nesting.
-  std::string_view skip();
-  bool at_end();
+  uint64_t integer() { return checked(reader_.integer()); }
+  std::string_view number() { return checked(reader_.number()); }
+  bool take_word(std::string_view word) { return reader_.take_word(word); }
+  std::string_view take_not_finite() { return reader_.take_not_finite(); }
+  std::string_view skip() { return checked(reader_.skip()); }
+  bool at_end() { return reader_.at_end(); }
 
   template <class Item>
   void list(char open, char close, const Item& item) {
@@ -54,11 +52,19 @@ class JsonReader {
   }
 
  private:
-  void skip_space();
-  std::string decoded(bool with_bytes);
+  [[noreturn]] void fail(const std::string& what, size_t byte) const;
+  template <class Read>
+  Read checked(Read read) const {
+    if (reader_.has_failed()) fail(reader_.error().message, reader_.error().byte);
+    return read;
+  }
+  std::string decoded(bool with_bytes) {
+    std::string out;
+    checked(reader_.text(out, with_bytes));
+    return out;
+  }
 
-  const std::string_view text_;
-  std::string_view rest_;
+  stw::JsonReader reader_;
   const std::string damaged_;
   const size_t offset_;
   const bool names_lines_;

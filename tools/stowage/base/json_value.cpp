@@ -13,97 +13,113 @@
 namespace command {
 namespace {
 
-using Kind = JsonValue::Kind;
+using Kind = Json::Kind;
 
 constexpr int deepest = 64;
 
-JsonValue read_value(JsonReader& reader, int depth) {
+Json read_value(JsonReader& reader, int depth) {
   if (depth > deepest) reader.fail("nested too deeply");
-  JsonValue value;
-  if (reader.take('{')) {
-    value.kind = Kind::object;
-    if (reader.take('}')) return value;
-    do {
+  if (reader.is_next('{')) {
+    Json::Object members;
+    reader.list('{', '}', [&] {
       std::string key = reader.text();
       reader.expect(':');
-      value.members.push_back({std::move(key), read_value(reader, depth + 1)});
-    } while (reader.take(','));
-    reader.expect('}');
-  } else if (reader.take('[')) {
-    value.kind = Kind::array;
-    if (reader.take(']')) return value;
-    do value.elements.push_back(read_value(reader, depth + 1));
-    while (reader.take(','));
-    reader.expect(']');
-  } else if (reader.is_next('"')) {
-    value.kind = Kind::string;
-    value.text = reader.text();
-  } else if (reader.take_word("true")) {
-    value.kind = Kind::boolean;
-    value.boolean = true;
-  } else if (reader.take_word("false")) {
-    value.kind = Kind::boolean;
-  } else if (!reader.take_word("null")) {
-    value.kind = Kind::number;
-    const std::string_view not_finite = reader.take_not_finite();
-    value.text = not_finite.empty() ? reader.number() : not_finite;
+      members.emplace_back(std::move(key), read_value(reader, depth + 1));
+    });
+    return members;
   }
-  return value;
+  if (reader.is_next('[')) {
+    Json::Array elements;
+    reader.list('[', ']', [&] { elements.push_back(read_value(reader, depth + 1)); });
+    return elements;
+  }
+  if (reader.is_next('"')) return reader.text();
+  if (reader.take_word("true")) return true;
+  if (reader.take_word("false")) return false;
+  if (reader.take_word("null")) return {};
+  const std::string_view not_finite = reader.take_not_finite();
+  return Json::written_number(std::string(not_finite.empty() ? reader.number() : not_finite));
 }
 
-JsonValue skipped_value(JsonReader& reader) {
-  JsonValue value;
-  value.kind = reader.is_next('{') ? Kind::object : reader.is_next('[') ? Kind::array : Kind::string;
-  value.is_skipped = true;
-  reader.skip();
-  return value;
+// Calls member(key) for each member, which must read the value. Skips a text that is not an object. Returns
+// whether it is one.
+template <class Member>
+bool for_members(JsonReader& reader, const Member& member) {
+  const bool is_object = reader.is_next('{');
+  if (!is_object) reader.skip();
+  else
+    reader.list('{', '}', [&] {
+      std::string key = reader.text();
+      reader.expect(':');
+      member(std::move(key));
+    });
+  if (!reader.at_end()) reader.fail("expected the end of the text");
+  return is_object;
+}
+
+Kind kind_of_written(std::string_view value) {
+  switch (value.front()) {
+    case '{': return Kind::object;
+    case '[': return Kind::array;
+    case '"': return Kind::string;
+    case 't':
+    case 'f': return Kind::boolean;
+    case 'n': return Kind::null;
+    default: return Kind::written_number;
+  }
 }
 
 }  // namespace
 
-bool operator==(const JsonValue& a, const JsonValue& b) {
-  return a.kind == b.kind && a.boolean == b.boolean && a.text == b.text && a.elements == b.elements &&
-         std::is_permutation(
-             a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
-             [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && x.value == y.value; });
-}
-
-JsonValue text_value(std::string text) {
-  JsonValue value;
-  value.kind = Kind::string;
-  value.text = std::move(text);
-  return value;
-}
-
-JsonValue read_json(std::string_view text, const std::string& path) {
+Json read_json(std::string_view text, const std::string& path) {
   require_utf8_file(text, path);
   JsonReader reader(without_mark(text), path + ": damaged");
-  JsonValue value = read_value(reader, 0);
+  Json value = read_value(reader, 0);
   if (!reader.at_end()) reader.fail("expected the end of the text");
   return value;
 }
 
-JsonValue read_object(std::string_view text, const std::string& path,
-                      const std::function<bool(std::string_view key)>& is_used) {
+Json read_object(std::string_view text, const std::string& path,
+                 const std::function<bool(std::string_view key)>& is_used) {
   JsonReader reader(text, path + ": damaged");
-  const auto read = [&](bool is_kept) {
-    const bool is_small = !reader.is_next('{') && !reader.is_next('[') && !reader.is_next('"');
-    return is_kept || is_small ? read_value(reader, 1) : skipped_value(reader);
-  };
-  JsonValue value;
-  if (reader.is_next('{')) {
-    value.kind = Kind::object;
-    reader.list('{', '}', [&] {
-      std::string key = reader.text();
-      reader.expect(':');
-      const bool is_kept = is_used && is_used(key);
-      value.members.push_back({std::move(key), read(is_kept)});
+  Json::Object members;
+  const bool is_object = for_members(reader, [&](std::string key) {
+    if (is_used(key)) members.emplace_back(std::move(key), read_value(reader, 1));
+    else reader.skip();
+  });
+  return is_object ? Json(std::move(members)) : Json();
+}
+
+Outline read_outline(std::string_view text, const std::string& path) {
+  JsonReader reader(text, path + ": damaged");
+  Outline outline;
+  outline.is_object = for_members(reader, [&](std::string key) {
+    outline.members.emplace_back(std::move(key), kind_of_written(reader.skip()));
+  });
+  return outline;
+}
+
+Kind Outline::kind_of(std::string_view key) const {
+  // the last one counts
+  const auto found =
+      std::find_if(members.rbegin(), members.rend(), [&](const auto& member) { return member.first == key; });
+  return found == members.rend() ? Kind::null : found->second;
+}
+
+bool is_number(const Json& value) { return value.kind() == Kind::written_number; }
+
+std::string_view text_of(const Json& value) {
+  const std::string* const text = value.is_string() ? value.as_string() : value.as_written_number();
+  return text ? *text : std::string_view();
+}
+
+bool is_equal(const Json& a, const Json& b) {
+  if (a.is_array() && b.is_array()) return std::ranges::equal(a.elements(), b.elements(), is_equal);
+  if (a.is_object() && b.is_object())
+    return std::ranges::is_permutation(a.members(), b.members(), [](const auto& x, const auto& y) {
+      return x.first == y.first && is_equal(x.second, y.second);
     });
-  } else {
-    value = read(false);
-  }
-  if (!reader.at_end()) reader.fail("expected the end of the text");
-  return value;
+  return a == b;
 }
 
 void JsonView::fail(std::string_view expected) const {
@@ -112,62 +128,53 @@ void JsonView::fail(std::string_view expected) const {
   throw Failure(exit_failed, fmt::format("{}{}expected {}", place_, colon, expected));
 }
 
-void JsonView::require(Kind kind, std::string_view expected) const {
-  if (value_->kind != kind) fail(expected);
-  if (value_->is_skipped)
-    throw Failure(exit_failed, fmt::format("{}: is needed, but was skipped when the file was read", place_));
-}
-
 JsonView JsonView::at(std::string_view key) const {
-  static const JsonValue null;
+  static const Json null;
   std::string place = fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", key);
   if (is_null()) return JsonView(null, std::move(place));
-  const auto& all = members();
+  const Json::Object& all = members();
   // the last one counts
   const auto found =
-      std::find_if(all.rbegin(), all.rend(), [&](const JsonMember& member) { return member.key == key; });
-  return JsonView(found == all.rend() ? null : found->value, std::move(place));
+      std::find_if(all.rbegin(), all.rend(), [&](const auto& member) { return member.first == key; });
+  return JsonView(found == all.rend() ? null : found->second, std::move(place));
 }
 
-const std::vector<JsonMember>& JsonView::members() const {
-  require(Kind::object, "an object");
-  return value_->members;
+const Json::Object& JsonView::members() const {
+  if (!value_->is_object()) fail("an object");
+  return value_->members();
 }
 
-const std::vector<JsonValue>& JsonView::raw_elements() const {
-  require(Kind::array, "an array");
-  return value_->elements;
+const Json::Array& JsonView::raw_elements() const {
+  if (!value_->is_array()) fail("an array");
+  return value_->elements();
 }
 
 std::vector<JsonView> JsonView::elements() const {
   std::vector<JsonView> views;
-  for (const JsonValue& element : raw_elements())
+  for (const Json& element : raw_elements())
     views.emplace_back(element, fmt::format("{}[{}]", place_, views.size()));
   return views;
 }
 
 const std::string& JsonView::text() const {
-  require(Kind::string, "a string");
-  return value_->text;
+  if (!is_text()) fail("a string");
+  return *value_->as_string();
 }
 
 std::string JsonView::word() const {
-  if (is_text()) return text();
-  switch (value_->kind) {
-    case Kind::number:
-      if (value_->text.find_first_of("Nn") != std::string::npos)
-        fail(fmt::format("a string or a finite number, found {}", value_->text));
-      return value_->text;
-    case Kind::boolean: return value_->boolean ? "true" : "false";
-    default: fail("a string or a number");
-  }
+  const std::string_view written = text_of(*value_);
+  if (is_number(*value_) && written.find_first_of("Nn") != std::string_view::npos)
+    fail(fmt::format("a string or a finite number, found {}", written));
+  if (is_text() || is_number(*value_)) return std::string(written);
+  if (const bool* const truth = value_->as_bool()) return *truth ? "true" : "false";
+  fail("a string or a number");
 }
 
 uint64_t JsonView::integer(uint64_t largest) const {
-  const std::string_view digits = value_->text;
+  const std::string_view digits = text_of(*value_);
   uint64_t whole = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
-  if (value_->kind != Kind::number || read.ec != std::errc() || read.ptr != digits.data() + digits.size() ||
+  if (!is_number(*value_) || read.ec != std::errc() || read.ptr != digits.data() + digits.size() ||
       whole > largest)
     fail(fmt::format("a whole number up to {}", largest));
   return whole;
@@ -175,8 +182,9 @@ uint64_t JsonView::integer(uint64_t largest) const {
 
 bool JsonView::flag_or(bool otherwise) const {
   if (is_null()) return otherwise;
-  require(Kind::boolean, "true or false");
-  return value_->boolean;
+  const bool* const truth = value_->as_bool();
+  if (!truth) fail("true or false");
+  return *truth;
 }
 
 std::string JsonView::text_or(std::string_view otherwise) const {

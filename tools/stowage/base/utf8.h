@@ -1,19 +1,17 @@
-// UTF-8 as RFC 3629 defines it, for strings that may be any bytes, such as paths and the output of a model.
-// planner/base/utf8.h computes the same lengths. The command cannot use it, because it includes only the
-// public header.
+// UTF-8 for strings that may be any bytes, such as paths and the output of a model.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "planner/base/utf8.h"
+
 namespace command {
 
-constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
+using stw::append_utf8;
+using stw::replacement_character;
+using stw::utf8_length;
 
-// Bytes of the sequence at the beginning of `text`; 0 if there is none. `text` is not empty.
-size_t utf8_length(std::string_view text);
-// `code` is at most U+10FFFF and not a surrogate.
-void append_utf8(std::string& text, uint32_t code);
 // Replaces every byte at which `length_of` finds no sequence with the replacement character.
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view));
 // Removes complete characters from the beginning of `bytes` and returns them. An incomplete character at the

@@ -45,40 +45,41 @@ constexpr const char* config_name = "tokenizer_config.json";
 // renderings of the whole conversation, plus `most_work_for_turns` steps. This takes some seconds.
 constexpr uint64_t most_renderings = 100, most_work_for_turns = 100'000'000;
 
-Value value_of(const JsonValue& json, const std::string& place) {
-  switch (json.kind) {
-    case JsonValue::Kind::null: return Value::none();
-    case JsonValue::Kind::boolean: return json.boolean;
-    case JsonValue::Kind::string: require_utf8(json.text, place); return json.text;
-    case JsonValue::Kind::number: {
-      const char *begin = json.text.data(), *end = begin + json.text.size();
-      int64_t whole = 0;
-      if (const auto read = std::from_chars(begin, end, whole); read.ec == std::errc() && read.ptr == end)
-        return whole;
-      double real = 0;
-      const auto read = std::from_chars(begin, end, real);
-      if (json.text.find_first_of(".eE") == std::string::npos || read.ec != std::errc() || read.ptr != end)
-        throw Failure(exit_failed, fmt::format("{}: the number {} is not supported", place, json.text));
-      return real;
-    }
-    case JsonValue::Kind::array: {
-      List list;
-      for (const JsonValue& element : json.elements) list.push_back(value_of(element, place));
-      return list;
-    }
-    default: {
-      Members members;
-      std::map<std::string_view, size_t> places;
-      for (const JsonMember& member : json.members) {
-        require_utf8(member.key, place);
-        // for a repeated name: the place of the first member and the value of the last
-        const auto [known, is_new] = places.emplace(member.key, members.size());
-        if (is_new) members.emplace_back(member.key, value_of(member.value, place));
-        else members[known->second].second = value_of(member.value, place);
-      }
-      return members;
-    }
+Value value_of_number(const std::string& text, const std::string& place) {
+  const char *begin = text.data(), *end = begin + text.size();
+  int64_t whole = 0;
+  if (const auto read = std::from_chars(begin, end, whole); read.ec == std::errc() && read.ptr == end)
+    return whole;
+  double real = 0;
+  const auto read = std::from_chars(begin, end, real);
+  if (text.find_first_of(".eE") == std::string::npos || read.ec != std::errc() || read.ptr != end)
+    throw Failure(exit_failed, fmt::format("{}: the number {} is not supported", place, text));
+  return real;
+}
+
+Value value_of(const Json& json, const std::string& place) {
+  if (const bool* const truth = json.as_bool()) return *truth;
+  if (const std::string* const number = json.as_written_number()) return value_of_number(*number, place);
+  if (const std::string* const text = json.as_string()) {
+    require_utf8(*text, place);
+    return *text;
   }
+  if (json.is_array()) {
+    List list;
+    for (const Json& element : json.elements()) list.push_back(value_of(element, place));
+    return list;
+  }
+  if (!json.is_object()) return Value::none();
+  Members members;
+  std::map<std::string_view, size_t> places;
+  for (const auto& [name, value] : json.members()) {
+    require_utf8(name, place);
+    // for a repeated name: the place of the first member and the value of the last
+    const auto [known, is_new] = places.emplace(name, members.size());
+    if (is_new) members.emplace_back(name, value_of(value, place));
+    else members[known->second].second = value_of(value, place);
+  }
+  return members;
 }
 
 // A token is a string, or an object with its content.
@@ -97,7 +98,7 @@ std::optional<std::string> template_in(const JsonView& config) {
 }
 
 // Converts a member of a data line. `place` names it in the error for a value that is too long or too deep.
-Value given(const JsonValue& json, const std::string& place) {
+Value given(const Json& json, const std::string& place) {
   try {
     return value_of(json, place);
   } catch (const TemplateError& error) {
@@ -105,31 +106,30 @@ Value given(const JsonValue& json, const std::string& place) {
   }
 }
 
-List messages_of(const JsonValue& messages, const std::string& place) {
+List messages_of(const Json& messages, const std::string& place) {
   const JsonView view(messages, place);
   List list;
   for (const JsonView& message : view.elements()) {
     message.at("role").text();  // throws if the role is missing or not a text
-    list.push_back(given(messages.elements[list.size()], message.place()));
+    list.push_back(given(message.raw(), message.place()));
   }
   if (list.empty()) view.fail("at least one message, found none");
   return list;
 }
 
 // The variables that a line passes to the template in addition to its messages.
-Members variables_of(const JsonValue& line, const std::string& place) {
+Members variables_of(const Json& line, const std::string& place) {
   Members variables;
   const JsonView object(line, place + ": ");
-  for (const JsonMember& member : object.members()) {
-    if (member.value.kind == JsonValue::Kind::null) continue;
-    if (member.key == "tools") {  // some data sets store the tools as JSON text
-      const bool is_text = member.value.kind == JsonValue::Kind::string;
-      variables.emplace_back(
-          "tools", given(is_text ? read_json(member.value.text, place + ": tools") : member.value, place));
+  for (const auto& [name, value] : object.members()) {
+    if (value.is_null()) continue;
+    if (name == "tools") {  // some data sets store the tools as JSON text
+      const std::string* const text = value.as_string();
+      variables.emplace_back("tools", given(text ? read_json(*text, place + ": tools") : value, place));
     }
-    if (member.key == "chat_template_kwargs")
-      for (const JsonMember& one : object.at("chat_template_kwargs").members())
-        variables.emplace_back(one.key, given(one.value, place));
+    if (name == "chat_template_kwargs")
+      for (const auto& [variable, held] : object.at("chat_template_kwargs").members())
+        variables.emplace_back(variable, given(held, place));
   }
   return variables;
 }
@@ -145,12 +145,11 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
       source = without_mark(read_text(path)), parts->path = path;
   if (const auto config = folder.empty() ? std::nullopt : read_text_if_there(config_path)) {
     require_utf8(*config, config_path);
-    const JsonValue json = read_json(*config, config_path);
+    const Json json = read_json(*config, config_path);
     const JsonView view(json, config_path + ": ");
-    for (const JsonMember& member : view.members())
-      if (member.key.ends_with("_token") &&
-          (member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object))
-        parts->special_tokens.emplace_back(member.key, token_text(view.at(member.key)));
+    for (const auto& [name, value] : view.members())
+      if (name.ends_with("_token") && (value.is_string() || value.is_object()))
+        parts->special_tokens.emplace_back(name, token_text(view.at(name)));
     if (!source && (source = template_in(view))) parts->path = config_path + ": chat_template";
   }
   if (!source) return std::nullopt;
@@ -163,14 +162,13 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
   return ChatTemplate(std::move(parts));
 }
 
-std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& line,
-                                 const std::string& place) const {
+std::string ChatTemplate::prompt(const Json& messages, const Json& line, const std::string& place) const {
   return parts_->render(messages_of(messages, place), variables_of(line, place), true, place).text;
 }
 
 // If the template marks the text of the assistant ({% generation %}), the marks count. Otherwise TurnFinder
 // finds it.
-ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line,
+ChatTemplate::Text ChatTemplate::conversation(const Json& messages, const Json& line,
                                               const std::string& place, size_t first,
                                               const IsBeyond& is_beyond,
                                               const std::vector<bool>& masked) const {

@@ -36,11 +36,10 @@ class ChatTemplate {
   // text, or if finding the messages takes too long. That happens if the template writes many messages in
   // different ways (turns.h).
   using IsBeyond = std::function<bool(std::string_view text, size_t byte)>;
-  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place,
-                    size_t first = 0, const IsBeyond& is_beyond = {},
-                    const std::vector<bool>& masked = {}) const;
+  Text conversation(const Json& messages, const Json& line, const std::string& place, size_t first = 0,
+                    const IsBeyond& is_beyond = {}, const std::vector<bool>& masked = {}) const;
   // The text up to the point where the assistant answers.
-  std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+  std::string prompt(const Json& messages, const Json& line, const std::string& place) const;
   // Special tokens that the template writes for a small conversation: those of the folder, and words that
   // look like one (<|im_end|>). Names of roles (<|user|>) are left out because they are plain text for some
   // models. Empty if the template refuses that conversation.

@@ -81,14 +81,9 @@ struct GenerateCommand {
       throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
     const auto how = chat_template_of(chat_template, tokenization, run_of(model));
     if (!how) throw no_chat_template("--chat");
-    using Kind = JsonValue::Kind;
-    JsonValue messages, line;
-    messages.kind = Kind::array, line.kind = Kind::object;
+    Json messages = Json::array();
     const auto say = [&](const char* role, const std::string& content) {
-      JsonValue message;
-      message.kind = Kind::object;
-      message.members = {{"role", text_value(role)}, {"content", text_value(content)}};
-      messages.elements.push_back(std::move(message));
+      messages.push(Json::object().set("role", role).set("content", content));
     };
     if (!system.empty()) say("system", system);
     say("user", prompt);
@@ -97,7 +92,7 @@ struct GenerateCommand {
     if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() &&
         !tokenization.has_text(end[0]))
       stop.push_back(end[0]);
-    return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
+    return tokenization.encode(how->prompt(messages, Json::object(), "--chat"), "--prompt", true);
   }
 
   // Appends new tokens until the window is full. Returns their number.

@@ -75,7 +75,7 @@ struct MergeCommand {
     made.is_merged = true;
     if (model.adapter.empty())  // the adapters name their model
       if (const auto text = read_text_if_there(path)) {
-        const JsonValue config = read_json(*text, path);
+        const Json config = read_json(*text, path);
         made.base = JsonView(config, path + ": ").at("base_model_name_or_path").text_or(model.source);
       }
     made.rows = {

@@ -96,9 +96,8 @@ bool has_known_member(std::string_view object, const DataReading& reading) {
   constexpr std::string_view known[] = {
       "text",   "prompt", "completion",  "messages", "conversations", "chosen", "rejected", "tokens", "words",
       "labels", "label",  "instruction", "response", "question",      "answer", "input",    "output"};
-  const JsonValue value = read_object(object, "", {});
   std::vector<std::string> names;
-  for (const JsonMember& member : value.members) names.push_back(member.key);
+  for (const auto& [name, kind] : read_outline(object, "").members) names.push_back(name);
   return !pairs_among(names).empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return name == reading.text || name == reading.label ||
            std::find(std::begin(known), std::end(known), name) != std::end(known);
@@ -122,26 +121,25 @@ bool is_example_column(std::string_view name) {
 // Refuses a file that is one object with all examples in a member, or with whole columns as members, and says
 // how to convert it.
 void refuse_wrapped(std::string_view object, const std::string& path, const DataReading& reading) {
-  const JsonValue value = read_object(object, path, {});
-  const auto is_column = [&](const JsonMember& member) {
-    const JsonValue::Kind kind = member.value.kind;
-    return (member.key == reading.text && kind == JsonValue::Kind::array) ||
-           (kind == JsonValue::Kind::object &&
-            (member.key == reading.text || member.key == reading.label || member.key == "prompt" ||
-             member.key == "completion" || member.key == "messages"));
+  const Outline outline = read_outline(object, path);
+  const auto is_column = [&](const auto& member) {
+    const auto& [name, kind] = member;
+    return (name == reading.text && kind == Json::Kind::array) ||
+           (kind == Json::Kind::object && (name == reading.text || name == reading.label ||
+                                           name == "prompt" || name == "completion" || name == "messages"));
   };
-  if (std::any_of(value.members.begin(), value.members.end(), is_column))
+  if (std::any_of(outline.members.begin(), outline.members.end(), is_column))
     throw Failure(exit_failed, fmt::format("{}: is one object that has columns, expected one for each row; "
                                            "write it by pandas' to_json(…, orient='records', lines=True)",
                                            path));
   if (has_known_member(object, reading)) return;
-  for (const JsonMember& member : value.members)
-    if (member.value.kind == JsonValue::Kind::array)
+  for (const auto& [name, kind] : outline.members)
+    if (kind == Json::Kind::array)
       throw Failure(
           exit_failed,
           fmt::format("{0}: is one object, expected an array of them or one a line; take \"{1}\" out: "
                       "python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
-                      path, shortened(member.key), python_string(path), python_string(member.key),
+                      path, shortened(name), python_string(path), python_string(name),
                       python_string(path + ".examples.json")));
 }
 

@@ -14,18 +14,8 @@ namespace {
 
 using Range = std::pair<size_t, size_t>;  // half-open
 
-JsonValue array_of(std::vector<JsonValue> elements) {
-  JsonValue array;
-  array.kind = JsonValue::Kind::array;
-  array.elements = std::move(elements);
-  return array;
-}
-
-JsonValue message_of(std::string_view role, const std::string& content) {
-  JsonValue message;
-  message.kind = JsonValue::Kind::object;
-  message.members = {{"role", text_value(std::string(role))}, {"content", text_value(content)}};
-  return message;
+Json::Object message_of(std::string_view role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
 }
 
 bool is_empty(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
@@ -35,8 +25,8 @@ bool says_something(const JsonView& messages) {
   for (const JsonView& message : messages.elements()) {
     if (message.at("role").text() != "assistant") continue;
     for (const char* key : {"tool_calls", "function_call", "refusal"})
-      if (const JsonValue& more = message.at(key).raw();
-          !more.elements.empty() || !more.members.empty() || !more.text.empty())
+      if (const Json& more = message.at(key).raw();
+          !more.elements().empty() || !more.members().empty() || !text_of(more).empty())
         return true;
     const JsonView content = message.at("content");
     const auto says = [](const JsonView& text) {
@@ -45,7 +35,7 @@ bool says_something(const JsonView& messages) {
     if (!content.is_array() && says(content)) return true;
     if (!content.is_array()) continue;
     for (const JsonView& part : content.elements())
-      if (part.raw().kind != JsonValue::Kind::object || says(part.at("text"))) return true;
+      if (!part.raw().is_object() || says(part.at("text"))) return true;
   }
   return false;
 }
@@ -75,27 +65,25 @@ std::optional<LeftOut> reason(const Example& example, const std::vector<bool>& m
 }
 
 // Turns ShareGPT's conversations, {"from": "human", "value": …}, into messages. Keeps their other members.
-JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
+Json::Array messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"},
                                                                      {"user", "user"},
                                                                      {"gpt", "assistant"},
                                                                      {"assistant", "assistant"},
                                                                      {"system", "system"}};
-  JsonValue messages = array_of({});
-  const auto say = [&](std::string_view role, const std::string& content) {
-    messages.elements.push_back(message_of(role, content));
-  };
-  if (!system.is_null() && !system.text().empty()) say("system", system.text());
+  Json::Array messages;
+  if (!system.is_null() && !system.text().empty()) messages.emplace_back(message_of("system", system.text()));
   for (const JsonView& one : conversations.elements()) {
     const std::string& from = one.at("from").text();
     const auto role =
         std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
     if (role == std::end(roles))
       one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", shortened(from)));
-    say(role->second, one.at("value").text());
-    for (const JsonMember& member : one.members())
-      if (member.key != "from" && member.key != "value" && member.key != "role" && member.key != "content")
-        messages.elements.back().members.push_back(member);
+    Json::Object message = message_of(role->second, one.at("value").text());
+    for (const auto& [name, value] : one.members())
+      if (name != "from" && name != "value" && name != "role" && name != "content")
+        message.emplace_back(name, value);
+    messages.emplace_back(std::move(message));
   }
   return messages;
 }
@@ -107,11 +95,11 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
                              whole.begin());
 }
 
-[[noreturn]] void fail_of_members(const JsonView& object, const std::string& place,
+[[noreturn]] void fail_of_members(std::string_view line, const std::string& place,
                                   const std::string& expected) {
   std::vector<std::string> keys;
-  for (const JsonMember& member : object.members())
-    if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + shortened(member.key) + '"');
+  for (const auto& [name, kind] : read_outline(line, place).members)
+    if (kind != Json::Kind::null) keys.push_back('"' + shortened(name) + '"');
   throw Failure(exit_failed,
                 fmt::format("{}: expected {}, found {}", place, expected,
                             keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
@@ -120,14 +108,16 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
 }  // namespace
 
 // Skips all members that are not used: they may be large.
-JsonValue ExampleReader::read(std::string_view line, const std::string& place) const {
+Json ExampleReader::read(std::string_view line, const std::string& place) const {
   constexpr std::string_view used[] = {
       "prompt", "completion", "messages", "conversations", "system",
       "chosen", "rejected",   "label",    "tools",         "chat_template_kwargs"};
-  return read_object(line, place, [&](std::string_view key) {
+  Json object = read_object(line, place, [&](std::string_view key) {
     return key == text_member_ || is_loss_mark(key) ||
            std::find(std::begin(used), std::end(used), key) != std::end(used);
   });
+  JsonView(object, place).members();  // throws if it is not an object
+  return object;
 }
 
 Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) const {
@@ -183,7 +173,7 @@ Example ExampleReader::of_rendered(const chat::ChatTemplate::Text& conversation,
   return {std::move(whole.tokens), std::move(learned)};
 }
 
-Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& messages,
+Example ExampleReader::of_conversation(const Json& line, const JsonView& messages,
                                        const std::string& place) const {
   const chat::ChatTemplate& chat_template = chat_template_(place);
   const std::vector<bool> masked = masked_messages(messages);
@@ -195,19 +185,18 @@ Example ExampleReader::of_conversation(const JsonValue& line, const JsonView& me
 }
 
 // Messages of a prompt and of its completion. Only the completion is learned.
-Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion,
+Example ExampleReader::of_messages(const Json& line, const JsonView& prompt, const JsonView& completion,
                                    const std::string& place) const {
   const chat::ChatTemplate& chat_template = chat_template_(place);
   std::vector<bool> masked(masked_messages(prompt).size());  // the prompt is never learned
   const std::vector<bool> masked_of_completion = masked_messages(completion);
   masked.insert(masked.end(), masked_of_completion.begin(), masked_of_completion.end());
   if (!says_something(completion)) return {{}, {}, LeftOut::empty};
-  const JsonValue prompt_messages = array_of(prompt.raw_elements());
-  JsonValue all = prompt_messages;
-  for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
+  Json::Array all = prompt.raw_elements();
+  all.insert(all.end(), completion.raw_elements().begin(), completion.raw_elements().end());
   chat::ChatTemplate::Text conversation = chat_template.conversation(
-      all, line, place, prompt_messages.elements.size(), beyond_reach(place), masked);
-  const std::string before = chat_template.prompt(prompt_messages, line, prompt.place());
+      std::move(all), line, place, prompt.raw_elements().size(), beyond_reach(place), masked);
+  const std::string before = chat_template.prompt(prompt.raw(), line, prompt.place());
   const auto begin = static_cast<size_t>(
       std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first -
       before.begin());
@@ -219,7 +208,7 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
 }
 
 Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
-  const JsonValue value = read(text_of_line, place);
+  const Json value = read(text_of_line, place);
   const JsonView object(value, place + ": ");
   const JsonView text = object.at(text_member_), prompt = object.at("prompt"),
                  completion = object.at("completion"), messages = object.at("messages"),
@@ -228,10 +217,9 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
               !(prompt.is_null() && completion.is_null()) !=
           1 ||
       prompt.is_null() != completion.is_null())
-    fail_of_members(object, place,
+    fail_of_members(text_of_line, place,
                     fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
-  if (const JsonView label = object.at("label");
-      !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean && !label.raw().boolean)
+  if (const JsonView label = object.at("label"); !completion.is_null() && label.raw() == Json(false))
     label.fail(
         "an answer to learn, found one that was judged bad (KTO), which is not learned; pairs have "
         "\"chosen\" and \"rejected\"");
@@ -244,8 +232,8 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
     if (has_ids())
       throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
-    const JsonValue list =
-        messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
+    const Json list =
+        messages.is_null() ? Json(messages_of(conversations, object.at("system"))) : messages.raw();
     return marked(of_conversation(value, JsonView(list, at), at));
   }
   if (!has_ids() && prompt.is_array())
@@ -255,38 +243,35 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
 }
 
 ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
-  const JsonValue value = read(text_of_line, place);
-  if (value.kind != JsonValue::Kind::object)
-    throw Failure(exit_failed, fmt::format("{}: expected an object", place));
+  const Json value = read(text_of_line, place);
   const JsonView object(value, place + ": ");
   const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};
   const std::string expected = "\"chosen\" and \"rejected\", and the question that they answer as \"prompt\"";
-  if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, expected);
+  if (answers[0].is_null() || answers[1].is_null()) fail_of_members(text_of_line, place, expected);
   Pair pair{{}, !prompt.is_null()};
   if (!has_ids() && answers[0].is_array()) {
-    std::array<std::vector<JsonValue>, 2> replies{answers[0].raw_elements(), answers[1].raw_elements()};
-    JsonValue prompt_messages = array_of({});
+    std::array<Json::Array, 2> replies{answers[0].raw_elements(), answers[1].raw_elements()};
+    Json::Array prompt_messages;
     if (prompt.is_array()) {
-      prompt_messages = array_of(prompt.raw_elements());
+      prompt_messages = prompt.raw_elements();
     } else {  // the prompt is the common beginning of both answers, without the last message of either
-      const auto begin_of = [](const std::vector<JsonValue>& messages) {
+      const auto begin_of = [](const Json::Array& messages) {
         return messages.end() - (messages.empty() ? 0 : 1);
       };
-      const auto shared =
-          std::mismatch(replies[0].cbegin(), begin_of(replies[0]), replies[1].cbegin(), begin_of(replies[1]))
-              .first -
-          replies[0].cbegin();
-      prompt_messages.elements.assign(replies[0].begin(), replies[0].begin() + shared);
-      for (std::vector<JsonValue>& messages : replies)
-        messages.erase(messages.begin(), messages.begin() + shared);
-      if (prompt_messages.elements.empty() && !prompt.is_null())
-        prompt_messages.elements.push_back(message_of("user", prompt.text()));
-      if (prompt_messages.elements.empty())
-        answers[0].fail("messages that begin with those of rejected, or a prompt");
+      const auto shared = std::mismatch(replies[0].cbegin(), begin_of(replies[0]), replies[1].cbegin(),
+                                        begin_of(replies[1]), is_equal)
+                              .first -
+                          replies[0].cbegin();
+      prompt_messages.assign(replies[0].begin(), replies[0].begin() + shared);
+      for (Json::Array& messages : replies) messages.erase(messages.begin(), messages.begin() + shared);
+      if (prompt_messages.empty() && !prompt.is_null())
+        prompt_messages.emplace_back(message_of("user", prompt.text()));
+      if (prompt_messages.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt");
     }
+    const Json before(std::move(prompt_messages));
     for (size_t k = 0; k < 2; ++k) {
-      const JsonValue messages = array_of(replies[k]);
-      pair.answers[k] = of_messages(value, JsonView(prompt_messages, prompt.place()),
+      const Json messages(std::move(replies[k]));
+      pair.answers[k] = of_messages(value, JsonView(before, prompt.place()),
                                     JsonView(messages, answers[k].place()), answers[k].place());
     }
     return left_out(std::move(pair), object);
@@ -295,7 +280,7 @@ ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std
     pair.answers[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
   if (prompt.is_null()) {
     const size_t shared = tokens_before(pair.answers[0].tokens, pair.answers[1].tokens);
-    if (shared == 0) fail_of_members(object, place, expected + " or in front of both");
+    if (shared == 0) fail_of_members(text_of_line, place, expected + " or in front of both");
     for (Example& answer : pair.answers) answer.learned = {{shared, answer.tokens.size()}};
   }
   for (Example& answer : pair.answers) answer = ended(std::move(answer));

@@ -67,12 +67,12 @@ class ExampleReader {
   Pair pair(std::string_view line, const std::string& place) const;
 
  private:
-  JsonValue read(std::string_view line, const std::string& place) const;
+  Json read(std::string_view line, const std::string& place) const;
   Example of_ids(const JsonView& prompt, const JsonView& rest) const;
   Example of_text(const JsonView& prompt, const JsonView& rest) const;
-  Example of_conversation(const JsonValue& line, const JsonView& messages, const std::string& place) const;
+  Example of_conversation(const Json& line, const JsonView& messages, const std::string& place) const;
   Example of_rendered(const chat::ChatTemplate::Text& conversation, const std::string& place) const;
-  Example of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion,
+  Example of_messages(const Json& line, const JsonView& prompt, const JsonView& completion,
                       const std::string& place) const;
   chat::ChatTemplate::IsBeyond beyond_reach(const std::string& place) const;
   Example ended(Example example) const;

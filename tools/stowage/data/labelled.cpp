@@ -31,27 +31,22 @@ JsonView labels_in_object(const JsonView& object, const LabelFields& fields) {
 }
 
 // Whether marks of a text take it out of the loss. A mark is no mark if a flag names it as a text or label.
-bool is_marked_out(JsonValue object, const std::string& place, const LabelFields& fields) {
-  std::erase_if(object.members, [&](const JsonMember& member) {
-    return member.key == fields.text || member.key == fields.label || member.key == fields.pair;
-  });
+bool is_marked_out(Json object, const std::string& place, const LabelFields& fields) {
+  for (const std::string* name : {&fields.text, &fields.label, &fields.pair}) object.erase(*name);
   return loss_mark(JsonView(object, place), Marked::example) == false;
 }
 
 // A field of a table as a JSON value.
-JsonValue value_of_field(const std::string& field) {
-  const std::string word = without_case(without_blanks(field));
-  JsonValue value = text_value(word);
-  if (word.empty()) value.kind = JsonValue::Kind::null;
-  else if (word == "true" || word == "false")
-    value.kind = JsonValue::Kind::boolean, value.boolean = word == "true";
-  else if (real_number_of(word)) value.kind = JsonValue::Kind::number;
-  return value;
+Json value_of_field(const std::string& field) {
+  std::string word = without_case(without_blanks(field));
+  if (word.empty()) return {};
+  if (word == "true" || word == "false") return word == "true";
+  return real_number_of(word) ? Json::written_number(std::move(word)) : Json(std::move(word));
 }
 
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields,
                        ReadPurpose purpose) {
-  const JsonValue object = read_object(line, place, [&](std::string_view key) {
+  const Json object = read_object(line, place, [&](std::string_view key) {
     return key == fields.text || key == fields.pair || key == fields.label || key == "labels" ||
            is_loss_mark(key);
   });
@@ -124,10 +119,9 @@ std::vector<LabelledText> read_table(std::string_view content, const DataFile& f
       take_labels_of_field(texts.back(), (*record)[label], fields.separator);
     if (pair < record->size()) texts.back().pair = (*record)[pair];
     if (purpose == ReadPurpose::answers) continue;
-    JsonValue marks;
-    marks.kind = JsonValue::Kind::object;
+    Json::Object marks;
     for (size_t i = 0; i < header->size(); ++i)
-      if (is_loss_mark((*header)[i])) marks.members.push_back({(*header)[i], value_of_field((*record)[i])});
+      if (is_loss_mark((*header)[i])) marks.emplace_back((*header)[i], value_of_field((*record)[i]));
     texts.back().is_marked = is_marked_out(std::move(marks), reader.where() + ": ", fields);
   }
   return texts;
@@ -162,14 +156,13 @@ bool holds_labels(const DataSource& data, const LabelFields& fields) {
   if (fields.label_given) return true;
   bool found = false;
   data.for_objects([&](std::string_view text, const std::string& place) {
-    const JsonValue object = read_object(text, place, {});
-    const JsonView view(object, place);
-    if (object.kind != JsonValue::Kind::object) return true;
+    const Outline object = read_outline(text, place);
+    if (!object.is_object) return true;
     // The first object that is an example or a labelled text decides for the whole file.
     for (const char* of_examples : {"prompt", "completion", "messages", "conversations"})
-      if (!view.at(of_examples).is_null()) return false;
-    found =
-        (!view.at(fields.label).is_null() || view.at("labels").is_array()) && !view.at(fields.text).is_null();
+      if (object.has(of_examples)) return false;
+    found = (object.has(fields.label) || object.kind_of("labels") == Json::Kind::array) &&
+            object.has(fields.text);
     return !found;
   });
   return found;
@@ -239,7 +232,7 @@ std::string labels_json(std::span<const std::string> names, uint32_t task) {
 
 LabelsOfRun labels_in(const std::string& json, const std::string& path) {
   LabelsOfRun of_run;
-  const JsonValue value = read_json(json, path);
+  const Json value = read_json(json, path);
   const JsonView view(value, path);
   if (!view.is_array()) of_run.task = view.at("task").text();
   for (const JsonView& name : (view.is_array() ? view : view.at("labels")).elements())

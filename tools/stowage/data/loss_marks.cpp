@@ -26,12 +26,13 @@ constexpr const char* finer_marks[] = {"train_detail", "training_detail", "loss_
                                        "loss_weight",  "loss_weights",    "token_weights"};
 
 // The value of true, false, or a number equal to 0 or 1. Nothing for other values.
-std::optional<bool> truth_of(const JsonValue& value) {
-  if (value.kind == JsonValue::Kind::boolean) return value.boolean;
-  if (value.kind != JsonValue::Kind::number) return std::nullopt;
+std::optional<bool> truth_of(const Json& value) {
+  if (const bool* const truth = value.as_bool()) return *truth;
+  if (!is_number(value)) return std::nullopt;
   double number = -1;
-  const char* const end = value.text.data() + value.text.size();
-  const auto read = std::from_chars(value.text.data(), end, number);
+  const std::string_view text = text_of(value);
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
   if (read.ec != std::errc() || read.ptr != end || (number != 0 && number != 1)) return std::nullopt;
   return number == 1;
 }
@@ -61,9 +62,9 @@ std::optional<bool> loss_mark(const JsonView& object, Marked kind) {
     if (mark.is_null()) continue;
     const std::optional<bool> truth = truth_of(mark.raw());
     if (!truth) {
-      const bool has_text = mark.raw().kind == JsonValue::Kind::number || mark.is_text();
+      const bool has_text = is_number(mark.raw()) || mark.is_text();
       mark.fail(fmt::format("0 or 1 (or false or true), which says whether it is learned{}",
-                            has_text ? fmt::format(", found {}", shortened(mark.raw().text)) : ""));
+                            has_text ? fmt::format(", found {}", shortened(text_of(mark.raw()))) : ""));
     }
     const bool is_learned = *truth == known.learned;
     if (learned && *learned != is_learned) mark.fail("a mark that agrees with the other marks");

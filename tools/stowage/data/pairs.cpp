@@ -48,10 +48,8 @@ bool holds_pairs(const DataSource& data) {
   if (!data.holds_members()) return false;
   bool found = false;
   data.for_objects([&](std::string_view text, const std::string& place) {
-    const JsonValue object = read_object(text, place, {});
-    const JsonView view(object, place);
-    found = object.kind == JsonValue::Kind::object &&
-            (!view.at("chosen").is_null() || !view.at("rejected").is_null());
+    const Outline object = read_outline(text, place);
+    found = object.has("chosen") || object.has("rejected");
     return false;
   });
   return found;

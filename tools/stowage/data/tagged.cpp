@@ -49,7 +49,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
            std::any_of(std::begin(word_names), std::end(word_names), is_one) ||
            std::any_of(std::begin(tag_names), std::end(tag_names), is_one);
   };
-  const JsonValue value = read_object(line, place, is_used);
+  const Json value = read_object(line, place, is_used);
   JsonView(value, place).members();  // throws if it is not an object
   const JsonView object(value, place + ": ");
   TaggedText text;
@@ -59,7 +59,7 @@ TaggedText tagged_text_of(std::string_view line, const std::string& place, const
   text.is_marked = loss_mark(object, Marked::example) == false;
   const JsonView tags = tags_in(object, fields);
   for (const JsonView& tag : tags.elements()) {
-    const bool is_number = tag.raw().kind == JsonValue::Kind::number;
+    const bool is_number = command::is_number(tag.raw());
     if (text.tags.empty()) text.has_numbers = is_number;
     if (text.has_numbers != is_number || (!is_number && !tag.is_text()))
       tag.fail(text.has_numbers ? "a number, as the first tag is" : "a string");
@@ -113,8 +113,13 @@ bool holds_tags(const DataSource& data, const LabelFields& fields) {
   if (!data.holds_objects()) return false;
   bool found = false;
   data.for_objects([&](std::string_view text, const std::string& place) {
-    const JsonValue object = read_object(text, place, {});
-    if (object.kind == JsonValue::Kind::object) found = words_in(JsonView(object, place), fields).is_array();
+    const Outline object = read_outline(text, place);
+    const auto first = std::find_if(std::begin(word_names), std::end(word_names),
+                                    [&](std::string_view name) { return object.has(name); });
+    const std::string_view name = fields.text_given               ? fields.text
+                                  : first == std::end(word_names) ? word_names[0]
+                                                                  : *first;
+    found = object.kind_of(name) == Json::Kind::array;
     return false;
   });
   return found;

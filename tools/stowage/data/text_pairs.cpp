@@ -63,10 +63,9 @@ std::vector<std::string> names_in(const DataSource& data) {
   }
   size_t seen = 0;
   data.for_objects([&](std::string_view line, const std::string& place) {
-    for (const JsonMember& member : read_object(line, place, {}).members)
-      if (member.value.kind != JsonValue::Kind::null &&
-          std::find(names.begin(), names.end(), member.key) == names.end())
-        names.push_back(member.key);
+    for (const auto& [name, kind] : read_outline(line, place).members)
+      if (kind != Json::Kind::null && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
     return ++seen < most_looked_at;
   });
   return names;
@@ -77,10 +76,10 @@ std::string other_texts(const DataSource& data, const LabelFields& fields) {
   std::map<std::string, size_t> counts;
   size_t seen = 0;
   data.for_objects([&](std::string_view line, const std::string& place) {
-    const JsonValue object = read_object(line, place, [](std::string_view) { return true; });
-    for (const auto& [key, value] : object.members)
-      counts[key] += key != fields.text && key != fields.label && value.kind == JsonValue::Kind::string &&
-                     without_blanks(value.text).find(' ') != std::string_view::npos;
+    const Json object = read_object(line, place, [](std::string_view) { return true; });
+    for (const auto& [key, value] : object.members())
+      counts[key] += key != fields.text && key != fields.label && value.is_string() &&
+                     without_blanks(*value.as_string()).find(' ') != std::string_view::npos;
     return ++seen < most_looked_at;
   });
   for (const auto& [key, count] : counts)

@@ -269,7 +269,7 @@ std::vector<int32_t> end_tokens(const std::string& model) {
   for (const std::string& path : paths) {
     const auto text = read_text_if_there(path);
     if (!text) continue;
-    const JsonValue config = read_json(*text, path);
+    const Json config = read_json(*text, path);
     const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");  // one or several
     const size_t before = tokens.size();
     for (const JsonView& one : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})

@@ -317,20 +317,14 @@ void take_numerics(const Resumption& run, PlanFlags& plan) {
 }
 
 // The value in JSON notation.
-std::string shown(const JsonValue& value) {
+std::string shown(const Json& value) {
   std::vector<std::string> parts;
-  for (const JsonValue& element : value.elements) parts.push_back(shown(element));
-  for (const JsonMember& member : value.members)
-    parts.push_back(fmt::format("\"{}\":{}", member.key, shown(member.value)));
-  switch (value.kind) {
-    case JsonValue::Kind::array: return fmt::format("[{}]", fmt::join(parts, ","));
-    case JsonValue::Kind::object: return fmt::format("{{{}}}", fmt::join(parts, ","));
-    case JsonValue::Kind::string: return '"' + value.text + '"';
-    case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
-    case JsonValue::Kind::null: return "null";
-    case JsonValue::Kind::number: break;
-  }
-  return value.text;
+  for (const Json& element : value.elements()) parts.push_back(shown(element));
+  for (const auto& [name, member] : value.members())
+    parts.push_back(fmt::format("\"{}\":{}", name, shown(member)));
+  if (value.is_array()) return fmt::format("[{}]", fmt::join(parts, ","));
+  if (value.is_object()) return fmt::format("{{{}}}", fmt::join(parts, ","));
+  return value.is_string() ? '"' + *value.as_string() + '"' : stw::to_string(value, 0);
 }
 
 }  // namespace
@@ -417,21 +411,21 @@ void check_numerics_of_run(const TrainRun& run, const std::string& plan_json) {
   const std::string checkpoint = RunFolder(run.resume).checkpoint();
   const auto header = checkpoint_header(checkpoint);
   if (!header) return;  // restoring reports the error
-  const JsonValue plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
+  const Json plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
   const JsonView given = JsonView(plan, "the plan").at("numerics"),
                  of_run = JsonView(fields_of_run, checkpoint).at("fields").at("identity");
   for (const ResumeRow& row : resume_rows) {
     if (!row.field) continue;
     const JsonView expected = given.at(row.field), found = of_run.at(row.field);
-    if (expected.is_null() || found.is_null() || expected.raw() == found.raw()) continue;
+    if (expected.is_null() || found.is_null() || is_equal(expected.raw(), found.raw())) continue;
     throw Failure(exit_failed,
                   fmt::format("{}: {}: expected {}, found {}; the run keeps its own value{}", checkpoint,
                               row.field, shown(expected.raw()), shown(found.raw()),
                               !run.plan_file.empty()
                                   ? fmt::format(", and --plan {} is not one of its plans", run.plan_file)
-                              : !expected.is_array()            ? fmt::format(": leave out --{}", row.option)
-                              : expected.raw().elements.empty() ? ": give its --freeze and --group"
-                                                                : ": leave out --freeze and --group"));
+                              : !expected.is_array() ? fmt::format(": leave out --{}", row.option)
+                              : expected.raw().elements().empty() ? ": give its --freeze and --group"
+                                                                  : ": leave out --freeze and --group"));
   }
 }
 

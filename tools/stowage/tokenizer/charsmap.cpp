@@ -76,9 +76,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
     at ^= offset_of(here);
     if (!has_leaf(here)) continue;
     const size_t begin = value_of(unit(at));
-    if (begin > texts_.size() ||
-        (begin < texts_.size() && (static_cast<unsigned char>(texts_[begin]) & 0xC0) == 0x80))
-      fail();
+    if (begin > texts_.size() || (begin < texts_.size() && stw::continues_utf8(texts_[begin]))) fail();
     return std::string_view(texts_).substr(begin, texts_.find('\0', begin) - begin);
   }
   return std::nullopt;

@@ -93,7 +93,7 @@ std::string type_of(const JsonView& part) { return part.at("type").text(); }
 int32_t id_of(const JsonView& id) { return static_cast<int32_t>(id.integer(largest_id)); }
 
 TokenizerDescription read_tokenizer_description(std::string_view json, const std::string& path) {
-  const JsonValue value = read_json(json, path);
+  const Json value = read_json(json, path);
   const JsonView file(value, path + ": ");
   TokenizerDescription out;
   read_model(file.at("model"), out);

@@ -12,9 +12,8 @@ namespace {
 // by a power of ten. The result may differ from the nearest double in the last bit, and that bit may decide
 // between two paths.
 double score_of(const JsonView& part) {
-  const JsonValue& value = part.raw();
-  if (value.kind != JsonValue::Kind::number) part.fail("a number");
-  std::string_view text = value.text;
+  if (!is_number(part.raw())) part.fail("a number");
+  std::string_view text = text_of(part.raw());
   const bool is_negative = text.starts_with('-');
   if (is_negative) text.remove_prefix(1);
   uint64_t digits = 0;
@@ -64,14 +63,15 @@ BytePairsDescription read_byte_pairs(const JsonView& model) {
   out.ignores_merges = model.at("ignore_merges").flag_or(false);
   const JsonView merges = model.at("merges");
   // "a b", or since 2024 ["a", "b"].
-  for (const JsonValue& merge : merges.raw_elements()) {
-    const auto& pair = merge.elements;
-    const size_t space = merge.text.find(' ');
+  for (const Json& merge : merges.raw_elements()) {
+    const Json::Array& pair = merge.elements();
+    const std::string_view text = text_of(merge);
+    const size_t space = text.find(' ');
     if (pair.size() == 2)
       out.merges.emplace_back(JsonView(pair[0], merges.place()).text(),
                               JsonView(pair[1], merges.place()).text());
-    else if (space != std::string::npos && merge.text.find(' ', space + 1) == std::string::npos)
-      out.merges.emplace_back(merge.text.substr(0, space), merge.text.substr(space + 1));
+    else if (space != std::string_view::npos && text.find(' ', space + 1) == std::string_view::npos)
+      out.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
     else merges.fail("pairs of tokens");
   }
   return out;

@@ -83,9 +83,8 @@ std::vector<AddedToken> special_list(const JsonView& list) {
   if (list.is_array())
     for (const JsonView& token : list.elements()) tokens.push_back(special_token_of(token));
   else
-    for (const JsonMember& member : list.members())
-      tokens.push_back(
-          special_token_of(JsonView(member.value, fmt::format("{}.{}", list.place(), member.key))));
+    for (const auto& [name, value] : list.members())
+      tokens.push_back(special_token_of(JsonView(value, fmt::format("{}.{}", list.place(), name))));
   return tokens;
 }
 
@@ -100,13 +99,10 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
   // Tokens with other names ("image_token"), at the top level or in an object. A list holds tokens without
   // names.
   if (!files.config.is_null())
-    for (const JsonMember& member : files.config.members()) {
-      const bool is_token =
-          member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object;
-      if (is_token && member.key.ends_with("_token") &&
-          std::find(special_names.begin(), special_names.end(), member.key) == special_names.end())
-        named.push_back(special_token_of(files.config.at(member.key)));
-    }
+    for (const auto& [name, value] : files.config.members())
+      if ((value.is_string() || value.is_object()) && name.ends_with("_token") &&
+          std::find(special_names.begin(), special_names.end(), name) == special_names.end())
+        named.push_back(special_token_of(files.config.at(name)));
   // the second is the name before version 5
   const JsonView extra = files.special("extra_special_tokens"),
                  older_extra = files.special("additional_special_tokens");
@@ -122,20 +118,18 @@ void add_named_tokens(const TokenFiles& files, const NamedTokens& standard, Toke
 
   std::map<int64_t, AddedToken> by_id;
   if (const JsonView decoder = files.config.at("added_tokens_decoder"); !decoder.is_null()) {
-    for (const JsonMember& member : decoder.members()) {
-      const JsonView token(member.value, fmt::format("{}.{}", decoder.place(), member.key));
-      if (member.key.empty() || member.key.size() > 9 ||
-          member.key.find_first_not_of("0123456789") != std::string::npos)
+    for (const auto& [id, value] : decoder.members()) {
+      const JsonView token(value, fmt::format("{}.{}", decoder.place(), id));
+      if (id.empty() || id.size() > 9 || id.find_first_not_of("0123456789") != std::string::npos)
         token.fail("the number of a token as its name");
       const AddedToken read = token_of(token, token.at("special").flag_or(false));
-      by_id.insert_or_assign(std::stoll(member.key), read);
+      by_id.insert_or_assign(std::stoll(id), read);
     }
   } else if (!files.added.is_null()) {
-    for (const JsonMember& member : files.added.members()) {
-      const bool special = is_special(member.key);
-      by_id.insert_or_assign(
-          id_of(JsonView(member.value, fmt::format("{}{}", files.added.place(), member.key))),
-          AddedToken{-1, member.key, false, false, false, !special, special});
+    for (const auto& [content, id] : files.added.members()) {
+      const bool special = is_special(content);
+      by_id.insert_or_assign(id_of(JsonView(id, fmt::format("{}{}", files.added.place(), content))),
+                             AddedToken{-1, content, false, false, false, !special, special});
     }
     for (const auto& entry : by_id)  // these options override all others of the token
       std::replace_if(
@@ -301,17 +295,17 @@ TokenizerDescription read_byte_pairs_files(const std::string& path) {
   }
   const std::string text = read_text(path);
   require_utf8(text, path);
-  const JsonValue value = read_json(text, path);
+  const Json value = read_json(text, path);
   const JsonView vocabulary(value, path + ": ");
   TokenizerDescription out;
-  for (const JsonMember& member : vocabulary.members())
-    out.vocabulary.emplace_back(member.key, id_of(JsonView(member.value, vocabulary.place())));
+  for (const auto& [token, id] : vocabulary.members())
+    out.vocabulary.emplace_back(token, id_of(JsonView(id, vocabulary.place())));
   BytePairsDescription pairs;
   pairs.merges = read_merges(folder_path_of(path) + byte_pairs_merges_name);
   out.model = std::move(pairs);
-  const JsonValue bytes = read_json(fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}}})",
-                                                files.config.at("add_prefix_space").flag_or(false)),
-                                    path);
+  const Json bytes = read_json(fmt::format(R"({{"type": "ByteLevel", "add_prefix_space": {}}})",
+                                           files.config.at("add_prefix_space").flag_or(false)),
+                               path);
   read_cut(JsonView(bytes, path + ": "), out.cuts);
   if (is_roberta) {
     add_named_tokens(files, roberta_tokens, out);

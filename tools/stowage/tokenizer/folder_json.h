@@ -24,7 +24,7 @@ class FolderJson {
 
  private:
   const std::string path_;
-  JsonValue value_;
+  Json value_;
 };
 
 }  // namespace command

@@ -19,7 +19,7 @@ namespace {
 std::string mask_in(const std::string& path) {
   const auto text = read_text_if_there(path);
   if (!text) return {};
-  const JsonValue config = read_json(*text, path);
+  const Json config = read_json(*text, path);
   const JsonView token = JsonView(config, path + ": ").at("mask_token");
   return token.is_null() || token.is_text() ? token.text_or("") : token.at("content").text();
 }

@@ -41,7 +41,7 @@ Character first_character(std::string_view text) {
 
 Character last_character(std::string_view text) {
   size_t at = text.size() - 1;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  while (at > 0 && stw::continues_utf8(text[at])) --at;
   return first_character(text.substr(at));
 }
 

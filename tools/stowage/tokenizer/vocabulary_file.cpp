@@ -90,7 +90,8 @@ void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>&
 void require_nothing_added(const JsonView& tokens, const Ids& ids) {
   if (tokens.is_null()) return;
   for (const auto& [content, id] : tokens.members())
-    if (const auto found = ids.find(content); found == ids.end() || id.text != std::to_string(found->second))
+    if (const auto found = ids.find(content);
+        found == ids.end() || text_of(id) != std::to_string(found->second))
       refuse(tokens, content);
 }
 

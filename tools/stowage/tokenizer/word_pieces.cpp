@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/failure.h"
+#include "planner/base/utf8.h"
 #include "tokenizer/token_length.h"
 
 namespace command {
@@ -34,7 +35,7 @@ int32_t id_in(const Vocabulary& vocabulary, const std::string& token, const std:
 
 size_t characters_of(std::string_view text) {
   size_t count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  for (const char c : text) count += !stw::continues_utf8(c);
   return count;
 }
 

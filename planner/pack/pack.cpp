@@ -99,8 +99,8 @@ class Lowering {
     if (blocks() > blocks_to_search_first) {
       pack_in_rounds(0);
       const bool is_large = blocks() > blocks_to_bisect;
-      if (is_enough() || search(goal, left() / (is_large ? 4 : 2)) == Outcome::found) return;
-      pack_in_rounds(blocks() > blocks_to_search ? left() : is_large ? left() / 2 : left() / 4);
+      if (is_enough() || search(goal, left() / (is_large ? 8 : 2)) == Outcome::found) return;
+      pack_in_rounds(blocks() > blocks_to_search ? left() : left() / (is_large ? 2 : 4));
       if (!is_enough()) repack();
       if (!is_enough()) bisect(goal);
     } else if (search(goal, left() / 2) != Outcome::found) {
@@ -208,10 +208,10 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));
-    // Small parts come first: if one of them cannot be lowered, the whole packing cannot. Only of very many
-    // blocks, large parts come first: these are seldom lowered to the bound, and small ones then need not be.
-    // Each part gets its share of the nodes.
-    const bool has_many = sections.blocks.size() > blocks_to_search;
+    // Small parts come first: if one of them cannot be lowered, the whole packing cannot. If there are many
+    // blocks, large parts come first: they are seldom lowered to the bound, and small ones then need not be.
+    // Each part then gets its share of the nodes.
+    const bool has_many = sections.blocks.size() > blocks_to_bisect;
     const bool large_first = has_many && options.capacity == 0;
     std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
       const size_t x = a.sections.blocks.size(), y = b.sections.blocks.size();

@@ -199,15 +199,15 @@ def main():
         for size in map(int, arguments.sizes.split(",")):
             problems.append((f"{kind} {size}", KINDS[kind](random.Random(size), size)))
     if problems:
-        print(
-            "| file | buffers | answer | height | bound | gap, % | decisions | ms |\n|---|---|---|---|---|---|---|---|"
-        )
+        columns = ["file", "buffers", "answer", "height", "bound", "gap, %", "decisions", "ms"]
+        print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
         for name, buffers in problems:
             result, seconds = pack(library, buffers, arguments.capacity, arguments.node_limit)
             gap = (result.height / result.bound - 1) * 100 if result.bound else 0
             print(
-                f"| {name} | {len(buffers)} | {ANSWERS[result.answer]} | {result.height:,} | {result.bound:,} | "
-                f"{gap:.3f} | {result.nodes:,} | {seconds * 1e3:.1f} |",
+                f"| {name} | {len(buffers)} | {ANSWERS[result.answer]} | {result.height:,} "
+                f"| {result.bound:,} "
+                f"| {gap:.3f} | {result.nodes:,} | {seconds * 1e3:.1f} |",
                 flush=True,
             )
         return

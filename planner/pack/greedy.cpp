@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/contract/sizes.h"
+#include "planner/base/check_in.h"
 #include "planner/pack/occupancy.h"
 
 namespace stw {
@@ -13,8 +14,12 @@ namespace {
 // With more blocks, only the first order is tried: ranges (occupancy.h) coalesce less in the others, which
 // then take too long.
 constexpr size_t blocks_for_all_orders = 4096;
+// The only order of so many blocks is given up if it takes more steps (occupancy.h) for a block than this: a
+// pass of skyline.h is then faster and packs lower.
+constexpr uint64_t most_steps_of_a_block = 4096;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
+constexpr int blocks_between_check_ins = 256;
 // For more than blocks_for_a_list blocks: all rounds together pack at most blocks_to_repack blocks, and only
 // if the height exceeds the bound by at most bound / near_miss.
 constexpr size_t blocks_to_repack = 1 << 18;
@@ -48,6 +53,7 @@ class PlacedList {
                                             [&](const Placed& p) { return p.offset <= offset; });
     placed_.insert(after, {block.first, block.end, offset, size_add(offset, block.size)});
   }
+  uint64_t steps() const { return 0; }
 
  private:
   struct Placed {
@@ -57,18 +63,23 @@ class PlacedList {
   std::vector<Placed> placed_;  // sorted by offset
 };
 
-// False as soon as the packing reaches `limit`; it is then incomplete.
+// False as soon as the packing reaches `limit`, or takes more than `most_steps`; it is then incomplete.
 template <class Occupied>
 bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint64_t limit, Occupied occupied,
-                   GreedyPacking& packing) {
+                   GreedyPacking& packing, uint64_t most_steps = UINT64_MAX) {
   packing.offsets.assign(sections.blocks.size(), 0);
   packing.height = 0;
+  int until_check_in = 0;
   for (int index : order) {
+    if (until_check_in-- == 0) {
+      check_in();
+      until_check_in = blocks_between_check_ins;
+    }
     const Block& block = sections.blocks[index];
     const uint64_t offset = occupied.lowest_room(block);
     packing.offsets[index] = offset;
     packing.height = std::max(packing.height, size_add(offset, block.size));
-    if (packing.height >= limit) return false;
+    if (packing.height >= limit || occupied.steps() > most_steps) return false;
     occupied.take(block, offset);
   }
   return true;
@@ -89,13 +100,16 @@ std::vector<int> sorted_sections(const Sections& sections, Key key(const Block&)
 
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   GreedyPacking best, trial;
+  const bool has_many = sections.blocks.size() > blocks_for_all_orders;
+  const uint64_t most_steps = has_many ? most_steps_of_a_block * sections.blocks.size() : UINT64_MAX;
   for (const auto key : {by_life, by_size, by_area, by_start, by_end}) {
     const std::vector<int> order = sorted_sections(sections, key);
-    const bool lower = order.size() <= blocks_for_a_list
-                           ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
-                           : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial);
+    const bool lower =
+        order.size() <= blocks_for_a_list
+            ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
+            : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial, most_steps);
     if (lower) std::swap(best, trial);
-    if (best.height <= enough || sections.blocks.size() > blocks_for_all_orders) break;
+    if (best.height <= enough || has_many) break;
   }
   return best;
 }

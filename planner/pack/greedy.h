@@ -13,8 +13,9 @@ struct GreedyPacking {
   uint64_t height = UINT64_MAX;   // saturated at `size_limit`
 };
 
-// The lowest packing of several orders. With very many blocks only one order is tried, longest lives first.
-// Stops at the first packing that is no higher than `enough`.
+// The lowest packing of several orders. Stops at the first packing that is no higher than `enough`. With more
+// than 4,096 blocks only one order is tried, longest lives first. If that takes too long, it is given up: the
+// height is then UINT64_MAX.
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough);
 
 // Packs in rounds until the height is at most `enough`, or a limit of rounds is reached. Blocks that reached

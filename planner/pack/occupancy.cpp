@@ -26,6 +26,7 @@ void Occupancy::descend(size_t node, int begin, int end, const Block& block, con
 void Occupancy::add(Ranges& ranges, Range range) {
   auto first =
       std::partition_point(ranges.begin(), ranges.end(), [&](const Range& r) { return r.end < range.begin; });
+  steps_ += static_cast<uint64_t>(ranges.end() - first);
   auto last = first;
   for (; last != ranges.end() && last->begin <= range.end; ++last) {
     range.begin = std::min(range.begin, last->begin);
@@ -49,11 +50,13 @@ uint64_t Occupancy::lowest_room(const Block& block) {
   for (bool moved = true; moved;) {
     moved = false;
     for (Cursor& c : cursors_) {
+      const Range* const before = c.at;
       for (; c.at != c.end && c.at->begin < size_add(offset, block.size); ++c.at) {
         if (c.at->end <= offset) continue;
         offset = c.at->end;
         moved = true;
       }
+      steps_ += static_cast<uint64_t>(c.at - before);
     }
   }
   return offset;

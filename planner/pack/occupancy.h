@@ -17,6 +17,7 @@ class Occupancy {
   // The lowest offset at which `size` bytes are free in all of the block's sections.
   uint64_t lowest_room(const Block& block);
   void take(const Block& block, uint64_t offset);
+  uint64_t steps() const { return steps_; }  // ranges passed or moved so far
 
  private:
   struct Range {
@@ -31,13 +32,14 @@ class Occupancy {
     const Range *at, *end;
   };
 
-  static void add(Ranges& ranges, Range range);
+  void add(Ranges& ranges, Range range);
   template <class Visit>
   void descend(size_t node, int begin, int end, const Block& block, const Visit& visit);
 
   int leaves_ = 1;
   std::vector<Node> nodes_;
   std::vector<Cursor> cursors_;
+  uint64_t steps_ = 0;
 };
 
 }  // namespace stw

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "kernels/contract/sizes.h"
 #include "planner/pack/greedy.h"
+#include "planner/pack/rounds.h"
 #include "planner/pack/search.h"
 #include "planner/pack/sections.h"
 #include "planner/pack/status.h"
@@ -14,6 +16,24 @@ namespace stw {
 namespace {
 
 using Outcome = PackSearch::Outcome;
+
+// With at most so many blocks, the search is often faster than rounds of passes, and comes first.
+constexpr size_t blocks_to_search_first = 512;
+// With more blocks, rounds lower a part further than bisection does.
+constexpr size_t blocks_to_bisect = 1024;
+// With more blocks, the search finds nothing.
+constexpr size_t blocks_to_search = 4096;
+// Placing blocks in rounds takes as long as this many decisions of the search, or less.
+constexpr uint64_t placements_of_a_node = 2;
+// Placements in rounds that do not count as decisions, as those of greedy orders do not: of small parts all
+// styles of rounds.h. With more than blocks_to_search blocks, all placements count.
+constexpr uint64_t free_passes = 16;
+constexpr uint64_t free_placements = 8192;
+
+// The part of `whole` that belongs to `count` of `all`.
+uint64_t share(uint64_t whole, uint64_t count, uint64_t all) {
+  return static_cast<uint64_t>(static_cast<__uint128_t>(whole) * count / all);
+}
 
 // A component and its best placement so far. Sizes, and so all heights, are multiples of `unit`.
 struct Part {
@@ -63,27 +83,102 @@ Outcome search(Part& part, uint64_t capacity, uint64_t node_limit, uint64_t& nod
   return outcome;
 }
 
-void repack(Part& part, uint64_t enough) {
-  GreedyPacking again{std::move(part.offsets), part.height};
-  repack_greedily(part.sections, largest(section_totals(part.sections)), enough, again);
-  part.offsets = std::move(again.offsets);
-  part.height = again.height;
-}
+// The methods that lower one part, and the nodes that are left for it.
+class Lowering {
+ public:
+  Lowering(Part& part, uint64_t enough_of_greedy, uint64_t node_limit)
+      : part_(part),
+        live_bytes_(largest(section_totals(part.sections))),
+        enough_(enough_of_greedy),
+        node_limit_(node_limit),
+        greedy_{part.offsets, part.height} {}
 
-// Lowers a part. Half of the nodes go into an attempt to reach `enough`. After that, bisects between
-// capacities that failed and heights that were found.
-void lower(Part& part, uint64_t enough, uint64_t enough_of_greedy, uint64_t node_limit, uint64_t& nodes) {
-  const uint64_t before = nodes;
-  auto left = [&] { return node_limit - std::min(node_limit, nodes - before); };
-  if (search(part, enough, node_limit / 2, nodes) == Outcome::found) return;
-  repack(part, enough_of_greedy);
-  if (part.height <= enough_of_greedy) return;
-  uint64_t low = enough / part.unit + 1;
-  while (low * part.unit < part.height && left() > 0) {
-    const uint64_t target = low + (part.height / part.unit - 1 - low) / 2;
-    if (search(part, target * part.unit, left() / 4 + 1, nodes) != Outcome::found) low = target + 1;
+  // Takes the part to `goal` by the search, or to `enough_of_greedy` by rounds and orders. Then bisects
+  // between capacities that failed and heights that were found.
+  void lower(uint64_t goal) {
+    if (blocks() > blocks_to_search_first) {
+      pack_in_rounds(0);
+      const bool is_large = blocks() > blocks_to_bisect;
+      if (is_enough() || search(goal, left() / (is_large ? 8 : 2)) == Outcome::found) return;
+      pack_in_rounds(blocks() > blocks_to_search ? left() : left() / (is_large ? 2 : 4));
+      if (!is_enough()) repack();
+      if (!is_enough()) bisect(goal);
+    } else if (search(goal, left() / 2) != Outcome::found) {
+      repack();
+      if (!is_enough()) bisect(goal);
+      if (!is_enough()) pack_in_rounds(0);
+    }
   }
-}
+
+  // The same for a capacity: there is nothing to bisect.
+  void fit(uint64_t capacity) {
+    if (blocks() > blocks_to_search_first) {
+      pack_in_rounds(0);
+      if (is_enough() || search(capacity, left() / 4 * 3) != Outcome::out_of_nodes) return;
+      pack_in_rounds(left());
+      if (!is_enough()) repack();
+    } else if (search(capacity, left()) == Outcome::out_of_nodes) {
+      repack();
+      if (!is_enough()) pack_in_rounds(0);
+    }
+  }
+
+  uint64_t nodes() const { return nodes_; }
+
+ private:
+  size_t blocks() const { return part_.sections.blocks.size(); }
+  uint64_t left() const { return node_limit_ - std::min(node_limit_, nodes_); }
+  bool is_enough() const { return part_.height <= enough_; }
+
+  Outcome search(uint64_t capacity, uint64_t node_limit) {
+    if (blocks() > blocks_to_search) return Outcome::out_of_nodes;
+    return stw::search(part_, capacity, node_limit, nodes_);
+  }
+
+  void bisect(uint64_t goal) {
+    if (blocks() > blocks_to_bisect) return;
+    uint64_t low = goal / part_.unit + 1;
+    while (low * part_.unit < part_.height && left() > 0) {
+      const uint64_t target = low + (part_.height / part_.unit - 1 - low) / 2;
+      if (search(target * part_.unit, left() / 4 + 1) != Outcome::found) low = target + 1;
+    }
+  }
+
+  // Learns from the first height, as lower ones teach the orders less.
+  void repack() {
+    if (blocks() > blocks_to_search) return;
+    repack_greedily(part_.sections, live_bytes_, enough_, greedy_);
+    keep(greedy_);
+  }
+
+  // `node_limit`: nodes to spend beyond the free placements.
+  void pack_in_rounds(uint64_t node_limit) {
+    if (!rounds_) {
+      rounds_.emplace(part_.sections, live_bytes_);
+      if (blocks() <= blocks_to_search) free_ = std::min(free_placements, free_passes * blocks());
+    }
+    GreedyPacking packing{part_.offsets, part_.height};
+    const uint64_t placements =
+        rounds_->run(enough_, size_add(free_, size_mul(node_limit, placements_of_a_node)), packing);
+    const uint64_t counted = placements - std::min(free_, placements);
+    free_ -= std::min(free_, placements);
+    nodes_ += std::min(node_limit, ceil_div(counted, placements_of_a_node));
+    keep(packing);
+  }
+
+  void keep(GreedyPacking& packing) {
+    if (packing.height >= part_.height) return;
+    part_.offsets = packing.offsets;
+    part_.height = packing.height;
+  }
+
+  Part& part_;
+  const uint64_t live_bytes_, enough_, node_limit_;
+  GreedyPacking greedy_;
+  std::optional<Rounds> rounds_;
+  uint64_t free_ = 0;  // placements that do not count
+  uint64_t nodes_ = 0;
+};
 
 }  // namespace
 
@@ -104,6 +199,7 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
   greedy.height = 0;
   const uint64_t enough_of_greedy = options.capacity == 0 ? std::max(goal, options.enough) : goal;
   if (!sections.blocks.empty()) greedy = pack_greedily(sections, enough_of_greedy);
+  if (greedy.height == UINT64_MAX) Rounds(sections, packing.bound).run(enough_of_greedy, 1, greedy);
   packing.height = greedy.height;
 
   const bool reachable = options.capacity == 0 || packing.bound <= options.capacity;
@@ -112,19 +208,29 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));
-    // Small parts come first: if one of them cannot be lowered, the whole packing cannot.
-    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-      return a.sections.blocks.size() < b.sections.blocks.size();
+    // Small parts come first: if one of them cannot be lowered, the whole packing cannot. If there are many
+    // blocks, large parts come first: they are seldom lowered to the bound, and small ones then need not be.
+    // Each part then gets its share of the nodes.
+    const bool has_many = sections.blocks.size() > blocks_to_bisect;
+    const bool large_first = has_many && options.capacity == 0;
+    std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
+      const size_t x = a.sections.blocks.size(), y = b.sections.blocks.size();
+      return large_first ? x > y : x < y;
     });
     uint64_t enough = goal;  // lowering a part below this height has no effect on the whole
+    uint64_t blocks_left = sections.blocks.size();
     packing.height = 0;
     for (Part& part : parts) {
-      const uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);
+      const uint64_t blocks = part.sections.blocks.size();
+      uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);
+      if (has_many) left = share(left, blocks, blocks_left);
+      blocks_left -= blocks;
       if (part.height > enough) {
-        if (options.capacity == 0) lower(part, enough, std::max(enough, options.enough), left, packing.nodes);
-        else if (packing.bound <= options.capacity &&
-                 search(part, options.capacity, left, packing.nodes) == Outcome::out_of_nodes)
-          repack(part, options.capacity);
+        Lowering lowering(part, options.capacity == 0 ? std::max(enough, options.enough) : options.capacity,
+                          left);
+        if (options.capacity == 0) lowering.lower(enough);
+        else if (packing.bound <= options.capacity) lowering.fit(options.capacity);
+        packing.nodes += lowering.nodes();
       }
       if (options.capacity == 0) enough = std::max(enough, part.height);
       packing.height = std::max(packing.height, part.height);

@@ -1,9 +1,10 @@
 // Offset allocation ("dynamic storage allocation"): gives offsets to buffers with lifetimes, so that buffers
 // that are alive at the same time do not overlap. The height is within a capacity, or as low as possible.
 //
-// Greedy orders come first. If they miss the bound, two methods follow: greedy orders that learn from earlier
-// rounds (greedy.h), and a search that finds a placement, proves that there is none, or reaches its node
-// limit (search.h). No limit is a time, so the answer is the same on every machine.
+// Greedy orders come first. If they miss the bound, three methods follow: rounds of passes from the bottom up
+// that learn from earlier ones (rounds.h), greedy orders that learn (greedy.h), and a search that finds a
+// placement, proves that there is none, or reaches its node limit (search.h). More than 4,096 buffers are
+// packed in rounds only. No limit is a time, so the answer is the same on every machine.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,9 +19,10 @@ struct Interval {
 };
 
 struct PackOptions {
-  uint64_t capacity = 0;    // bytes to fit into; 0: as low as possible
-  uint64_t node_limit = 0;  // decisions that the search may make; 0: greedy orders only
-  // Without a capacity: the packing ends at once if a greedy order reaches at most this height.
+  uint64_t capacity = 0;  // bytes to fit into; 0: as low as possible
+  // Decisions that the search may make, and pairs of placements in rounds. 0: greedy orders only.
+  uint64_t node_limit = 0;
+  // Without a capacity: the packing ends at once if a greedy order or a round reaches at most this height.
   uint64_t enough = 0;
 };
 

@@ -7,11 +7,16 @@ namespace stw {
 namespace {
 
 constexpr uint64_t search_nodes = 1500;  // a few microseconds each
+// More buffers are not searched, but packed in passes over all of them. This many nodes are eight passes.
+constexpr size_t buffers_to_search = 4096;
+constexpr uint64_t nodes_of_a_buffer = 4;
 
 }  // namespace
 
 Placement place(const std::vector<Interval>& intervals, uint64_t enough) {
-  Packing packing = pack(intervals, {.capacity = 0, .node_limit = search_nodes, .enough = enough});
+  const uint64_t nodes =
+      intervals.size() <= buffers_to_search ? search_nodes : nodes_of_a_buffer * intervals.size();
+  Packing packing = pack(intervals, {.capacity = 0, .node_limit = nodes, .enough = enough});
   return {std::move(packing.offsets), packing.height, packing.bound};
 }
 

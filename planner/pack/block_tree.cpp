@@ -1,0 +1,114 @@
+#include "planner/pack/block_tree.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stw {
+
+namespace {
+
+constexpr int leaf_blocks = 8;
+
+bool covers(const Window& w, const Window& box) {
+  return w.first_low <= box.first_low && box.first_high <= w.first_high && w.end_low <= box.end_low &&
+         box.end_high <= w.end_high && w.size_low <= box.size_low && box.size_high <= w.size_high;
+}
+
+bool meets(const Window& w, const Window& box) {
+  return w.first_low <= box.first_high && box.first_low <= w.first_high && w.end_low <= box.end_high &&
+         box.end_low <= w.end_high && w.size_low <= box.size_high && box.size_low <= w.size_high;
+}
+
+Window window_of(const Block& b) { return {b.first, b.first, b.end, b.end, b.size, b.size}; }
+
+Window joined(const Window& a, const Window& b) {
+  return {std::min(a.first_low, b.first_low), std::max(a.first_high, b.first_high),
+          std::min(a.end_low, b.end_low),     std::max(a.end_high, b.end_high),
+          std::min(a.size_low, b.size_low),   std::max(a.size_high, b.size_high)};
+}
+
+}  // namespace
+
+BlockTree::BlockTree(const std::vector<Block>& blocks)
+    : blocks_(blocks), tree_order_(blocks.size()), leaf_(blocks.size()), rank_(blocks.size()) {
+  std::iota(tree_order_.begin(), tree_order_.end(), 0);
+  if (!blocks.empty()) build(0, static_cast<int>(blocks.size()), -1);
+  best_.resize(nodes_.size());
+}
+
+int BlockTree::build(int begin, int end, int parent) {
+  const int node = static_cast<int>(nodes_.size());
+  Window box = window_of(blocks_[at(tree_order_[at(begin)])]);
+  for (int i = begin; i < end; ++i) box = joined(box, window_of(blocks_[at(tree_order_[at(i)])]));
+  nodes_.push_back({box, begin, end, parent, -1, -1});
+  if (end - begin <= leaf_blocks) {
+    for (int i = begin; i < end; ++i) leaf_[at(tree_order_[at(i)])] = node;
+    return node;
+  }
+  const int firsts = box.first_high - box.first_low, ends = box.end_high - box.end_low;
+  const auto before = [&](int a, int b) {
+    const Block &x = blocks_[at(a)], &y = blocks_[at(b)];
+    if (firsts == 0 && ends == 0 && x.size != y.size) return x.size < y.size;
+    const int p = ends > firsts ? x.end : x.first, q = ends > firsts ? y.end : y.first;
+    return p != q ? p < q : a < b;
+  };
+  const int middle = begin + (end - begin) / 2;
+  std::nth_element(tree_order_.begin() + begin, tree_order_.begin() + middle, tree_order_.begin() + end,
+                   before);
+  const int low = build(begin, middle, node), high = build(middle, end, node);
+  nodes_[at(node)].low = low;
+  nodes_[at(node)].high = high;
+  return node;
+}
+
+int BlockTree::highest_below(const Node& node) const {
+  if (node.low >= 0) return std::max(best_[at(node.low)], best_[at(node.high)]);
+  int best = 0;
+  for (int i = node.begin; i < node.end; ++i) best = std::max(best, rank_[at(tree_order_[at(i)])]);
+  return best;
+}
+
+void BlockTree::reset(const std::vector<int>& order) {
+  of_rank_.assign(order.size() + 1, -1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t rank = order.size() - i;
+    rank_[at(order[i])] = static_cast<int>(rank);
+    of_rank_[rank] = order[i];
+  }
+  for (size_t n = nodes_.size(); n-- > 0;) best_[n] = highest_below(nodes_[n]);
+}
+
+void BlockTree::search(int n, const Window& window, int below, int& best) const {
+  if (best_[at(n)] <= best) return;
+  const Node& node = nodes_[at(n)];
+  if (!meets(window, node.box)) return;
+  if (best_[at(n)] < below && covers(window, window_of(blocks_[at(of_rank_[at(best_[at(n)])])]))) {
+    best = best_[at(n)];
+    return;
+  }
+  if (node.low >= 0) {
+    const bool high_first = best_[at(node.high)] > best_[at(node.low)];
+    search(high_first ? node.high : node.low, window, below, best);
+    search(high_first ? node.low : node.high, window, below, best);
+    return;
+  }
+  for (int i = node.begin; i < node.end; ++i) {
+    const int block = tree_order_[at(i)], rank = rank_[at(block)];
+    if (rank > best && rank < below && covers(window, window_of(blocks_[at(block)]))) best = rank;
+  }
+}
+
+int BlockTree::highest(const Window& window, int below) const {
+  int best = 0;
+  if (!nodes_.empty()) search(0, window, below < 0 ? INT32_MAX : rank_[at(below)], best);
+  return best == 0 ? -1 : of_rank_[at(best)];
+}
+
+void BlockTree::remove(int block) {
+  const int rank = rank_[at(block)];
+  rank_[at(block)] = 0;
+  for (int n = leaf_[at(block)]; n >= 0 && best_[at(n)] == rank; n = nodes_[at(n)].parent)
+    best_[at(n)] = highest_below(nodes_[at(n)]);
+}
+
+}  // namespace stw

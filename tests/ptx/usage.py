@@ -22,7 +22,7 @@ import tempfile
 
 TABLE = pathlib.Path(__file__).with_name("usage.csv")
 FIGURES = ("registers", "stack", "shared")
-HEADER = "quick registers,quick stack,registers,stack,shared,kernel"
+HEADER = "quick registers,quick stack,quick shared,registers,stack,shared,kernel"
 TRAFFIC = pathlib.Path(__file__).with_name("traffic.csv")
 TRAFFIC_HEADER = "step,launches,bytes accessed,loaded,copied,stored,kernel"
 
@@ -77,10 +77,10 @@ def read_table():
     rows = {}
     if TABLE.exists():
         for line in TABLE.read_text(encoding="ascii").splitlines()[2:]:
-            quick, quick_stack, full, stack, shared, name = line.split(",", 5)
+            *words, name = line.split(",", 2 * len(FIGURES))
             rows[name] = [
-                None if registers == "-" else (int(registers), int(of_stack), int(shared))
-                for registers, of_stack in ((quick, quick_stack), (full, stack))
+                None if figures[0] == "-" else tuple(map(int, figures))
+                for figures in (words[: len(FIGURES)], words[len(FIGURES) :])
             ]
     return rows
 
@@ -88,8 +88,8 @@ def read_table():
 def write_table(rows):
     lines = [compiler(), HEADER]
     for name, pair in sorted(rows.items()):
-        words = [word for figures in pair for word in (figures[:2] if figures else ("-", "-"))]
-        lines.append(",".join(map(str, (*words, next(f for f in pair if f)[2], name))))
+        words = [word for figures in pair for word in (figures or ("-",) * len(FIGURES))]
+        lines.append(",".join(map(str, (*words, name))))
     TABLE.write_text("\n".join(lines) + "\n", encoding="ascii")
 
 

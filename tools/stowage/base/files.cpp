@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +15,6 @@
 
 #include "base/failure.h"
 #include "base/repeated.h"
-#include "base/utf8.h"
 
 namespace command {
 namespace {
@@ -62,25 +59,6 @@ void sync_folder_of(const std::string& path) {
   errno = error;
   fail(folder, "cannot sync the folder");
 }
-
-// The text that begins with the value of "key". Searches for the key after the first mention of "scope".
-std::optional<std::string_view> json_value(std::string_view text, std::string_view scope,
-                                           std::string_view key) {
-  for (const std::string_view name : {scope, key}) {
-    if (name.empty()) continue;
-    const size_t at = text.find(fmt::format("\"{}\"", name));
-    if (at == std::string_view::npos) return std::nullopt;
-    text.remove_prefix(at + name.size() + 2);
-    const size_t value = text.find_first_not_of(" \t\r\n:");
-    if (value == std::string_view::npos) return std::nullopt;
-    text.remove_prefix(value);
-  }
-  return text;
-}
-
-}  // namespace
-
-namespace {
 
 // Empty if there is no such file.
 std::optional<std::string> read_bytes(const std::string& path, bool only_regular) {
@@ -231,98 +209,6 @@ uint64_t file_bytes(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) fail(path, "cannot read");
   return static_cast<uint64_t>(status.st_size);
-}
-
-namespace {
-
-template <class Number>
-std::optional<Number> json_number_as(std::string_view text, std::string_view scope, std::string_view key) {
-  const auto value = json_value(text, scope, key);
-  Number number = 0;
-  if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
-    return std::nullopt;
-  return number;
-}
-
-}  // namespace
-
-std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
-  const auto number = json_number_as<double>(text, scope, key);
-  return number && std::isfinite(*number) ? number : std::nullopt;  // "inf" and "nan" are not JSON
-}
-
-// Does not use json_number, because a double does not hold every seed.
-std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key) {
-  return json_number_as<uint64_t>(text, scope, key);
-}
-
-std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key) {
-  const auto value = json_value(text, scope, key);
-  if (!value || (!value->starts_with("true") && !value->starts_with("false"))) return std::nullopt;
-  return value->starts_with("true");
-}
-
-std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key) {
-  const auto value = json_value(text, scope, key);
-  if (!value || value->front() != '"') return std::nullopt;
-  const size_t end = value->find('"', 1);
-  if (end == std::string_view::npos) return std::nullopt;
-  return std::string(value->substr(1, end - 1));
-}
-
-std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope,
-                                                  std::string_view key) {
-  const auto value = json_value(text, scope, key);
-  if (!value || value->front() != '[') return std::nullopt;
-  std::vector<std::string> elements;
-  int depth = 0;
-  bool quoted = false, escaped = false;
-  for (const char c : *value) {
-    const bool is_outer = depth == 1 && !quoted;  // an element of the array itself
-    if (quoted) {
-      if (c == '"' && !escaped) quoted = false;
-      escaped = c == '\\' && !escaped;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (depth++ == 0) continue;
-    } else if ((c == ']' || c == '}') && --depth == 0) {
-      return elements;
-    } else if (std::isspace(static_cast<unsigned char>(c))) {
-      continue;
-    }
-    if (is_outer && c == ',') {
-      elements.emplace_back();
-      continue;
-    }
-    if (elements.empty()) elements.emplace_back();
-    elements.back() += c;
-  }
-  return std::nullopt;
-}
-
-std::string json_bytes(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const std::string quoted =
-        length == 0
-            ? fmt::format("\"\\udc{:02x}\"", static_cast<unsigned>(static_cast<unsigned char>(text[0])))
-            : json_quoted(text.substr(0, length));
-    out.append(quoted, 1, quoted.size() - 2);
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out + '"';
-}
-
-std::string json_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else out += c;
-  }
-  return out + '"';
 }
 
 }  // namespace command

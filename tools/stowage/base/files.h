@@ -39,21 +39,4 @@ bool is_same(const std::string& one, const std::string& other);
 bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
-// These functions read fields of JSON that the library or this command wrote. They search for the quoted
-// `key` after the first mention of the quoted `scope` (if `scope` is empty: from the beginning), and read the
-// value that follows the key. They are not parsers: on unknown text the result is empty or wrong. Use them
-// only to show values and to suggest defaults.
-std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
-std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);
-std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
-std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
-// The elements of an array as they are written, without white space.
-std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope,
-                                                  std::string_view key);
-// The text as a JSON string with its quotes. Bytes that are not UTF-8 are replaced.
-std::string json_quoted(std::string_view text);
-// The same, but keeps bytes that are not UTF-8: a byte is written as \udc80 to \udcff, as Python's
-// surrogateescape does.
-std::string json_bytes(std::string_view text);
-
 }  // namespace command

@@ -17,6 +17,7 @@
 
 #include "base/failure.h"
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/messages.h"
 #include "base/prompt.h"
 #include "base/units.h"

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/kept_options.h"
 #include "base/messages.h"
 #include "base/units.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/kept_options.h"
 #include "base/prompt.h"
 #include "base/units.h"

@@ -15,6 +15,7 @@
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/foreign_file.h"
+#include "base/json_fields.h"
 #include "base/json_reader.h"
 #include "base/json_value.h"
 #include "base/lines.h"

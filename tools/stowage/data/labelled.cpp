@@ -9,6 +9,7 @@
 
 #include "base/failure.h"
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/json_value.h"
 #include "base/lines.h"
 #include "base/messages.h"

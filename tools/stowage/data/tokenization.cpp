@@ -8,6 +8,7 @@
 
 #include "base/failure.h"
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/json_value.h"
 #include "base/kept_options.h"
 #include "base/prompt.h"

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "data/labelled.h"

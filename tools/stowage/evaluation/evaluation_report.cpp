@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "data/pairs.h"
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "flags/number_checks.h"
 #include "flags/optimizers.h"

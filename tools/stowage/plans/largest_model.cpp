@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "base/work_line.h"
 

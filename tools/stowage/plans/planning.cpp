@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/work_line.h"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/lines.h"
 #include "evaluation/entities.h"
 #include "stowage.h"

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 
 namespace command {
 namespace {
@@ -34,14 +35,9 @@ std::string checkpoint_section(const std::string& path, uint64_t byte) {
   if (!header) return "the header";
   uint64_t end = 24 + header->size() + 8;  // after the header and its hash
   if (byte < end) return "the header";
-  std::string_view rest = *header;
-  rest.remove_prefix(std::min(rest.find("\"sections\":"), rest.size()));
-  while (const auto name = json_string(rest, "", "name")) {
-    end += json_integer(rest, "", "bytes").value_or(0);
-    if (byte < end) return *name;
-    const size_t next = rest.find('}');
-    if (next == std::string_view::npos) break;
-    rest.remove_prefix(next + 1);
+  for (const std::string& section : json_list(*header, "", "sections").value_or(std::vector<std::string>{})) {
+    end += json_integer(section, "", "bytes").value_or(0);
+    if (byte < end) return json_string(section, "", "name").value_or("a section without a name");
   }
   return "the checksums";
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/work_line.h"

@@ -13,6 +13,7 @@
 
 #include "base/failure.h"
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/repeated.h"
 
 namespace command {

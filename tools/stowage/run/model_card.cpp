@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "stowage.h"
 
 namespace command {

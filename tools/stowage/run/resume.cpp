@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/json_reader.h"
 #include "base/json_value.h"
 #include "base/kept_options.h"

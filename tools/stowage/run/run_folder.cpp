@@ -17,6 +17,7 @@
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/folder_lock.h"
+#include "base/json_fields.h"
 #include "data/tokenization.h"
 #include "evaluation/reference.h"
 #include "run/model_card.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/messages.h"
 #include "base/units.h"
 #include "data/token_files.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "flags/number_checks.h"
 #include "flags/optimizers.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/messages.h"
 #include "base/units.h"
 #include "data/pairs.h"

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/foreign_file.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "data/label_head.h"
 #include "run/resume.h"

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/files.h"
+#include "base/json_fields.h"
 #include "base/units.h"
 #include "base/work_line.h"
 #include "evaluation/evaluation_line.h"

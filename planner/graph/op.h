@@ -60,19 +60,43 @@ inline int residual_of(const Op& op) {
   return op.kind == OpKind::linear ? input_at(op, in(OpKind::linear, "residual")) : -1;
 }
 
-// The inputs `name` of all parts.
-inline std::vector<int> part_inputs(const Op& op, std::string_view name) {
-  const Operands& all = operands_of(op.kind);
-  std::vector<int> list;
-  if (all.part_size() == 0) return list;
-  for (size_t k = static_cast<size_t>(all.first_part()); k < op.inputs.size(); ++k)
-    if (input_row_of(op.kind, k).name == name) list.push_back(op.inputs[k]);
-  return list;
-}
 inline int part_count(const Op& op) {
   const Operands& all = operands_of(op.kind);
+  if (all.part_size() == 0) return 0;
   return (static_cast<int>(op.inputs.size()) - all.first_part()) / all.part_size();
 }
+
+// The inputs `name` of all parts: a view of op.inputs, as kernels are called without an allocation.
+class PartInputs {
+ public:
+  class Iterator {
+   public:
+    Iterator(const PartInputs& inputs, int part) : inputs_(&inputs), part_(part) {}
+    int operator*() const { return (*inputs_)[part_]; }
+    Iterator& operator++() { return ++part_, *this; }
+    bool operator==(const Iterator& other) const { return part_ == other.part_; }
+
+   private:
+    const PartInputs* inputs_;
+    int part_;
+  };
+
+  PartInputs(const Op& op, std::string_view name) : op_(op), parts_(part_count(op)) {
+    const Operands& all = operands_of(op.kind);
+    step_ = all.part_size();
+    first_ = all.first_part();
+    for (int k = 0; k < step_ && all.parts[static_cast<size_t>(k)].name != name; ++k) ++first_;
+  }
+  int size() const { return parts_; }
+  int operator[](int part) const { return op_.inputs[first_ + step_ * part]; }
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, parts_}; }
+
+ private:
+  const Op& op_;
+  int parts_, step_ = 0, first_ = 0;
+};
+inline PartInputs part_inputs(const Op& op, std::string_view name) { return {op, name}; }
 
 inline bool reads(const Op& op, int tensor) {
   return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end();

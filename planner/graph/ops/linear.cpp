@@ -101,9 +101,9 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
 // The scratch memory holds the tile sums of all parts side by side.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (g.at(op.inputs[in(OpKind::linear_bias_gradient, "dy")]).tile_sums) return 0;
-  const std::vector<int> weights = part_inputs(op, "weight");
+  const PartInputs weights = part_inputs(op, "weight");
   int64_t features = 0;
-  for (size_t part = 0; part < weights.size(); ++part)
+  for (int part = 0; part < weights.size(); ++part)
     if (op.outputs[part] >= 0) features += g.at(weights[part]).shape[op.attributes.transposed ? 1 : 0];
   return kernels::cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
 }
@@ -177,9 +177,9 @@ void linear_backward(Differentiation& d, const Op& op) {
   if (residual_of(op) >= 0) d.add_gradient(residual_of(op), dy);
   // Each list holds every part, trained or not, so that the position of a part gives its columns. The shapes
   // of the weights give the widths.
-  const std::vector<int> weights = part_inputs(op, "weight"), biases = part_inputs(op, "bias");
+  const PartInputs weights = part_inputs(op, "weight"), biases = part_inputs(op, "bias");
   std::vector<int> dweights, dbiases;
-  for (size_t part = 0; part < weights.size(); ++part) {
+  for (int part = 0; part < weights.size(); ++part) {
     dweights.push_back(d.parameter_gradient(weights[part]));
     dbiases.push_back(biases[part] >= 0 ? d.parameter_gradient(biases[part]) : -1);
   }
@@ -187,7 +187,7 @@ void linear_backward(Differentiation& d, const Op& op) {
     return std::any_of(list.begin(), list.end(), [](int t) { return t >= 0; });
   };
   const auto with_weights = [&](std::vector<int> inputs) {
-    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    for (const int weight : weights) inputs.push_back(weight);
     return inputs;
   };
   if (any(dweights))

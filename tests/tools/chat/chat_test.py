@@ -647,7 +647,7 @@ class ConversationsTest(CommandTest):
         result = self.train_on("open", data, "--chat-template", open_end, "--steps", 1)
         self.assertIn(
             f"stowage: warning: {open_end}: writes no end-of-turn token after an answer, "
-            'but "\\u000a": the model does not learn where an answer ends, '
+            'but "\\n": the model does not learn where an answer ends, '
             "and `generate --chat` goes on up to --tokens\n",
             result.stderr,
         )

@@ -184,7 +184,7 @@ class TokensTest(CommandTest):
         printed_lines = self.run_command(
             "classify", "--model", self.path("run"), "--text", "the red\ngreen box", "--text", "is not"
         ).stdout.split("\n")
-        self.assertRegex(printed_lines[0], r'^COLOUR 1:3 0\.\d{4} "red\\u000agreen"\tTHING 3:4 0\.\d{4} box$')
+        self.assertRegex(printed_lines[0], r'^COLOUR 1:3 0\.\d{4} "red\\ngreen"\tTHING 3:4 0\.\d{4} box$')
         self.assertEqual(printed_lines[1:], ["", ""])
         self.refused(
             "classify",

@@ -96,10 +96,10 @@ static bool is_of_token_head(const Architecture& a, std::string_view parameter, 
   return a.token_head.module && parameter == std::string(a.token_head.module) + part;
 }
 
-// Reads the dropout of a token head. Source: transformers, modeling_layers.py, and the families'
-// …ForTokenClassification.
 std::string config_text(const Json& config) { return to_string(config, 2) + "\n"; }
 
+// Reads the dropout of a token head. Source: transformers, modeling_layers.py, and the families'
+// …ForTokenClassification.
 static Status read_token_head(ModelConfig& config) {
   const Architecture& a = architecture_of(config);
   if (!a.token_head.module)

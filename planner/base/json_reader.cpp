@@ -88,7 +88,7 @@ bool JsonReader::take_escape(std::string_view& rest, std::string& out, bool with
   const auto start = static_cast<size_t>(rest.data() - text_.data());
   const auto damaged = [&](size_t at, const char* message, const std::string& of_loose) {
     if (!is_loose) return fail(start + at, message);
-    --at_;  // the reader is behind the quote that begins the string
+    --at_;  // back to the opening quote
     string();
     return fail(of_loose);  // unless string() has failed
   };

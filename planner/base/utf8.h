@@ -13,8 +13,8 @@ inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 // Whether a byte continues a sequence. The other bytes begin one, or are invalid.
 inline bool continues_utf8(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// The sequence at the beginning of a text. Its first byte determines its length; 0 if no sequence begins with
-// that byte. `found` of its bytes are there and valid.
+// The sequence at the beginning of a text. Its first byte determines `length`, which is 0 if no sequence
+// begins with that byte. `found` is the number of its bytes that are there and valid.
 struct Utf8Sequence {
   size_t length, found;
   bool is_whole() const { return length > 0 && found == length; }

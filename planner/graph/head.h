@@ -1,5 +1,5 @@
-// What a model is trained for: the meaning of its outputs, the rows that have a target, and the loss. A task
-// is a row of a table, so that code asks the row instead of comparing tasks.
+// The tasks that a model is trained for, and its head: the meaning of the outputs, the rows that have a
+// target, and the loss. A task is a row of a table, so that code asks the row instead of comparing tasks.
 #pragma once
 #include <array>
 #include <cstddef>

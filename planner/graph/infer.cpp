@@ -14,12 +14,7 @@ std::string to_text(const Shape& shape) {
 }
 
 Inference::Inference(const Graph& graph, const Op& op, size_t count)
-    : outputs(count), graph_(graph), op_(op), rows_(graph.sequence) {
-  for (int t : op.inputs)
-    if (t >= 0 && graph.at(t).per_sample) {
-      rows_ = graph.at(t).rows;
-      break;
-    }
+    : outputs(count), graph_(graph), op_(op), rows_(graph.rows_of(op)) {
   for (Tensor& t : outputs) {
     t.per_sample = true;
     t.rows = rows_;
@@ -59,27 +54,20 @@ Status Inference::check_presence() const {
   }
   if (size > 0 && (op_.inputs.size() < fixed + size || (op_.inputs.size() - fixed) % size != 0))
     return fail("its parts are not complete");
-  if (size > 0 && op_.kind != OpKind::gradient_sum && part_count(op_) > kernels::max_parts)
-    return fail("takes at most " + std::to_string(kernels::max_parts) + " parts, found " +
+  if (part_count(op_) > all.most_parts)
+    return fail("takes at most " + std::to_string(all.most_parts) + " parts, found " +
                 std::to_string(part_count(op_)));
   return ok();
 }
 
-// The shape of the operand with a name: an input, an input of a part, or an output.
-const Shape* Inference::shape_of(const char* name, size_t part) const {
+// The shape of an operand that is not of a part. Null if it is absent.
+const Shape* Inference::shape_of(const char* name) const {
   const Operands& all = operands_of(op_.kind);
-  const auto found = [&](size_t k, const OperandRow& row) {
-    return row.name && std::strcmp(row.name, name) == 0 && input_at(op_, static_cast<int>(k)) >= 0;
-  };
+  const auto is_named = [&](const OperandRow& row) { return row.name && std::strcmp(row.name, name) == 0; };
   for (size_t k = 0; k < all.inputs.size(); ++k)
-    if (found(k, all.inputs[k])) return &shape(static_cast<int>(k));
-  for (size_t k = 0; k < all.parts.size(); ++k) {
-    const size_t position =
-        static_cast<size_t>(all.first_part()) + part * static_cast<size_t>(all.part_size()) + k;
-    if (found(position, all.parts[k])) return &shape(static_cast<int>(position));
-  }
+    if (is_named(all.inputs[k]) && has(static_cast<int>(k))) return &shape(static_cast<int>(k));
   for (size_t k = 0; k < outputs.size() && k < all.outputs.size(); ++k)
-    if (all.outputs[k].name && std::strcmp(all.outputs[k].name, name) == 0) return &outputs[k].shape;
+    if (is_named(all.outputs[k])) return &outputs[k].shape;
   return nullptr;
 }
 
@@ -104,17 +92,12 @@ void Inference::copy_shapes() {
   }
 }
 
-// Compares the inputs that have the shape of another operand: of an input, or (`with_outputs`) of an output.
-Status Inference::check_equal(bool with_outputs) const {
-  const Operands& all = operands_of(op_.kind);
+// Compares the inputs that have the shape of another operand, as far as it is known.
+Status Inference::check_equal() const {
   for (size_t k = 0; k < op_.inputs.size(); ++k) {
     const OperandRow& row = input_row_of(op_.kind, k);
     if (op_.inputs[k] < 0 || !row.like) continue;
-    const bool is_output = std::any_of(all.outputs.begin(), all.outputs.end(), [&](const OperandRow& o) {
-      return o.name && std::strcmp(o.name, row.like) == 0;
-    });
-    if (is_output != with_outputs) continue;
-    const Shape* other = shape_of(row.like, 0);
+    const Shape* other = shape_of(row.like);
     if (other && other->rank > 0 && shape(static_cast<int>(k)) != *other)
       return fail(described(static_cast<int>(k)) + " does not fit " + row.like + " with the shape " +
                   to_text(*other));
@@ -124,10 +107,10 @@ Status Inference::check_equal(bool with_outputs) const {
 
 Status Inference::run() {
   STW_TRY(check_presence());
-  STW_TRY(check_equal(false));
+  STW_TRY(check_equal());  // the outputs have no shapes yet
   copy_shapes();
   if (const auto infer = op_row(op_.kind).infer) STW_TRY(infer(*this));
-  return check_equal(true);
+  return check_equal();
 }
 
 Status expect_heads(const Inference& op, int x) {
@@ -140,25 +123,6 @@ Status expect_heads(const Inference& op, int x) {
   if (op.features(x) == features) return ok();
   return op.fail(op.described(x) + " does not fit " + counts + ": expected " +
                  to_text(op.row_shape(features)));
-}
-
-Status check_shapes(const Graph& graph) {
-  for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops,
-                                      &graph.generate_ops, &graph.transfer_ops})
-    for (const Op& op : *list) {
-      Inference inference(graph, op, op.outputs.size());
-      STW_TRY(inference.run());
-      for (size_t k = 0; k < op.outputs.size(); ++k) {
-        const Shape& inferred = inference.outputs[k].shape;
-        if (op.outputs[k] < 0 || inferred.rank == 0) continue;
-        const Tensor& output = graph.at(op.outputs[k]);
-        if (output.shape != inferred)
-          return inference.fail(std::string(output_row_of(op.kind, k).name) + " (" + output.name +
-                                ") has the shape " + to_text(output.shape) + ", expected " +
-                                to_text(inferred));
-      }
-    }
-  return ok();
 }
 
 }  // namespace stw

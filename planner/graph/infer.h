@@ -2,7 +2,6 @@
 // the rest. The builder creates the outputs of its ops by these rules, so that an op that does not fit its
 // inputs is an error of the model, with both shapes.
 #pragma once
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -43,8 +42,8 @@ class Inference {
 
  private:
   Status check_presence() const;
-  Status check_equal(bool with_outputs) const;
-  const Shape* shape_of(const char* name, size_t part) const;
+  Status check_equal() const;
+  const Shape* shape_of(const char* name) const;
   void copy_shapes();
   const Graph& graph_;
   const Op& op_;
@@ -55,8 +54,5 @@ std::string to_text(const Shape& shape);  // "(128, 768)"
 
 // The shapes of attention and its relatives: x holds queries, keys and values of all heads side by side.
 Status expect_heads(const Inference& op, int x);
-
-// Checks all ops of a graph: their operands, and that outputs have the inferred shapes. For tests.
-Status check_shapes(const Graph& graph);
 
 }  // namespace stw

@@ -51,9 +51,6 @@ struct Op {
 inline int input_at(const Op& op, int position) {
   return static_cast<size_t>(position) < op.inputs.size() ? op.inputs[position] : -1;
 }
-inline int output_at(const Op& op, int position) {
-  return static_cast<size_t>(position) < op.outputs.size() ? op.outputs[position] : -1;
-}
 
 // For a linear op: the tensor that is added to its product, or -1.
 inline int residual_of(const Op& op) {

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "kernels/contract/limits.h"
+
 namespace stw {
 
 enum class OpKind : uint8_t {
@@ -65,7 +67,7 @@ inline constexpr Presence may_be_absent = Presence::optional;
 struct OperandRow {
   const char* name = nullptr;
   Presence presence = Presence::required;
-  // The operand that has the same shape, or null. An output with `like` also has its rows and its format.
+  // The operand that has the same shape, or null. It is not of a part, unless outputs repeat.
   const char* like = nullptr;
   bool only_shape = false;  // the op does not read the values, only the shape
 };
@@ -79,6 +81,7 @@ struct Operands {
   std::array<OperandRow, most_repeated> parts{};
   std::array<OperandRow, most_operands> outputs{};
   bool repeats_outputs = false;  // one output for each part
+  int most_parts = kernels::max_parts;
 
   static constexpr int count(const auto& rows) {
     int n = 0;
@@ -89,6 +92,10 @@ struct Operands {
   constexpr int first_part() const { return count(inputs); }
   constexpr int part_size() const { return count(parts); }
 };
+
+// The gradients of a parameter, of which norm and update add up two.
+inline constexpr std::array<OperandRow, most_operands> gradient_inputs{
+    {{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}};
 
 // `state`: the op reads or changes the counters of the run in Graph::state.
 inline constexpr Operands operand_table[] = {
@@ -181,16 +188,14 @@ inline constexpr Operands operand_table[] = {
      .inputs = {{{"x"}, {"dy", {}, "x"}}},
      .outputs = {{{"dx", {}, "x"}, {"bias_sums", may_be_absent}}}},
     {.kind = OpKind::gated_gradient, .inputs = {{{"x"}, {"dy"}}}, .outputs = {{{"dx", {}, "x"}}}},
-    {.kind = OpKind::square_sum,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
-     .outputs = {{{"sum"}}}},
+    {.kind = OpKind::square_sum, .inputs = gradient_inputs, .outputs = {{{"sum"}}}},
     {.kind = OpKind::finish_step, .inputs = {{{"sums", may_be_absent}}}},  // -> state
     // The rules of optimizers (optimizer.h). They change the parameter, its master weights and its states.
     {.kind = OpKind::adamw,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"first"}, {"second"}}}},
     {.kind = OpKind::adamw8,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"},
                   {"master", may_be_absent},
                   {"first"},
@@ -198,20 +203,20 @@ inline constexpr Operands operand_table[] = {
                   {"first_absmax"},
                   {"second_absmax"}}}},
     {.kind = OpKind::sgd,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"first"}}}},
     {.kind = OpKind::lion,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"first"}}}},
     {.kind = OpKind::lion8,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"first"}, {"absmax"}}}},
     {.kind = OpKind::muon,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs = {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"first"}}}},
     // a matrix has means of its rows and columns, a vector has `columns` alone
     {.kind = OpKind::adafactor,
-     .inputs = {{{"gradient"}, {"second_gradient", may_be_absent, "gradient"}}},
+     .inputs = gradient_inputs,
      .outputs =
          {{{"parameter", {}, "gradient"}, {"master", may_be_absent}, {"rows", may_be_absent}, {"columns"}}}},
     {.kind = OpKind::fetch,
@@ -227,7 +232,8 @@ inline constexpr Operands operand_table[] = {
     {.kind = OpKind::gradient_sum,
      .inputs = {{{"gradient"}}},
      .parts = {{{"term", {}, "gradient"}}},
-     .outputs = {{{"sum", {}, "gradient"}}}},
+     .outputs = {{{"sum", {}, "gradient"}}},
+     .most_parts = kernels::most_terms - 1},
     // y: the mean in the first row of a document, else 0
     {.kind = OpKind::document_mean,
      .inputs = {{{"x"}, {"positions"}, {"following", {}, "positions"}}},

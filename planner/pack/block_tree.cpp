@@ -38,16 +38,16 @@ BlockTree::BlockTree(const std::vector<Block>& blocks)
 
 int BlockTree::build(int begin, int end, int parent) {
   const int node = static_cast<int>(nodes_.size());
-  Window box = window_of(blocks_[at(tree_order_[at(begin)])]);
-  for (int i = begin; i < end; ++i) box = joined(box, window_of(blocks_[at(tree_order_[at(i)])]));
+  Window box = window_of(blocks_[tree_order_[begin]]);
+  for (int i = begin; i < end; ++i) box = joined(box, window_of(blocks_[tree_order_[i]]));
   nodes_.push_back({box, begin, end, parent, -1, -1});
   if (end - begin <= leaf_blocks) {
-    for (int i = begin; i < end; ++i) leaf_[at(tree_order_[at(i)])] = node;
+    for (int i = begin; i < end; ++i) leaf_[tree_order_[i]] = node;
     return node;
   }
   const int firsts = box.first_high - box.first_low, ends = box.end_high - box.end_low;
   const auto before = [&](int a, int b) {
-    const Block &x = blocks_[at(a)], &y = blocks_[at(b)];
+    const Block &x = blocks_[a], &y = blocks_[b];
     if (firsts == 0 && ends == 0 && x.size != y.size) return x.size < y.size;
     const int p = ends > firsts ? x.end : x.first, q = ends > firsts ? y.end : y.first;
     return p != q ? p < q : a < b;
@@ -56,15 +56,15 @@ int BlockTree::build(int begin, int end, int parent) {
   std::nth_element(tree_order_.begin() + begin, tree_order_.begin() + middle, tree_order_.begin() + end,
                    before);
   const int low = build(begin, middle, node), high = build(middle, end, node);
-  nodes_[at(node)].low = low;
-  nodes_[at(node)].high = high;
+  nodes_[node].low = low;
+  nodes_[node].high = high;
   return node;
 }
 
 int BlockTree::highest_below(const Node& node) const {
-  if (node.low >= 0) return std::max(best_[at(node.low)], best_[at(node.high)]);
+  if (node.low >= 0) return std::max(best_[node.low], best_[node.high]);
   int best = 0;
-  for (int i = node.begin; i < node.end; ++i) best = std::max(best, rank_[at(tree_order_[at(i)])]);
+  for (int i = node.begin; i < node.end; ++i) best = std::max(best, rank_[tree_order_[i]]);
   return best;
 }
 
@@ -72,43 +72,43 @@ void BlockTree::reset(const std::vector<int>& order) {
   of_rank_.assign(order.size() + 1, -1);
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t rank = order.size() - i;
-    rank_[at(order[i])] = static_cast<int>(rank);
+    rank_[order[i]] = static_cast<int>(rank);
     of_rank_[rank] = order[i];
   }
   for (size_t n = nodes_.size(); n-- > 0;) best_[n] = highest_below(nodes_[n]);
 }
 
 void BlockTree::search(int n, const Window& window, int below, int& best) const {
-  if (best_[at(n)] <= best) return;
-  const Node& node = nodes_[at(n)];
+  if (best_[n] <= best) return;
+  const Node& node = nodes_[n];
   if (!meets(window, node.box)) return;
-  if (best_[at(n)] < below && covers(window, window_of(blocks_[at(of_rank_[at(best_[at(n)])])]))) {
-    best = best_[at(n)];
+  if (best_[n] < below && covers(window, window_of(blocks_[of_rank_[best_[n]]]))) {
+    best = best_[n];
     return;
   }
   if (node.low >= 0) {
-    const bool high_first = best_[at(node.high)] > best_[at(node.low)];
+    const bool high_first = best_[node.high] > best_[node.low];
     search(high_first ? node.high : node.low, window, below, best);
     search(high_first ? node.low : node.high, window, below, best);
     return;
   }
   for (int i = node.begin; i < node.end; ++i) {
-    const int block = tree_order_[at(i)], rank = rank_[at(block)];
-    if (rank > best && rank < below && covers(window, window_of(blocks_[at(block)]))) best = rank;
+    const int block = tree_order_[i], rank = rank_[block];
+    if (rank > best && rank < below && covers(window, window_of(blocks_[block]))) best = rank;
   }
 }
 
 int BlockTree::highest(const Window& window, int below) const {
   int best = 0;
-  if (!nodes_.empty()) search(0, window, below < 0 ? INT32_MAX : rank_[at(below)], best);
-  return best == 0 ? -1 : of_rank_[at(best)];
+  if (!nodes_.empty()) search(0, window, below < 0 ? INT32_MAX : rank_[below], best);
+  return best == 0 ? -1 : of_rank_[best];
 }
 
 void BlockTree::remove(int block) {
-  const int rank = rank_[at(block)];
-  rank_[at(block)] = 0;
-  for (int n = leaf_[at(block)]; n >= 0 && best_[at(n)] == rank; n = nodes_[at(n)].parent)
-    best_[at(n)] = highest_below(nodes_[at(n)]);
+  const int rank = rank_[block];
+  rank_[block] = 0;
+  for (int n = leaf_[block]; n >= 0 && best_[n] == rank; n = nodes_[n].parent)
+    best_[n] = highest_below(nodes_[n]);
 }
 
 }  // namespace stw

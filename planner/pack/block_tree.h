@@ -26,8 +26,8 @@ class BlockTree {
   int highest(const Window& window, int below = -1) const;
   void remove(int block);
 
-  bool contains(int block) const { return rank_[at(block)] > 0; }
-  bool is_higher(int a, int b) const { return rank_[at(a)] > rank_[at(b)]; }
+  bool contains(int block) const { return rank_[block] > 0; }
+  bool is_higher(int a, int b) const { return rank_[a] > rank_[b]; }
 
  private:
   struct Node {
@@ -36,7 +36,6 @@ class BlockTree {
     int parent, low, high;
   };
 
-  static size_t at(int i) { return static_cast<size_t>(i); }
   int build(int begin, int end, int parent);
   int highest_below(const Node& node) const;
   void search(int node, const Window& window, int below, int& best) const;

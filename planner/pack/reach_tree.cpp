@@ -4,29 +4,29 @@ namespace stw {
 
 ReachTree::ReachTree(int sections) {
   while (leaves_ < sections) leaves_ *= 2;
-  nodes_.resize(at(leaves_) * 2);
+  nodes_.resize(static_cast<size_t>(leaves_) * 2);
 }
 
 void ReachTree::join(int node) {
-  const Top &low = nodes_[at(node) * 2].top, &high = nodes_[at(node) * 2 + 1].top;
-  Node& n = nodes_[at(node)];
+  const Top &low = nodes_[node * 2].top, &high = nodes_[node * 2 + 1].top;
+  Node& n = nodes_[node];
   n.top = high.reach > low.reach ? high : low;
   n.top.reach += n.added;
 }
 
 void ReachTree::reset(const std::vector<uint64_t>& reach) {
   for (int s = 0; s < leaves_; ++s)
-    nodes_[at(leaves_ + s)] = {{at(s) < reach.size() ? reach[at(s)] : 0, s}, 0};
+    nodes_[leaves_ + s] = {{static_cast<size_t>(s) < reach.size() ? reach[s] : 0, s}, 0};
   for (int n = leaves_ - 1; n > 0; --n) {
-    nodes_[at(n)].added = 0;
+    nodes_[n].added = 0;
     join(n);
   }
 }
 
 void ReachTree::raise(int node, int low, int high, int begin, int end, uint64_t by) {
   if (begin <= low && high <= end) {
-    nodes_[at(node)].top.reach += by;
-    nodes_[at(node)].added += by;
+    nodes_[node].top.reach += by;
+    nodes_[node].added += by;
     return;
   }
   const int middle = low + (high - low) / 2;
@@ -36,7 +36,7 @@ void ReachTree::raise(int node, int low, int high, int begin, int end, uint64_t 
 }
 
 void ReachTree::find(int node, int low, int high, int begin, int end, uint64_t added, Top& best) const {
-  const Node& n = nodes_[at(node)];
+  const Node& n = nodes_[node];
   if (best.section >= 0 && n.top.reach + added <= best.reach) return;
   if (begin <= low && high <= end) {
     best = {n.top.reach + added, n.top.section};

@@ -29,7 +29,6 @@ class ReachTree {
     uint64_t added = 0;  // to all of them, and not yet to its children
   };
 
-  static size_t at(int i) { return static_cast<size_t>(i); }
   void join(int node);
   void raise(int node, int low, int high, int begin, int end, uint64_t by);
   void find(int node, int low, int high, int begin, int end, uint64_t added, Top& best) const;

@@ -22,50 +22,40 @@ Skyline::Skyline(const Sections& sections)
       reach_(sections.count) {}
 
 void Skyline::push(int valley) {
-  lowest_.push_back({valleys_[at(valley)].floor, valleys_[at(valley)].begin, valley});
+  lowest_.push_back({valleys_[valley].floor, valleys_[valley].begin, valley});
   std::push_heap(lowest_.begin(), lowest_.end());
 }
 
 // Joins a valley with the neighbours that have its floor.
 void Skyline::join_neighbours(int valley) {
-  Valley& v = valleys_[at(valley)];
-  if (v.before >= 0 && valleys_[at(v.before)].floor == v.floor) {
-    Valley& other = valleys_[at(v.before)];
+  Valley& v = valleys_[valley];
+  for (const Side& side : {left_side, right_side}) {
+    if (v.*side.neighbour < 0 || valleys_[v.*side.neighbour].floor != v.floor) continue;
+    Valley& other = valleys_[v.*side.neighbour];
     other.is_gone = true;
-    v.begin = other.begin;
-    v.before = other.before;
-    if (v.before >= 0) valleys_[at(v.before)].after = valley;
-  }
-  if (v.after >= 0 && valleys_[at(v.after)].floor == v.floor) {
-    Valley& other = valleys_[at(v.after)];
-    other.is_gone = true;
-    v.end = other.end;
-    v.after = other.after;
-    if (v.after >= 0) valleys_[at(v.after)].before = valley;
+    v.*side.edge = other.*side.edge;
+    v.*side.neighbour = other.*side.neighbour;
+    if (v.*side.neighbour >= 0) valleys_[v.*side.neighbour].*side.back = valley;
   }
   push(valley);
 }
 
 // Makes the sections [begin, end) at one side of a valley a valley of their own.
-void Skyline::split_off(int valley, int begin, int end, bool before) {
+void Skyline::split_off(int valley, int begin, int end, const Side& side) {
   if (begin == end) return;
-  const int part = static_cast<int>(valleys_.size());
-  const Valley v = valleys_[at(valley)];
-  valleys_.push_back({begin, end, v.floor, before ? v.before : valley, before ? valley : v.after, false});
-  if (before) {
-    if (v.before >= 0) valleys_[at(v.before)].after = part;
-    valleys_[at(valley)].before = part;
-  } else {
-    if (v.after >= 0) valleys_[at(v.after)].before = part;
-    valleys_[at(valley)].after = part;
-  }
+  const int part = static_cast<int>(valleys_.size()), beyond = valleys_[valley].*side.neighbour;
+  valleys_.push_back({begin, end, valleys_[valley].floor, -1, -1, false});
+  valleys_[part].*side.neighbour = beyond;
+  valleys_[part].*side.back = valley;
+  valleys_[valley].*side.neighbour = part;
+  if (beyond >= 0) valleys_[beyond].*side.back = part;
   push(part);
 }
 
 void Skyline::put(int valley, const Block& block) {
-  split_off(valley, valleys_[at(valley)].begin, block.first, true);
-  split_off(valley, block.end, valleys_[at(valley)].end, false);
-  Valley& v = valleys_[at(valley)];
+  split_off(valley, valleys_[valley].begin, block.first, left_side);
+  split_off(valley, block.end, valleys_[valley].end, right_side);
+  Valley& v = valleys_[valley];
   v.begin = block.first;
   v.end = block.end;
   v.floor = size_add(v.floor, block.size);
@@ -74,12 +64,12 @@ void Skyline::put(int valley, const Block& block) {
 
 // The height of a wall above a floor.
 uint64_t Skyline::wall(int neighbour, uint64_t floor) const {
-  return neighbour < 0 ? no_wall : valleys_[at(neighbour)].floor - floor;
+  return neighbour < 0 ? no_wall : valleys_[neighbour].floor - floor;
 }
 
 // Raises a valley to its lower wall. False if it has none.
 bool Skyline::rise(int valley) {
-  Valley& v = valleys_[at(valley)];
+  Valley& v = valleys_[valley];
   const uint64_t by = std::min(wall(v.before, v.floor), wall(v.after, v.floor));
   if (by == no_wall) return false;
   reach_.raise(v.begin, v.end, by);
@@ -134,7 +124,7 @@ int Skyline::choose(const Valley& v, SkylineRules rules, uint64_t goal) const {
   int best = -1;
   uint64_t least = UINT64_MAX;
   const auto is_good = [&](int block) {
-    const uint64_t reach = reach_beside(v, sections_.blocks[at(block)]);
+    const uint64_t reach = reach_beside(v, sections_.blocks[block]);
     if (reach < least) {
       least = reach;
       best = block;
@@ -171,7 +161,7 @@ bool Skyline::pack(const std::vector<int>& order, SkylineRules rules, uint64_t g
     const Lowest low = lowest_.front();
     std::pop_heap(lowest_.begin(), lowest_.end());
     lowest_.pop_back();
-    const Valley& v = valleys_[at(low.valley)];
+    const Valley& v = valleys_[low.valley];
     if (v.is_gone || v.floor != low.floor || v.begin != low.begin) continue;
     const int index = choose(v, rules, goal);
     if (index < 0) {
@@ -179,8 +169,8 @@ bool Skyline::pack(const std::vector<int>& order, SkylineRules rules, uint64_t g
       continue;
     }
     if (placed_++ % placements_between_check_ins == 0) check_in();
-    const Block& block = sections_.blocks[at(index)];
-    packing.offsets[at(index)] = v.floor;
+    const Block& block = sections_.blocks[index];
+    packing.offsets[index] = v.floor;
     packing.height = std::max(packing.height, size_add(v.floor, block.size));
     unplaced_.remove(index);
     put(low.valley, block);

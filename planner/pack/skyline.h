@@ -52,6 +52,12 @@ class Skyline {
     int before, after;
     bool is_gone;
   };
+  // A side of a valley: its neighbour there, its sections' end there, and how that neighbour refers to it.
+  struct Side {
+    int Valley::*neighbour, Valley::*edge, Valley::*back;
+  };
+  static constexpr Side left_side{&Valley::before, &Valley::begin, &Valley::after},
+      right_side{&Valley::after, &Valley::end, &Valley::before};
   struct Lowest {
     uint64_t floor;
     int begin, valley;
@@ -60,10 +66,9 @@ class Skyline {
     }
   };
 
-  static size_t at(int i) { return static_cast<size_t>(i); }
   void push(int valley);
   void join_neighbours(int valley);
-  void split_off(int valley, int begin, int end, bool before);
+  void split_off(int valley, int begin, int end, const Side& side);
   void put(int valley, const Block& block);
   bool rise(int valley);
   uint64_t wall(int neighbour, uint64_t floor) const;

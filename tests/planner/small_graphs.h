@@ -106,6 +106,20 @@ inline std::vector<Graph> packed_graphs() {
   return graphs;
 }
 
+// Together these have every kind of op: all of the above, and `model` with every optimizer.
+inline std::vector<Graph> graphs_with_all_ops(const SmallModel& model, Numerics numerics) {
+  std::vector<Graph> graphs = small_graphs();
+  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
+  for (int optimizer = 0; optimizer < optimizer_count; ++optimizer)
+    for (int bits : {32, 8}) {
+      numerics.optimizer = static_cast<Optimizer>(optimizer);
+      numerics.state_bits = bits;
+      graphs.push_back(build_model(config_of(model), 33, numerics));
+    }
+  return graphs;
+}
+
 // Graphs with frozen parameters: the lowest ones; parts of all blocks; all except one part.
 inline std::vector<Graph> frozen_graphs() {
   std::vector<Graph> graphs;

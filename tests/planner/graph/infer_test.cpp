@@ -6,12 +6,33 @@
 #include <functional>
 #include <set>
 
+#include "planner/graph/op_table.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
 namespace {
 
 using namespace testing_tools;
+
+// Checks the operands of all ops of a graph, and that outputs have the inferred shapes.
+Status check_shapes(const Graph& graph) {
+  for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops,
+                                      &graph.generate_ops, &graph.transfer_ops})
+    for (const Op& op : *list) {
+      Inference inference(graph, op, op.outputs.size());
+      STW_TRY(inference.run());
+      for (size_t k = 0; k < op.outputs.size(); ++k) {
+        const Shape& inferred = inference.outputs[k].shape;
+        if (op.outputs[k] < 0 || inferred.rank == 0) continue;
+        const Tensor& output = graph.at(op.outputs[k]);
+        if (output.shape != inferred)
+          return inference.fail(std::string(output_row_of(op.kind, k).name) + " (" + output.name +
+                                ") has the shape " + to_text(output.shape) + ", expected " +
+                                to_text(inferred));
+      }
+    }
+  return ok();
+}
 
 TEST(Operands, HaveNamesThatTheirOpsDoNotRepeat) {
   for (const Operands& row : operand_table) {
@@ -33,18 +54,10 @@ TEST(Operands, HaveNamesThatTheirOpsDoNotRepeat) {
 
 // Every op of every list has its operands, and every output has the shape that the rules give.
 TEST(Inference, GivesTheShapesOfAllModels) {
-  std::vector<Graph> graphs = small_graphs();
-  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
-  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
-  for (int optimizer = 0; optimizer < optimizer_count; ++optimizer)
-    for (int bits : {32, 8}) {
-      Numerics n;
-      n.optimizer = static_cast<Optimizer>(optimizer);
-      n.state_bits = bits;
-      n.kernels = Kernels::tensor;  // with fused ops
-      n.precision = Precision::bf16;
-      graphs.push_back(build_model(config_of(small_gpt2()), 33, n));
-    }
+  Numerics numerics;
+  numerics.kernels = Kernels::tensor;  // with fused ops
+  numerics.precision = Precision::bf16;
+  const std::vector<Graph> graphs = graphs_with_all_ops(small_gpt2(), numerics);
   size_t ops = 0;
   for (const Graph& g : graphs) {
     const Status status = check_shapes(g);

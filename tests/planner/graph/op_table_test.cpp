@@ -26,16 +26,7 @@ TEST(OpTable, EveryKindHasARowOfItsOwn) {
 
 TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::set<OpKind> seen;
-  std::vector<Graph> graphs = small_graphs();
-  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
-  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
-  for (int optimizer = 0; optimizer < optimizer_count; ++optimizer)
-    for (int bits : {32, 8}) {
-      Numerics n;
-      n.optimizer = static_cast<Optimizer>(optimizer);
-      n.state_bits = bits;
-      graphs.push_back(build_model(config_of(small_llama()), 33, n));
-    }
+  const std::vector<Graph> graphs = graphs_with_all_ops(small_llama(), {});
   for (const Graph& g : graphs)
     for (const std::vector<Op>* list :
          {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops, &g.transfer_ops})

@@ -17,13 +17,29 @@ using Kind = Json::Kind;
 
 constexpr int deepest = 64;
 
+// Calls member(key) for each member of an object, which must read the value.
+template <class Member>
+void each_member(JsonReader& reader, const Member& member) {
+  reader.list('{', '}', [&] {
+    std::string key = reader.text();
+    reader.expect(':');
+    member(std::move(key));
+  });
+}
+
+// The value of the last member with that name, which counts. Null if there is none.
+template <class Members>
+auto last_member(const Members& members, std::string_view key) {
+  const auto found =
+      std::find_if(members.rbegin(), members.rend(), [&](const auto& member) { return member.first == key; });
+  return found == members.rend() ? nullptr : &found->second;
+}
+
 Json read_value(JsonReader& reader, int depth) {
   if (depth > deepest) reader.fail("nested too deeply");
   if (reader.is_next('{')) {
     Json::Object members;
-    reader.list('{', '}', [&] {
-      std::string key = reader.text();
-      reader.expect(':');
+    each_member(reader, [&](std::string key) {
       members.emplace_back(std::move(key), read_value(reader, depth + 1));
     });
     return members;
@@ -41,18 +57,12 @@ Json read_value(JsonReader& reader, int depth) {
   return Json::written_number(std::string(not_finite.empty() ? reader.number() : not_finite));
 }
 
-// Calls member(key) for each member, which must read the value. Skips a text that is not an object. Returns
-// whether it is one.
+// Calls each_member for a whole text. Skips a text that is not an object. Returns whether it is one.
 template <class Member>
 bool for_members(JsonReader& reader, const Member& member) {
   const bool is_object = reader.is_next('{');
   if (!is_object) reader.skip();
-  else
-    reader.list('{', '}', [&] {
-      std::string key = reader.text();
-      reader.expect(':');
-      member(std::move(key));
-    });
+  else each_member(reader, member);
   if (!reader.at_end()) reader.fail("expected the end of the text");
   return is_object;
 }
@@ -100,10 +110,8 @@ Outline read_outline(std::string_view text, const std::string& path) {
 }
 
 Kind Outline::kind_of(std::string_view key) const {
-  // the last one counts
-  const auto found =
-      std::find_if(members.rbegin(), members.rend(), [&](const auto& member) { return member.first == key; });
-  return found == members.rend() ? Kind::null : found->second;
+  const Kind* const kind = last_member(members, key);
+  return kind ? *kind : Kind::null;
 }
 
 bool is_number(const Json& value) { return value.kind() == Kind::written_number; }
@@ -132,11 +140,8 @@ JsonView JsonView::at(std::string_view key) const {
   static const Json null;
   std::string place = fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", key);
   if (is_null()) return JsonView(null, std::move(place));
-  const Json::Object& all = members();
-  // the last one counts
-  const auto found =
-      std::find_if(all.rbegin(), all.rend(), [&](const auto& member) { return member.first == key; });
-  return JsonView(found == all.rend() ? null : found->second, std::move(place));
+  const Json* const value = last_member(members(), key);
+  return JsonView(value ? *value : null, std::move(place));
 }
 
 const Json::Object& JsonView::members() const {

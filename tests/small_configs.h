@@ -119,6 +119,7 @@ inline std::string classifier_of(std::string config) {
                            : is("distilbert")                    ? "DistilBert"
                            : is("electra")                       ? "Electra"
                            : is("modernbert")                    ? "ModernBert"
+                           : is("deberta-v2")                    ? "DebertaV2"
                            : is("bloom")                         ? "Bloom"
                            : config.find("gpt2") != config.npos  ? "GPT2"
                            : config.find("qwen2") != config.npos ? "Qwen2"
@@ -148,6 +149,7 @@ inline std::string masked_of(const std::string& config) {
                            : is("distilbert") ? "DistilBert"
                            : is("albert")     ? "Albert"
                            : is("modernbert") ? "ModernBert"
+                           : is("deberta-v2") ? "DebertaV2"
                                               : "Electra";
   return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
 }
@@ -214,10 +216,23 @@ inline std::string small_modernbert(const char* dropout = "0") {
          p + R"(, "attention_dropout": )" + p + R"(, "mlp_dropout": )" + p + R"(, "classifier_dropout": )" +
          p + "}";
 }
+// Distances beyond 3 share rows of the table, and those beyond 10 the last one. `shares`: positions have the
+// matrices of tokens.
+inline std::string small_deberta(const char* dropout = "0", bool shares = true) {
+  const std::string p = dropout;
+  return R"({"model_type": "deberta-v2", "vocab_size": 61, "max_position_embeddings": 40, )"
+         R"("hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5, "intermediate_size": 72,
+             "relative_attention": true, "position_buckets": 6, "max_relative_positions": 12, )"
+         R"("norm_rel_ebd": "layer_norm", "pos_att_type": "p2c|c2p", "position_biased_input": false,
+             "share_att_key": )" +
+         std::string(shares ? "true" : "false") + R"(, "hidden_dropout_prob": )" + p +
+         R"(, "attention_probs_dropout_prob": )" + p + R"(, "pooler_dropout": )" + p + "}";
+}
 inline std::vector<std::string> small_encoders(const char* dropout = "0") {
   return {classifier_of(small_bert(dropout)),       classifier_of(small_roberta(dropout)),
           classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout)),
-          classifier_of(small_albert(dropout)),     classifier_of(small_modernbert(dropout))};
+          classifier_of(small_albert(dropout)),     classifier_of(small_modernbert(dropout)),
+          classifier_of(small_deberta(dropout)),    classifier_of(small_deberta(dropout, false))};
 }
 
 // A configuration and the adapters of its matrices.

@@ -17,6 +17,9 @@ inline constexpr int64_t query_block = 64;   // In the gradient.
 inline constexpr int64_t query_group = 24;   // Forward: rows whose scores exist at a time.
 inline constexpr int64_t query_chunk = 192;  // Forward: the rows of a task. They share packed keys.
 inline constexpr int64_t transposed_stride = key_block + 16;
+// Relative positions: a row for each distance of `queries` rows and one block of keys, in an odd number of
+// lines of 16 floats.
+constexpr int64_t relative_stride(int64_t queries) { return ((queries + key_block) / 16 | 1) * 16; }
 
 // The sides of Muon's tiles (cpu/update/muon_layout.h): multiples of muon_unit, at most muon_tile.
 inline constexpr int64_t muon_unit = 96, muon_tile = 384;

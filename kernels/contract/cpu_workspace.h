@@ -66,21 +66,35 @@ inline uint64_t loss_sum(int64_t samples) { return static_cast<uint64_t>(samples
 
 // Attention packs its operands in fp32, in rows of an odd number of lines of 16 floats (attention_tile.h).
 inline uint64_t row_floats(int head_dim) { return ((static_cast<uint64_t>(head_dim) + 15) / 16 | 1) * 16; }
-inline uint64_t attention(int64_t rows, int head_dim, int threads) {
+// Relative positions of blocks of `queries` rows. The gradient needs keys as rows too.
+inline uint64_t relative(uint64_t query_rows, int64_t queries, int head_dim, bool needs_key_rows) {
+  const auto stride = static_cast<uint64_t>(relative_stride(queries)),
+             rows = static_cast<uint64_t>(queries + key_block);
+  return lines(static_cast<uint64_t>(head_dim) * stride) +
+         (needs_key_rows ? 2 : 1) * lines(rows * row_floats(head_dim)) + lines(query_rows * stride) +
+         lines(rows * transposed_stride);
+}
+// table_rows: of relative positions; 0: none.
+inline uint64_t attention(int64_t rows, int head_dim, int threads, int64_t table_rows = 0) {
   const uint64_t row = row_floats(head_dim), n = up_to(static_cast<uint64_t>(rows), query_chunk);
   const uint64_t bytes = 2 * lines(n * row) + lines(static_cast<uint64_t>(head_dim) * transposed_stride) +
                          lines(key_block * row) + lines(query_group * transposed_stride) +
-                         lines(key_block + 64) + lines(n + 32) + lines(n * 16) + lines(32);
+                         lines(key_block + 64) + lines(n + 32) + lines(n * 16) + lines(32) +
+                         (table_rows > 0 ? relative(query_group, query_chunk, head_dim, false) : 0);
   return bytes * static_cast<uint64_t>(threads);
 }
 // rows: of one sample. If query heads share keys, a thread holds the gradients of all keys.
-inline uint64_t attention_gradient(int64_t rows, int query_heads, int kv_heads, int head_dim, int threads) {
+inline uint64_t attention_gradient(int64_t rows, int query_heads, int kv_heads, int head_dim, int threads,
+                                   int64_t table_rows = 0) {
   const uint64_t row = row_floats(head_dim), n = static_cast<uint64_t>(rows),
                  key_rows = query_heads == kv_heads ? key_block : n;
   const uint64_t bytes = 2 * lines(query_block * row) + lines(key_block * row) +
                          2 * lines(static_cast<uint64_t>(head_dim) * transposed_stride) +
                          2 * lines(query_block * transposed_stride) + lines(key_block + 64) + lines(n) +
-                         lines(n * row) + 2 * lines(key_rows * row);
+                         lines(n * row) + 2 * lines(key_rows * row) +
+                         (table_rows > 0 ? relative(query_block, query_block, head_dim, true) +
+                                               2 * lines(static_cast<uint64_t>(table_rows) * row)
+                                         : 0);
   return bytes * static_cast<uint64_t>(threads);
 }
 

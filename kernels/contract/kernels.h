@@ -358,6 +358,21 @@ struct RopeArgs {
 //                        e^S
 //   attention_gradient:  dqkv from qkv, out, lse and dout, with P computed again from lse
 // common/score_rule.h says which keys a row sees, and the bias.
+// Relative positions as in DeBERTa (He et al. 2021, arXiv:2006.03654). A table has a row for a distance, or
+// for a range of distances. With r the row for the distance (query - key), its key Kr and its query Qr, a
+// score gets the bias scale·Q·Kr + scale·Qr·K, in this order. Attention is bidirectional, without a window,
+// and has as many key heads as query heads.
+//   attention_gradient:  of each sample, the sums over its scores for the rows of the table begin at +0; they
+//                        are added to `gradient` in the order of the samples.
+struct RelativePositions {
+  ConstMatrix table{};  // (table_rows, width): keys of all heads, then queries of all heads. Null data: none.
+  int64_t table_rows = 0;
+  bool has_keys = false, has_queries = false;  // The parts of a row of the table; at least one.
+  // (2·rows_per_sample - 1): the row for each distance, the smallest first. The rows never decrease.
+  const int32_t* rows = nullptr;
+  float* gradient = nullptr;  // fp32, of the table's shape. Null: the table is frozen.
+  bool accumulate = false;    // Add to `gradient`.
+};
 struct AttentionArgs {
   int64_t samples, rows_per_sample;
   int query_heads, kv_heads, head_dim;
@@ -381,6 +396,7 @@ struct AttentionArgs {
   // (rows): number of rows of the document after row r. Required with position_ids if not causal.
   const int32_t* following = nullptr;
   double alibi_root = 0;  // kernels::alibi_root(query_heads): ALiBi, causal only. 0: no bias.
+  RelativePositions relative{};
 };
 // Causal attention of the `rows` new tokens of one sequence over a cache, without dropout. The kernel first
 // appends the new keys and values at state->position, then attends to all positions up to each row's own. A
@@ -399,6 +415,10 @@ struct AttentionCachedArgs {
 // Whether the kernels support this combination: attention is causal, or it has no bias and has `following`
 // exactly if it has position_ids.
 inline bool is_valid_score_rule(const AttentionArgs& a) {
+  const RelativePositions& r = a.relative;
+  if (r.table.data != nullptr &&
+      (a.causal || a.window > 0 || a.query_heads != a.kv_heads || !(r.has_keys || r.has_queries)))
+    return false;
   return a.causal || (a.alibi_root == 0 && (a.position_ids == nullptr) == (a.following == nullptr));
 }
 // ALiBi (Press et al., arXiv:2108.12409) subtracts slope·(row - key) from a score. The slopes of `heads`

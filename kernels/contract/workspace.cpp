@@ -64,11 +64,11 @@ uint64_t qk_norm_gradient_workspace(const QkNormArgs& args, int) {
 }
 
 uint64_t attention_workspace(const AttentionArgs& args, int threads) {
-  return cpu_workspace::attention(args.rows_per_sample, args.head_dim, threads);
+  return cpu_workspace::attention(args.rows_per_sample, args.head_dim, threads, args.relative.table_rows);
 }
 uint64_t attention_gradient_workspace(const AttentionArgs& args, int threads) {
   return cpu_workspace::attention_gradient(args.rows_per_sample, args.query_heads, args.kv_heads,
-                                           args.head_dim, threads);
+                                           args.head_dim, threads, args.relative.table_rows);
 }
 uint64_t attention_cached_workspace(const AttentionCachedArgs& args, int threads) {
   return cpu_workspace::attention(args.rows, args.head_dim, threads);

@@ -24,7 +24,8 @@ class AdapterBuilder {
         is_trained_whole_(is_trained_whole),
         is_known_(adapters.targets.size()) {
     for (const Tensor& t : graph.tensors) next_ordinal_ = std::max(next_ordinal_, t.ordinal + 1);
-    for (const Op& op : graph.ops) stream_ = std::max(stream_, op.attributes.stream);
+    for (const std::vector<Op>* list : {&graph.ops, &graph.table_ops})
+      for (const Op& op : *list) stream_ = std::max(stream_, op.attributes.stream);
   }
 
   Status run() {
@@ -42,6 +43,12 @@ class AdapterBuilder {
         if (segment.kind != SegmentKind::head && op.kind == OpKind::linear) adapt();
       }
       segment.op_count = static_cast<int>(graph_.ops.size()) - segment.first_op;
+    }
+    ops_ = &graph_.table_ops;
+    for (const Op& op : std::exchange(graph_.table_ops, {})) {
+      segment_ = op.segment;
+      graph_.table_ops.push_back(op);
+      if (op.kind == OpKind::linear) adapt();
     }
     for (size_t i = 0; i < is_known_.size(); ++i)
       if (!is_known_[i]) return unknown(adapters_.targets[i]);
@@ -93,29 +100,29 @@ class AdapterBuilder {
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
 
-  int activation(std::string name, int64_t rows, int64_t features) {
+  // With the rows of `like`, which are those of samples or of a table.
+  int activation(std::string name, int like, int64_t features) {
     Tensor t;
     t.name = std::move(name);
     t.format = graph_.compute;
-    t.shape = {rows, features};
-    t.per_sample = true;
-    t.rows = rows;
+    t.rows = graph_.rows_of(like);
+    t.shape = {t.rows, features};
+    t.per_sample = graph_.at(like).per_sample;
     t.segment = segment_;
     return add(std::move(t));
   }
 
   void emit(OpKind kind, const Attributes& attributes, std::vector<int> inputs, int output) {
-    graph_.ops.push_back({kind, attributes, std::move(inputs), {output}, segment_});
+    ops_->push_back({kind, attributes, std::move(inputs), {output}, segment_});
   }
 
   // Adapts the op that was added last: its output becomes the base, and its readers read the adapter's
   // output.
   void adapt() {
-    const Op& linear = graph_.ops.back();
+    const Op& linear = ops_->back();
     const bool transposed = linear.attributes.transposed;
-    const size_t base_op = graph_.ops.size() - 1;
+    const size_t base_op = ops_->size() - 1;
     const int x = linear.inputs[in(OpKind::linear, "x")], y = linear.outputs[0];
-    const int64_t rows = graph_.rows_of(x);
     std::vector<int> low_weights, high_weights;
     Attributes of_parts;
     int64_t column = 0;
@@ -140,25 +147,26 @@ class AdapterBuilder {
     Tensor of_base = graph_.at(y);
     const std::string name = of_base.name;
     of_base.name += "_base";
+    of_base.role = Role::activation;  // of a table: only the adapted result is kept
     const int base = add(std::move(of_base));
-    graph_.ops[base_op].outputs[0] = base;
+    (*ops_)[base_op].outputs[0] = base;
     int from = x;
     if (adapters_.dropout > 0) {
       Attributes a;
       a.dropout = static_cast<float>(adapters_.dropout);
       a.stream = ++stream_;
-      from = activation(name + "_dropout", rows, graph_.features(x));
+      from = activation(name + "_dropout", x, graph_.features(x));
       emit(OpKind::dropout, a, {x}, from);
     }
     std::vector<int> inputs{from, -1};
     for (int w : low_weights) inputs.insert(inputs.end(), {w, -1});
     const int64_t width = static_cast<int64_t>(low_weights.size()) * adapters_.rank;
-    int low = activation(name + "_low", rows, width);
+    int low = activation(name + "_low", x, width);
     emit(OpKind::linear, {}, std::move(inputs), low);
     if (const auto scale = static_cast<float>(adapters_.scale()); scale != 1) {
       Attributes a;
       a.scale = scale;
-      const int scaled = activation(name + "_scaled", rows, width);
+      const int scaled = activation(name + "_scaled", x, width);
       emit(OpKind::scale, a, {std::exchange(low, scaled)}, scaled);
     }
     inputs = {base, low};
@@ -167,6 +175,7 @@ class AdapterBuilder {
   }
 
   Graph& graph_;
+  std::vector<Op>* ops_ = &graph_.ops;  // that ops are added to
   const Adapters& adapters_;
   const std::function<bool(const Tensor&)>& is_trained_whole_;
   std::vector<bool> is_known_;                          // for each target: whether it names a matrix

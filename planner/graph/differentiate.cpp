@@ -10,11 +10,12 @@ Differentiation::Differentiation(Graph& graph)
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     requires_gradient_[i] =
         graph.tensors[i].role == Role::parameter && graph.at(graph.resolve(static_cast<int>(i))).trainable;
-  for (const Op& op : graph.ops) {
-    bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
-                           [&](int t) { return t >= 0 && requires_gradient(t); });
-    for (int t : op.outputs) requires_gradient_[t] = any;
-  }
+  for (const std::vector<Op>* list : {&graph.table_ops, &graph.ops})
+    for (const Op& op : *list) {
+      bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
+                             [&](int t) { return t >= 0 && requires_gradient(t); });
+      for (int t : op.outputs) requires_gradient_[t] = any;
+    }
 }
 
 bool Differentiation::requires_gradient(int tensor) const {
@@ -26,6 +27,7 @@ int Differentiation::new_gradient(int tensor, const char* name) {
   t.name = name;
   t.role = Role::activation;
   t.tied_to = -1;
+  t.trainable = false;
   t.segment = segment_;
   graph_.tensors.push_back(std::move(t));
   requires_gradient_.push_back(false);
@@ -35,6 +37,9 @@ int Differentiation::new_gradient(int tensor, const char* name) {
 
 int Differentiation::parameter_gradient(int parameter) {
   if (!requires_gradient(parameter)) return -1;
+  if (in_tables_)  // the list is still in the order of the backward pass
+    for (auto g = graph_.gradients.rbegin(); g != graph_.gradients.rend(); ++g)
+      if (g->parameter == graph_.resolve(parameter)) return g->gradient;
   const Tensor& p = graph_.at(parameter);
   Tensor t;
   t.name = p.name + ".gradient";
@@ -45,6 +50,23 @@ int Differentiation::parameter_gradient(int parameter) {
   gradient_.push_back(-1);
   int id = static_cast<int>(graph_.tensors.size()) - 1;
   graph_.gradients.push_back({graph_.resolve(parameter), id});
+  return id;
+}
+
+int Differentiation::table_gradient(int table) {
+  if (!requires_gradient(table)) return -1;
+  assert(gradient_of(table) < 0 && "one op reads a table");
+  Tensor t;
+  t.name = graph_.at(table).name + ".gradient";
+  t.role = Role::gradient;
+  t.shape = graph_.at(table).shape;
+  t.rows = graph_.at(table).rows;
+  graph_.tensors.push_back(std::move(t));
+  requires_gradient_.push_back(false);
+  gradient_.push_back(-1);
+  const int id = static_cast<int>(graph_.tensors.size()) - 1;
+  graph_.table_gradients.push_back({table, id});
+  set_gradient(table, id);
   return id;
 }
 
@@ -59,7 +81,55 @@ void Differentiation::add_gradient(int tensor, int value) {
 
 void Differentiation::emit(OpKind kind, const Attributes& attributes, std::vector<int> inputs,
                            std::vector<int> outputs) {
-  graph_.gradient_ops.push_back({kind, attributes, std::move(inputs), std::move(outputs), segment_});
+  Op op{kind, attributes, std::move(inputs), std::move(outputs), segment_};
+  if (!in_tables_) return graph_.gradient_ops.push_back(std::move(op));
+  // Whether an op on samples, or an earlier op on tables, fills the gradient of a parameter.
+  const auto is_filled = [&](int t) {
+    if (t < 0 || graph_.at(t).role != Role::gradient) return false;
+    return t < first_of_tables_ ||
+           std::any_of(graph_.table_gradient_ops.begin(), graph_.table_gradient_ops.end(), [&](const Op& op) {
+             return std::find(op.outputs.begin(), op.outputs.end(), t) != op.outputs.end();
+           });
+  };
+  op.accumulates = std::any_of(op.outputs.begin(), op.outputs.end(), is_filled);
+  assert(!op.accumulates ||
+         std::all_of(op.outputs.begin(), op.outputs.end(), [&](int t) { return t < 0 || is_filled(t); }));
+  op.segment = -1;
+  graph_.table_gradient_ops.push_back(std::move(op));
+}
+
+void Differentiation::differentiate_op(const Op& op) {
+  if (std::none_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return requires_gradient(t); })) return;
+  const auto backward = op_row(op.kind).backward;
+  assert((backward || (op.segment >= 0 && graph_.segments[op.segment].kind == SegmentKind::head)) &&
+         "every op that a trained parameter contributes to has a backward rule, except ops of the head");
+  if (backward) backward(*this, op);
+}
+
+// The gradients of ops on tables. The gradient of a table adds up in fp32 and is rounded once, to the format
+// of activations. A parameter whose rows are a table gets its gradient as a table first.
+void Differentiation::run_tables() {
+  in_tables_ = true;
+  segment_ = -1;
+  first_of_tables_ = static_cast<int>(graph_.tensors.size());
+  const auto convert = [&](int from, int to) {
+    Attributes a;
+    a.scale = 1;
+    emit(OpKind::scale, a, {from}, {to});
+  };
+  for (const TableGradient& g : graph_.table_gradients) {
+    if (graph_.compute == Format::f32) continue;
+    const int rounded = new_gradient(g.table, "table_gradient");
+    convert(g.gradient, rounded);
+    set_gradient(g.table, rounded);
+  }
+  for (size_t i = graph_.table_ops.size(); i-- > 0;) {
+    const Op op = graph_.table_ops[i];
+    if (gradient_of(op.outputs[0]) >= 0) differentiate_op(op);
+  }
+  for (int t = 0; t < first_of_tables_; ++t)
+    if (graph_.at(t).role == Role::parameter && gradient_of(t) >= 0)
+      convert(gradient_of(t), parameter_gradient(t));
 }
 
 void Differentiation::run() {
@@ -73,12 +143,7 @@ void Differentiation::run() {
     segment.first_gradient_op = static_cast<int>(graph_.gradient_ops.size());
     for (int i = segment.first_op + segment.op_count - 1; i >= segment.first_op; --i) {
       const Op op = graph_.ops[i];
-      bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return requires_gradient(t); });
-      if (!any) continue;
-      const auto backward = op_row(op.kind).backward;
-      assert((backward || segment.kind == SegmentKind::head) &&
-             "every op that a trained parameter contributes to has a backward rule, except ops of the head");
-      if (backward) backward(*this, op);
+      differentiate_op(op);
     }
     segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
     for (int i = 0; i < segment.gradient_op_count; ++i)
@@ -91,6 +156,7 @@ void Differentiation::run() {
     }
   }
   mark_chunked();
+  run_tables();
   // Numbers the gradient buffers in op order. The gradients of a parameter with several uses are added in
   // this order.
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());

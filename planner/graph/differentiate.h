@@ -18,15 +18,23 @@ class Differentiation {
   void set_gradient(int tensor, int value) { gradient_[tensor] = value; }
   void add_gradient(int tensor, int value);        // emits an `add` if the tensor already has a gradient
   int new_gradient(int tensor, const char* name);  // a new value with the tensor's shape
-  int parameter_gradient(int parameter);  // the buffer of this use; -1 if the parameter is frozen or absent
+  // The buffer of this use; -1 if the parameter is frozen or absent. Ops on tables add to the buffer of the
+  // first use.
+  int parameter_gradient(int parameter);
+  // The gradient of a table that an op on samples reads; -1 if no trained parameter contributes to the table.
+  int table_gradient(int table);
   void emit(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
 
  private:
+  void run_tables();
+  void differentiate_op(const Op& op);
   void mark_chunked();
   Graph& graph_;
   std::vector<bool> requires_gradient_;
   std::vector<int> gradient_;
   int segment_ = -1;
+  bool in_tables_ = false;
+  int first_of_tables_ = 0;  // tensors before this one belong to ops on samples
 };
 
 void differentiate(Graph& graph);

@@ -116,16 +116,20 @@ int64_t Graph::rows_of(const Op& op) const {
   for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
     for (int t : *operands)
       if (t >= 0 && at(t).per_sample) return at(t).rows;
+  for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
+    for (int t : *operands)
+      if (t >= 0 && at(t).rows > 0) return at(t).rows;
   return sequence;  // an op that works on parameters
 }
 
 const Op& Graph::op(int index) const {
   size_t i = static_cast<size_t>(index);
-  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops}) {
+  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops,
+                                      &transfer_ops, &table_ops, &table_gradient_ops}) {
     if (i < list->size()) return (*list)[i];
     i -= list->size();
   }
-  return transfer_ops[i];
+  return evaluate_table_ops[i];
 }
 
 GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute,
@@ -240,6 +244,26 @@ int GraphBuilder::rotary(std::vector<float> inverse_frequencies, float scale) {
   return static_cast<int>(graph_.rotary.size()) - 1;
 }
 
+void GraphBuilder::relative_rows(std::vector<int32_t> rows) {
+  Tensor t;
+  t.name = "relative.rows";
+  t.role = Role::constant;
+  t.format = Format::i32;
+  t.shape = {static_cast<int64_t>(rows.size())};
+  graph_.relative = {static_cast<int>(graph_.tensors.size()), std::move(rows)};
+  graph_.tensors.push_back(std::move(t));
+}
+
+int GraphBuilder::table(int parameter) {
+  graph_.tensors[parameter].rows = graph_.at(parameter).shape[0];
+  return parameter;
+}
+
+int GraphBuilder::keep_table(int table) {
+  graph_.tensors[table].role = Role::state;
+  return table;
+}
+
 void GraphBuilder::begin(SegmentKind kind, int block, int input) {
   Segment s;
   s.kind = kind;
@@ -284,8 +308,9 @@ int GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int>
     op.outputs.push_back(static_cast<int>(graph_.tensors.size()));
     graph_.tensors.push_back(std::move(output));
   }
-  graph_.ops.push_back(std::move(op));
-  const std::vector<int>& outputs = graph_.ops.back().outputs;
+  std::vector<Op>& list = in_tables_ ? graph_.table_ops : graph_.ops;
+  list.push_back(std::move(op));
+  const std::vector<int>& outputs = list.back().outputs;
   return outputs.empty() ? first : outputs[0];
 }
 
@@ -366,6 +391,12 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   if (!rule.causal && rule.following >= 0) {
     inputs.resize(in(OpKind::attention, "following"), -1);
     inputs.push_back(rule.following);
+  }
+  if (rule.relative >= 0) {
+    a.relative_keys = rule.relative_keys;
+    a.relative_queries = rule.relative_queries;
+    inputs.resize(in(OpKind::attention, "relative"), -1);
+    inputs.insert(inputs.end(), {rule.relative, graph_.relative.tensor});
   }
   return op(OpKind::attention, a, std::move(inputs), {name, "attention_lse"});
 }

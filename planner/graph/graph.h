@@ -68,6 +68,19 @@ struct RotaryTables {
   float scale = 1;
 };
 
+// The gradient of a table that ops on samples read. It adds up over the micro-steps of a step, in fp32.
+struct TableGradient {
+  int table;
+  int gradient;
+};
+
+// Relative positions of attention: the row of the table for each distance (row - key) within a sample. Entry
+// `distance + sequence - 1`; the rows never decrease.
+struct RelativeRows {
+  int tensor = -1;  // int32 (2·sequence - 1)
+  std::vector<int32_t> rows;
+};
+
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
@@ -87,7 +100,15 @@ struct Graph {
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
   std::vector<Op> generate_ops;  // forward for generation, with a cache of keys and values
   std::vector<Op> transfer_ops;  // a fetch and a store of each tensor that may lie in host memory (offload.h)
-  std::vector<int> transfer;     // tensor -> its fetch in `transfer_ops`, or -1
+  // Ops on tables. The rows of a table belong to no sample, for instance those of relative positions. The ops
+  // run once before the micro-steps of a step, and ops on samples read the results, which keep their places
+  // in the arena (Role::state). The ops of their gradients run once after the micro-steps.
+  std::vector<Op> table_ops;
+  std::vector<Op> table_gradient_ops;
+  std::vector<Op> evaluate_table_ops;  // without dropout; empty if `table_ops` have none
+  std::vector<TableGradient> table_gradients;
+  RelativeRows relative;
+  std::vector<int> transfer;  // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;
   std::vector<ParameterGradient> gradients;  // in op order
   // For every op of `gradient_ops`: the updates inside the backward pass that follow it. Empty unless updates
@@ -125,12 +146,18 @@ struct Graph {
   // The first op of the update that sums squares. There is one such op for each element of norm_sums. The ops
   // before it add up gradients.
   int first_square_sum() const;
-  // The ops of the six lists have one numbering: forward, gradient, update, evaluate, generate, transfer.
+  // The ops of all lists have one numbering: forward, gradient, update, evaluate, generate, transfer, tables,
+  // gradients of tables, tables of evaluations.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
   int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
   int first_generate_op() const { return first_evaluate_op() + static_cast<int>(evaluate_ops.size()); }
   int first_transfer_op() const { return first_generate_op() + static_cast<int>(generate_ops.size()); }
+  int first_table_op() const { return first_transfer_op() + static_cast<int>(transfer_ops.size()); }
+  int first_table_gradient_op() const { return first_table_op() + static_cast<int>(table_ops.size()); }
+  int first_evaluate_table_op() const {
+    return first_table_gradient_op() + static_cast<int>(table_gradient_ops.size());
+  }
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[tensor]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).role == Role::parameter && at(tensor).tied_to < 0; }
@@ -142,7 +169,8 @@ struct Graph {
   bool has_adapters() const;  // low-rank adapters (adapters.h); then nothing else is trained
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
-  // Rows of a sample that an op processes: the rows of its first per-sample operand.
+  // Rows of a sample that an op processes: the rows of its first per-sample operand, or if it has none, of
+  // its first table.
   int64_t rows_of(const Op& op) const;
   int64_t rows_of(int tensor) const { return at(tensor).rows; }
   // The window of an attention op. 0 if it has no window, or one that covers the whole sample.
@@ -191,6 +219,10 @@ struct AttentionRule {
   // For bidirectional attention inside documents: an int32 tensor (sequence) with the number of rows that
   // follow each row in its document. -1: none.
   int following = -1;
+  // For bidirectional attention: keys and queries of relative positions, side by side if there are both, and
+  // GraphBuilder::relative_rows. -1: none.
+  int relative = -1;
+  bool relative_keys = false, relative_queries = false;
 };
 
 class GraphBuilder {
@@ -206,6 +238,14 @@ class GraphBuilder {
   // Declares tables of cosines and sines. A head has twice as many rotated numbers as there are frequencies.
   // Returns the index of the tables, for `rope`.
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);
+  // The row of a table for each distance, from -(sequence - 1) to sequence - 1 (RelativeRows).
+  void relative_rows(std::vector<int32_t> rows);
+  // Declares that ops read the parameter's rows as a table. Returns the parameter.
+  int table(int parameter);
+  // From now on, ops belong to tables (Graph::table_ops), or to samples again.
+  void build_tables(bool on) { in_tables_ = on; }
+  // Declares that ops on samples read this result of ops on tables. Returns it.
+  int keep_table(int table);
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
   int64_t features(int tensor) const { return graph_.features(tensor); }
@@ -213,6 +253,7 @@ class GraphBuilder {
   // Inputs in addition to tokens and targets. Each call adds its input to the graph and returns its tensor.
   int token_types(int64_t count);
   int tokens() const { return graph_.inputs[Input::tokens]; }
+  int64_t sequence() const { return graph_.sequence; }
   int following();                            // adds positions too: every sample holds documents
   int position_rows(int64_t first_position);  // adds positions too
   // For each token: its row of `table`, plus the row of `positions` (-1: none) for its position.
@@ -267,6 +308,7 @@ class GraphBuilder {
   InputIndices input_tensors_;        // tensors of inputs, including inputs that the graph does not need
   uint32_t streams_ = 0;
   int parameters_ = 0;
+  bool in_tables_ = false;
 };
 
 }  // namespace stw

@@ -15,8 +15,10 @@ std::string to_text(const Shape& shape) {
 
 Inference::Inference(const Graph& graph, const Op& op, size_t count)
     : outputs(count), graph_(graph), op_(op), rows_(graph.rows_of(op)) {
+  const bool on_tables = std::none_of(op.inputs.begin(), op.inputs.end(),
+                                      [&](int t) { return t >= 0 && graph.at(t).per_sample; });
   for (Tensor& t : outputs) {
-    t.per_sample = true;
+    t.per_sample = !on_tables;
     t.rows = rows_;
     t.format = graph.compute;
   }

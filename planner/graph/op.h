@@ -32,6 +32,8 @@ struct Attributes {
   bool alibi = false;  // attention: scores fall with the distance, by a slope for each head
   // Attention: a row sees keys at a distance of less than `window` rows. 0: no limit.
   int64_t window = 0;
+  // Attention with relative positions: the parts that each row of `relative` has.
+  bool relative_keys = false, relative_queries = false;
   bool inverse = false;  // rope: rotate back
   float dropout = 0;
   std::array<int64_t, kernels::max_parts> columns{};  // adapter: the first column of each part in y
@@ -45,6 +47,8 @@ struct Op {
   int segment = -1;
   // If this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
+  // Of the gradients of ops on tables (Graph): the op adds to its outputs, which the micro-steps filled.
+  bool accumulates = false;
 };
 
 // The input, or -1 if it is absent.

@@ -72,7 +72,7 @@ struct OperandRow {
   bool only_shape = false;  // the op does not read the values, only the shape
 };
 
-inline constexpr size_t most_operands = 6, most_repeated = 2;
+inline constexpr size_t most_operands = 8, most_repeated = 2;
 
 struct Operands {
   OpKind kind;
@@ -124,7 +124,11 @@ inline constexpr Operands operand_table[] = {
      .inputs = {{{"x"}, {"cosine"}, {"sine", {}, "cosine"}, {"positions", may_be_absent}}},
      .outputs = {{{"y", {}, "x"}}}},
     {.kind = OpKind::attention,
-     .inputs = {{{"qkv"}, {"positions", may_be_absent}, {"following", may_be_absent, "positions"}}},
+     .inputs = {{{"qkv"},
+                 {"positions", may_be_absent},
+                 {"following", may_be_absent, "positions"},
+                 {"relative", may_be_absent},         // keys, queries or both of relative positions
+                 {"relative_rows", may_be_absent}}},  // the row of `relative` for each distance
      .outputs = {{{"out"}, {"lse"}}}},
     {.kind = OpKind::attention_cached,  // generation
      .inputs = {{{"qkv"}, {"keys"}, {"values", {}, "keys"}}},
@@ -181,8 +185,10 @@ inline constexpr Operands operand_table[] = {
                  {"lse"},
                  {"dout", {}, "out"},
                  {"positions", may_be_absent},
-                 {"following", may_be_absent, "positions"}}},
-     .outputs = {{{"dqkv", {}, "qkv"}}}},
+                 {"following", may_be_absent, "positions"},
+                 {"relative", may_be_absent},
+                 {"relative_rows", may_be_absent}}},
+     .outputs = {{{"dqkv", {}, "qkv"}, {"drelative", may_be_absent, "relative"}}}},
     // bias_sums: column sums of dx in tiles of rows (fuse.h)
     {.kind = OpKind::activation_gradient,
      .inputs = {{{"x"}, {"dy", {}, "x"}}},

@@ -108,27 +108,35 @@ Status check_group(const ParameterGroup& g, const Numerics& numerics) {
 
 std::vector<ParameterUse> parameter_uses(const Graph& graph) {
   std::vector<ParameterUse> uses(graph.tensors.size());
-  for (const Segment& s : graph.segments)
-    for (int i = 0; i < s.op_count; ++i) {
-      const Op& op = graph.ops[s.first_op + i];
-      for (size_t k = 0; k < op.inputs.size(); ++k) {
-        if (op.inputs[k] < 0 || graph.at(op.inputs[k]).role != Role::parameter) continue;
-        ParameterUse& u = uses[graph.resolve(op.inputs[k])];
-        u.ops += 1;
-        u.by_embedding |= op.kind == OpKind::embedding;
-        u.of_tokens |= op.kind == OpKind::embedding && static_cast<int>(k) == in(OpKind::embedding, "table");
-        u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
-        u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
-        u.by_head |= s.kind == SegmentKind::head;
-        u.as_bias |= std::string_view(input_row_of(op.kind, k).name) == "bias";
-        u.by_pooler |=
-            s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
-        u.before_blocks |= s.kind == SegmentKind::embedding;
-        u.outside_blocks |= s.kind != SegmentKind::block;
-        if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block))
-          u.blocks.push_back(s.block);
-      }
+  const auto add = [&](const Op& op, bool is_of_table) {
+    const Segment& s = graph.segments[op.segment];
+    for (size_t k = 0; k < op.inputs.size(); ++k) {
+      if (op.inputs[k] < 0 || graph.at(op.inputs[k]).role != Role::parameter) continue;
+      ParameterUse& u = uses[graph.resolve(op.inputs[k])];
+      u.ops += !is_of_table;
+      u.by_table_ops |= is_of_table;
+      u.by_embedding |= op.kind == OpKind::embedding;
+      u.of_tokens |= op.kind == OpKind::embedding && static_cast<int>(k) == in(OpKind::embedding, "table");
+      // A parameter whose rows are a table is no weight of the norm that reads them.
+      u.by_norm |=
+          (op.kind == OpKind::norm && graph.at(op.inputs[k]).rows == 0) || op.kind == OpKind::qk_norm;
+      u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
+      u.by_head |= s.kind == SegmentKind::head;
+      u.as_bias |= std::string_view(input_row_of(op.kind, k).name) == "bias";
+      u.by_pooler |=
+          s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
+      u.before_blocks |= s.kind == SegmentKind::embedding;
+      u.outside_blocks |= s.kind != SegmentKind::block;
+      if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block))
+        u.blocks.push_back(s.block);
     }
+  };
+  for (const Op& op : graph.ops) add(op, false);
+  for (const Op& op : graph.table_ops) add(op, true);
+  for (ParameterUse& u : uses) {  // ops on tables come after all ops on samples
+    std::sort(u.blocks.begin(), u.blocks.end());
+    u.blocks.erase(std::unique(u.blocks.begin(), u.blocks.end()), u.blocks.end());
+  }
   return uses;
 }
 

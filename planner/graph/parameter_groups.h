@@ -26,8 +26,11 @@ struct ParameterUse {
   bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false,
        as_bias = false;
   bool before_blocks = false, outside_blocks = false, by_pooler = false;
-  std::vector<int> blocks;  // their indices, ascending
+  bool by_table_ops = false;  // Graph::table_ops, which `ops` does not count
+  std::vector<int> blocks;    // their indices, ascending
   int ops = 0;
+  // Gradients of the parameter. Ops on tables add to the gradient of another use, if there is one.
+  int gradients() const { return ops == 0 && by_table_ops ? 1 : ops; }
 };
 // The uses of all parameters, by tensor. Only the tensors that own a parameter's bytes have uses.
 std::vector<ParameterUse> parameter_uses(const Graph& graph);

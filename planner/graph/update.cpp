@@ -77,8 +77,11 @@ std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
 }
 
 // A parameter is updated in the backward pass if one op of a block uses it, and no other op does. Other
-// parameters get gradients from several places of the backward pass, and the head's come in chunks.
-bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
+// parameters get gradients from several places of the backward pass, and the head's come in chunks. Those of
+// ops on tables come after it.
+bool is_updated_in_backward(const ParameterUse& use) {
+  return use.ops == 1 && !use.outside_blocks && !use.by_table_ops;
+}
 
 // For every parameter: the index of the last gradient op that reads it or computes its gradient. After that
 // op, the step no longer needs the old value. Recompute does not change this: an op is recomputed for the
@@ -172,7 +175,7 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
     if (!numerics.fused_update || !is_updated_in_backward(use))
       sum = size_add(sum,
                      size_mul(size_mul(t.shape.elements(), element_bytes(gradient_format(t, use, numerics))),
-                              static_cast<uint64_t>(use.ops)));
+                              static_cast<uint64_t>(use.gradients())));
     if (const auto format = master_format(t, numerics))
       sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
     for (const StateTensor& state : rule_of(t, use, numerics).states)

@@ -11,7 +11,8 @@ namespace stw {
 
 std::vector<const Program*> Programs::all() const {
   std::vector<const Program*> list;
-  for (const Program* p : {&micro_first, &micro_next, &micro_short, &update, &evaluate, &prefill, &decode})
+  for (const Program* p : {&micro_first, &micro_next, &micro_short, &update, &evaluate, &prefill, &decode,
+                           &tables, &table_gradients, &evaluate_tables})
     if (!p->instructions.empty()) list.push_back(p);
   return list;
 }
@@ -40,6 +41,12 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   }
   p.update = build_update(graph, p.arena, threads);
   lay_out(p.update, alignment);
+  p.tables = build_tables(graph, p.arena, threads, false);
+  lay_out(p.tables, alignment);
+  p.table_gradients = build_table_gradients(graph, p.arena, threads);
+  lay_out(p.table_gradients, alignment);
+  p.evaluate_tables = build_tables(graph, p.arena, threads, true);
+  lay_out(p.evaluate_tables, alignment);
   p.evaluate = build_evaluate(graph, p.arena, decisions, threads);
   lay_out(p.evaluate, alignment);
   std::tie(p.prefill, p.decode) = build_generate(graph, p.arena, threads);

@@ -57,6 +57,7 @@ struct Plan {
 struct Programs {
   Arena arena;
   Program micro_first, micro_next, micro_short, update, evaluate, prefill, decode;
+  Program tables, table_gradients, evaluate_tables;  // empty for most models (Graph::table_ops)
   uint64_t arena_bytes = 0;
   uint64_t bound_bytes = 0;
   std::vector<const Program*> all() const;

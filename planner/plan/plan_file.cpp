@@ -85,12 +85,13 @@ std::string describe(const Graph& graph) {
     add(int{tensor.trainable});
   }
   std::vector<bool> is_used(graph.tensors.size());
-  for (const Op& op : graph.ops) {
+  const auto add_op = [&](const Op& op) {
     // This binding names every attribute. So a new attribute does not compile here until you decide whether
     // it changes the model.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
-                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
-                                  dropout, columns, stream] = op.attributes;
+                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window,
+                                  relative_keys, relative_queries, inverse, dropout, columns, stream] =
+        op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
     for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(activation)})
@@ -102,6 +103,8 @@ std::string describe(const Graph& graph) {
     if (weight_offset != 0) add(weight_offset);
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
+    if (relative_keys) s += " relative-keys";
+    if (relative_queries) s += " relative-queries";
     if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
     const bool in_block = op.segment >= 0 && graph.segments[op.segment].kind == SegmentKind::block;
     for (int t : op.inputs) {  // parameters that an earlier op uses too
@@ -111,7 +114,10 @@ std::string describe(const Graph& graph) {
     }
     // The residual is written as an op of its own, which it was in older versions.
     if (residual_of(op) >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";
-  }
+  };
+  for (const Op& op : graph.ops) add_op(op);
+  for (const Op& op : graph.table_ops) add_op(op);
+  for (const int32_t row : graph.relative.rows) add(row);
   for (const RotaryTables& tables : graph.rotary) {
     for (float f : tables.inverse_frequencies) add(f);
     if (tables.scale != 1) add(tables.scale);

@@ -30,6 +30,9 @@ std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
     list.push_back({&ends[2], micro(rest, true)});
   list.push_back({&ends[3], [&] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
   list.push_back({&update_, [&] { return build_update(graph_, *arena_, threads_); }});
+  list.push_back({&tables_, [&] { return build_tables(graph_, *arena_, threads_, false); }});
+  list.push_back({&table_gradients_, [&] { return build_table_gradients(graph_, *arena_, threads_); }});
+  list.push_back({&evaluate_tables_, [&] { return build_tables(graph_, *arena_, threads_, true); }});
   list.push_back({&prefill_, [&] { return build_generate(graph_, *arena_, threads_).first; }});
   list.push_back({&decode_, [&] { return build_generate(graph_, *arena_, threads_).second; }});
   return list;

@@ -44,7 +44,7 @@ class ArenaSizes {
   int threads_;
   static constexpr size_t changing = 4;  // number of programs that depend on decisions
   std::map<std::vector<int64_t>, std::array<End, changing>> ends_;
-  End update_, prefill_, decode_;
+  End update_, prefill_, decode_, tables_, table_gradients_, evaluate_tables_;
   int64_t layouts_ = 0;
 };
 

@@ -28,7 +28,24 @@ std::vector<int> first_inputs(const Op& loss, int count) {
 
 }  // namespace
 
+static void add_evaluate_tables(Graph& graph) {
+  std::vector<int> stands_for(graph.tensors.size());
+  std::iota(stands_for.begin(), stands_for.end(), 0);
+  std::vector<Op> list;
+  for (const Op& op : graph.table_ops) {
+    if (op.kind == OpKind::dropout) {
+      stands_for[op.outputs[0]] = stands_for[op.inputs[in(OpKind::dropout, "x")]];
+      continue;
+    }
+    list.push_back(op);
+    for (int& t : list.back().inputs)
+      if (t >= 0) t = stands_for[t];
+  }
+  if (list.size() < graph.table_ops.size()) graph.evaluate_table_ops = std::move(list);
+}
+
 void add_inference(Graph& graph) {
+  add_evaluate_tables(graph);
   // No dropout here: an op that reads a dropout's output reads its input instead.
   std::vector<int> stands_for(graph.tensors.size());
   std::iota(stands_for.begin(), stands_for.end(), 0);

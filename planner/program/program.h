@@ -131,6 +131,13 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
                     int threads, bool accumulate);
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
+// The ops on tables, which run before the micro-steps of a step, or before an evaluation. Empty if there are
+// none, or if those of an evaluation are the same.
+Program build_tables(const Graph& graph, const Arena& arena, int threads, bool for_evaluation);
+// The gradients of the ops on tables, after the micro-steps. Empty if there are none.
+Program build_table_gradients(const Graph& graph, const Arena& arena, int threads);
+// The ops on tables that this program computes again, in order.
+std::vector<int> recomputed_table_ops(const Graph& graph);
 // Ops [op, op + ops) of the update, which are one instruction.
 struct UpdateRun {
   int op, ops;

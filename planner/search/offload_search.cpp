@@ -31,11 +31,17 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
       arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
+  const Program tables = build_tables(context_.graph, *arena_, context_.request.threads, false);
+  const Program table_gradients = build_table_gradients(context_.graph, *arena_, context_.request.threads);
+  const Program evaluate_tables = build_tables(context_.graph, *arena_, context_.request.threads, true);
   // Pricing::update() includes the updates inside the backward pass; the update program does not.
-  update_ = context_.graph.fuses_updates() ? context_.pricing.update()
-                                           : context_.pricing.program(update, offload.overlap);
+  update_ = context_.graph.fuses_updates()
+                ? context_.pricing.update()
+                : size_add(size_add(context_.pricing.program(update, offload.overlap),
+                                    context_.pricing.program(tables)),
+                           context_.pricing.program(table_gradients));
   const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
-  for (const Program* p : {&update, &prefill, &decode})
+  for (const Program* p : {&update, &tables, &table_gradients, &evaluate_tables, &prefill, &decode})
     if (!p->instructions.empty())
       fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
   for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {

@@ -18,6 +18,10 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     update_ = size_add(update_, instruction(i));
   };
   for (const UpdateRun& run : update_runs(graph)) add(run.op, run.ops);
+  for (size_t k = 0; k < graph.table_ops.size(); ++k) add(graph.first_table_op() + static_cast<int>(k), 1);
+  for (size_t k = 0; k < graph.table_gradient_ops.size(); ++k)
+    add(graph.first_table_gradient_op() + static_cast<int>(k), 1);
+  for (int op : recomputed_table_ops(graph)) add(op, 1);
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) add(u.square_sum, 1), add(u.update, 1);
   if (graph.fuses_updates()) add(graph.begin_update, 1);

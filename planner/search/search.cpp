@@ -24,7 +24,10 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
       }
     return sum;
   };
-  uint64_t sum = size_add(of(programs.micro_first), of(programs.update));
+  uint64_t sum = 0;
+  for (const Program* p :
+       {&programs.micro_first, &programs.update, &programs.tables, &programs.table_gradients})
+    sum = size_add(sum, of(*p));
   const int64_t whole = steps - 1 - (short_last ? 1 : 0);
   if (whole > 0) sum = size_add(sum, size_mul(of(programs.micro_next), static_cast<uint64_t>(whole)));
   return short_last ? size_add(sum, of(programs.micro_short)) : sum;
@@ -58,6 +61,8 @@ static bool uses_library_attention(const Graph& graph) {
                      [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
+static bool has_relative_positions(const Graph& graph) { return graph.relative.tensor >= 0; }
+
 Result<Plan> search(const GraphSource& source, const Request& request) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
@@ -75,6 +80,11 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
                  "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
                  "ALiBi and no sliding window shorter than a sample; the attention of this model needs the "
                  "kernels `own`"};
+  if (device->cuda && has_relative_positions(wide.graph()))
+    return Error{Code::unsupported,
+                 "a model of type " + wide.graph().architecture +
+                     " is trained on CPUs only: the kernels for GPUs have no attention with "
+                     "relative positions yet"};
   if (wide.is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   const uint64_t unlimited =

@@ -49,14 +49,15 @@ class Signature {
     // This binding names every attribute, so a new attribute that is forgotten here does not compile.
     // `stream` is left out: it changes neither memory nor time.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset,
-                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse,
-                                  dropout, columns, stream] = op.attributes;
+                                  query_heads, kv_heads, head_dim, scale, causal, alibi, window,
+                                  relative_keys, relative_queries, inverse, dropout, columns, stream] =
+        op.attributes;
     add(static_cast<int64_t>(op.kind));
     for (float x : {epsilon, scale, dropout, weight_offset}) add(x);
-    for (int64_t x :
-         {int64_t{rms}, int64_t{transposed}, static_cast<int64_t>(activation), static_cast<int64_t>(gate),
-          int64_t{query_heads}, int64_t{kv_heads}, int64_t{head_dim}, int64_t{causal}, int64_t{alibi}, window,
-          int64_t{inverse}, static_cast<int64_t>(value_loss)})
+    for (int64_t x : {int64_t{rms}, int64_t{transposed}, static_cast<int64_t>(activation),
+                      static_cast<int64_t>(gate), int64_t{query_heads}, int64_t{kv_heads}, int64_t{head_dim},
+                      int64_t{causal}, int64_t{alibi}, window, int64_t{relative_keys},
+                      int64_t{relative_queries}, int64_t{inverse}, static_cast<int64_t>(value_loss)})
       add(x);
     for (int64_t column : columns) add(column);
     for (const auto* list : {&op.inputs, &op.outputs}) {

@@ -379,7 +379,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
       request->sequence = length;
       return anything_fits([&](const Numerics& n) { return build_model(config, length, n); }, *request);
     };
-    int64_t low = 0, high = config.positions;  // low fits, or is 0
+    int64_t low = 0, high = longest_text(config);  // low fits, or is 0
     while (low < high) {
       const int64_t middle = low + (high - low + 1) / 2;
       auto answer = fits(middle);

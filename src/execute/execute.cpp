@@ -91,6 +91,7 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
 // has a stream for its update, and one for the gradient of each of its uses.
 constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
 constexpr uint32_t stream_of_use = 1 << 18;
+constexpr int use_by_tables = 1 << 10;  // above the number of any other use
 uint32_t stream_of(int first, const Tensor& parameter) {
   assert(parameter.ordinal >= 0);
   return static_cast<uint32_t>(first + parameter.ordinal);
@@ -127,8 +128,9 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
     const Tensor& sum = c.x.graph->at(gradient);
-    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(weight + p)) +
-                       static_cast<uint32_t>(sum.ordinal) * stream_of_use;
+    a.part[p].stream =
+        stream_of(gradient_stream, c.input_tensor(weight + p)) +
+        static_cast<uint32_t>(sum.ordinal + (c.op.accumulates ? use_by_tables : 0)) * stream_of_use;
     a.gradient_dtype = dtype_of(sum.format);  // all parts have the same format
   }
   a.state = c.x.state;
@@ -334,10 +336,22 @@ kernels::AttentionArgs attention_args(const Call& c) {
   return a;
 }
 
+kernels::RelativePositions relative_positions(const Call& c, int table, int rows) {
+  kernels::RelativePositions r;
+  r.table = c.in(table);
+  if (!r.table.data) return r;
+  r.table_rows = c.input_tensor(table).shape[0];
+  r.has_keys = c.attributes.relative_keys;
+  r.has_queries = c.attributes.relative_queries;
+  r.rows = c.input<int32_t>(rows);
+  return r;
+}
+
 template <>
 void run<OpKind::attention>(const Call& c) {
   constexpr OpKind kind = OpKind::attention;
   kernels::AttentionArgs a = attention_args(c);
+  a.relative = relative_positions(c, in(kind, "relative"), in(kind, "relative_rows"));
   a.position_ids = c.input<int32_t>(in(kind, "positions"));
   a.following = c.input<int32_t>(in(kind, "following"));
   a.out = c.out(out(kind, "out"));
@@ -349,6 +363,9 @@ template <>
 void run<OpKind::attention_gradient>(const Call& c) {
   constexpr OpKind kind = OpKind::attention_gradient;
   kernels::AttentionArgs a = attention_args(c);
+  a.relative = relative_positions(c, in(kind, "relative"), in(kind, "relative_rows"));
+  a.relative.gradient = c.output<float>(out(kind, "drelative"));
+  a.relative.accumulate = c.i.accumulate;
   a.out = c.in_out(in(kind, "out"));
   a.lse = c.input<float>(in(kind, "lse"));
   a.dout = c.in(in(kind, "dout"));

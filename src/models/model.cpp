@@ -54,6 +54,7 @@ Result<Json> language_part(const Json& outer, const Architecture& architecture) 
   X(bert)               \
   X(bloom)              \
   X(camembert)          \
+  X(deberta_v2)         \
   X(distilbert)         \
   X(electra)            \
   X(gemma3)             \
@@ -244,8 +245,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
       return Error{
           Code::unsupported_field,
           origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
-    for (float p :
-         {config.embedding_dropout, config.attention_dropout, config.residual_dropout, config.head_dropout})
+    for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout,
+                    config.head_dropout, config.pooler_dropout})
       if (!(p >= 0 && p < 1))
         return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     auto head = read_head(*json);

@@ -1,6 +1,7 @@
 // Model architectures: from a Hugging Face config.json to a graph. Each family has a file (gpt2.cpp,
 // llama.cpp, …), each architecture a row in `architectures`. Presets are configs with a name (presets.cpp).
 #pragma once
+#include <algorithm>
 #include <any>
 #include <optional>
 #include <set>
@@ -27,6 +28,7 @@ struct ModelConfig {
   const Architecture* architecture;  // a row of architectures(); never null
   Json json;                         // as read; exports write it next to the weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
+  int64_t longest = 0;          // tokens of the longest text, if it may be longer than `positions`
   int64_t embedding_width = 0;  // of the embedding tables; 0: `width`
   int heads = 0, kv_heads = 0, head_dim = 0;
   float epsilon = 0;  // of norms
@@ -34,9 +36,10 @@ struct ModelConfig {
   float attention_scale = 0;
   bool tied = false;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  float head_dropout = 0;   // of an encoder's classifier, and of a token head
-  int64_t token_types = 0;  // rows of the token type table; 0: no such table
-  bool is_part = false;     // inside a model for images and text: tensors have longer names in files
+  float head_dropout = 0;    // of an encoder's classifier, and of a token head
+  float pooler_dropout = 0;  // before the pooler of an encoder's classifier, if it has a rate of its own
+  int64_t token_types = 0;   // rows of the token type table; 0: no such table
+  bool is_part = false;      // inside a model for images and text: tensors have longer names in files
   // A struct that only the family's parser and builder know (a DecoderConfig, …), empty where the family
   // needs none. The parser sets it, the builder reads it with std::any_cast.
   std::any family;
@@ -112,6 +115,7 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
                             GraphInputs optional);
 // The complete graph: forward, backward, update, inference. Adapters and groups must have been checked.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
+inline int64_t longest_text(const ModelConfig& config) { return std::max(config.positions, config.longest); }
 inline const Architecture& architecture_of(const ModelConfig& config) { return *config.architecture; }
 
 // The text of a config.json, as exports write it.

@@ -192,6 +192,33 @@ constexpr Preset presets[] = {
 "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_act": "gelu", )"
                      R"("bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2,
 "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"deberta-v3-small",
+     R"({"architectures": ["DebertaV2Model"], "model_type": "deberta-v2", "vocab_size": 128100,
+"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 6, "num_attention_heads": 12,
+"max_position_embeddings": 512, "type_vocab_size": 0, "layer_norm_eps": 1e-07, "hidden_act": "gelu", )"
+     R"("pad_token_id": 0, "relative_attention": true, "max_relative_positions": -1, "position_buckets": 256,
+"norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": "p2c|c2p", )"
+     R"("position_biased_input": false,
+"pooler_hidden_size": 768, "pooler_hidden_act": "gelu", "pooler_dropout": 0.0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"deberta-v3-base",
+     R"({"architectures": ["DebertaV2Model"], "model_type": "deberta-v2", "vocab_size": 128100,
+"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+"max_position_embeddings": 512, "type_vocab_size": 0, "layer_norm_eps": 1e-07, "hidden_act": "gelu", )"
+     R"("pad_token_id": 0, "relative_attention": true, "max_relative_positions": -1, "position_buckets": 256,
+"norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": "p2c|c2p", )"
+     R"("position_biased_input": false,
+"pooler_hidden_size": 768, "pooler_hidden_act": "gelu", "pooler_dropout": 0.0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"deberta-v3-large",
+     R"({"architectures": ["DebertaV2Model"], "model_type": "deberta-v2", "vocab_size": 128100,
+"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+"max_position_embeddings": 512, "type_vocab_size": 0, "layer_norm_eps": 1e-07, "hidden_act": "gelu", )"
+     R"("pad_token_id": 0, "relative_attention": true, "max_relative_positions": -1, "position_buckets": 256,
+"norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": "p2c|c2p", )"
+     R"("position_biased_input": false,
+"pooler_hidden_size": 1024, "pooler_hidden_act": "gelu", "pooler_dropout": 0.0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
 };
 
 }  // namespace

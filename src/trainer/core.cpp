@@ -57,6 +57,7 @@ Status TrainerCore::reallocate() {
 
 void TrainerCore::use(std::shared_ptr<const Planned> next) {
   planned = std::move(next);
+  has_tables_of_evaluation = false;
   execution.graph = &planned->graph;
   execution.layout = &planned->programs.arena;
   execution.arena = memory.arena();
@@ -67,9 +68,25 @@ void TrainerCore::use(std::shared_ptr<const Planned> next) {
 
 Status TrainerCore::prepare() {
   const Programs& p = planned->programs;
-  for (const Program* program :
-       {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
-    if (!program->instructions.empty()) STW_TRY(stream->prepare(execution, *program));
+  for (const Program* program : p.all()) STW_TRY(stream->prepare(execution, *program));
+  return ok();
+}
+
+// The random numbers of ops on tables are those of the first sample.
+Status TrainerCore::run_on_tables(const Program& program) {
+  if (program.instructions.empty()) return ok();
+  const uint64_t first_sample = 0;
+  stream->upload(&execution.state->first_sample, &first_sample, sizeof first_sample);
+  return stream->run(execution, program);
+}
+
+Status TrainerCore::compute_tables(bool for_evaluation) {
+  if (for_evaluation && has_tables_of_evaluation) return ok();
+  const Programs& p = programs();
+  has_tables_of_evaluation = false;
+  STW_TRY(run_on_tables(for_evaluation && !p.evaluate_tables.instructions.empty() ? p.evaluate_tables
+                                                                                  : p.tables));
+  has_tables_of_evaluation = for_evaluation;
   return ok();
 }
 
@@ -77,6 +94,7 @@ Status TrainerCore::fill(Filling& filling) {
   // Touch every page now, so that the memory of the plan is there from the first step on.
   constexpr uint64_t at_once = 16 << 20;
   const uint64_t bytes = plan().bytes.arena;
+  has_tables_of_evaluation = false;
   for (uint64_t done = 0; done < bytes; done += at_once) {
     const uint64_t now = std::min(at_once, bytes - done);
     check_in(now);

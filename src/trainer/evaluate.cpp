@@ -19,6 +19,7 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   const Program& program = core.programs().evaluate;
   check_in();
   core.begin_state();
+  STW_TRY(core.compute_tables(true));
   const uint64_t most = dataset.evaluation_windows();
   uint64_t tokens = 0;
   for (uint64_t batch = 0; batch < batches; ++batch) {
@@ -66,6 +67,7 @@ Status each_log_probability(TrainerCore& core, const SampleSource& source, uint6
   std::vector<float> losses(m * length);
   check_in();
   core.begin_state();
+  STW_TRY(core.compute_tables(true));
   for (uint64_t first = 0; first < samples; first += m) {
     STW_TRY(core.load(program, source, first, samples));
     STW_TRY(core.stream->run(core.execution, program));

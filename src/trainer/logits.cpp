@@ -114,6 +114,7 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
     return ok();
   };
   const Program& program = core_.programs().decode;
+  STW_TRY(core_.compute_tables(true));
   STW_TRY(core_.load(program, std::cref(source), 0, 1));
   return core_.stream->run(core_.execution, program);
 }

@@ -9,9 +9,9 @@
 namespace stw {
 
 Status check_sequence(const Model& model, int64_t sequence) {
-  if (sequence >= 1 && sequence <= model.config().positions) return ok();
+  if (sequence >= 1 && sequence <= longest_text(model.config())) return ok();
   return Error{Code::unsupported_shape, "sequence " + std::to_string(sequence) + ": the model has " +
-                                            std::to_string(model.config().positions) + " positions"};
+                                            std::to_string(longest_text(model.config())) + " positions"};
 }
 
 Result<std::shared_ptr<const Planned>> Planned::finish(const Model& model, Plan plan) {

@@ -139,6 +139,7 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
   core.begin_state(learning_rate);
   const uint64_t m = static_cast<uint64_t>(core.plan().decisions.micro_batch);
   const bool fused = core.plan().numerics.fused_update;
+  STW_TRY(core.compute_tables(false));
   for (uint64_t first = 0; first < core.global_batch(); first += m) {
     const bool is_short = core.global_batch() - first < m;
     const Program& program = first == 0 ? programs.micro_first
@@ -153,6 +154,7 @@ Result<StepResult> make_step(TrainerCore& core, const SampleSource& source, uint
     STW_TRY(core.stream->run(core.execution, program));
     core.progress.count_micro_step();
   }
+  STW_TRY(core.run_on_tables(programs.table_gradients));
   // A cancel must be able to end a long micro-step. The step therefore waits for the end of such a micro-step
   // before it launches the update. The wait leaves the device idle for some microseconds.
   const double micro_step_seconds = core.step_seconds / static_cast<double>(core.plan().accumulation_steps);

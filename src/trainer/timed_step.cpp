@@ -67,9 +67,11 @@ std::vector<TimedProgram> programs_of_step(const TrainerCore& core) {
   const Programs& programs = core.programs();
   const uint64_t m = static_cast<uint64_t>(core.plan().decisions.micro_batch);
   std::vector<TimedProgram> timed;
+  if (!programs.tables.instructions.empty()) timed.emplace_back(programs.tables, 1);
   timed.emplace_back(programs.micro_first, 1);
   if (core.global_batch() / m > 1) timed.emplace_back(programs.micro_next, core.global_batch() / m - 1);
   if (core.global_batch() % m > 0) timed.emplace_back(programs.micro_short, 1);
+  if (!programs.table_gradients.instructions.empty()) timed.emplace_back(programs.table_gradients, 1);
   timed.emplace_back(programs.update, 1);
   return timed;
 }

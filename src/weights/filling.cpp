@@ -58,6 +58,9 @@ Status Filling::fill() {
     put_table(tables, tables.cosine, portable_cos);
     put_table(tables, tables.sine, portable_sin);
   }
+  if (const RelativeRows& relative = graph().relative; relative.tensor >= 0)
+    stream_.upload(execution_.address(relative.tensor), relative.rows.data(),
+                   relative.rows.size() * sizeof(int32_t));
   for (size_t p = 0; p < model_.parameters().size(); ++p) {
     const Tensor& tensor = model_.graph().at(model_.parameters()[p]);
     const uint64_t count = tensor.shape.elements();

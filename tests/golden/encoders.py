@@ -21,6 +21,7 @@ from transformers import (
     BertConfig,
     BertForPreTraining,
     CamembertConfig,
+    DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
     ModernBertConfig,
@@ -81,6 +82,18 @@ def configurations():
         "local_attention": 6,
         "pad_token_id": 0,
     }
+    # As DeBERTa-v3: distances beyond 3 share rows, and distances beyond 12 the last one.
+    deberta = {
+        **shared,
+        "max_position_embeddings": 12,
+        "relative_attention": True,
+        "position_buckets": 6,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "pos_att_type": "p2c|c2p",
+        "position_biased_input": False,
+        "pad_token_id": 0,
+    }
     texts, tokens, masked = (
         AutoModelForSequenceClassification,
         AutoModelForTokenClassification,
@@ -126,6 +139,51 @@ def configurations():
         ),
         "distilbert_mlm": (20290, masked, DistilBertConfig(**distilbert, n_layers=1)),
         "electra_mlm": (20291, masked, ElectraConfig(**one_layer, embedding_size=24)),
+        # With a problem type, transformers computes the loss in the type of the logits.
+        "deberta": (
+            20299,
+            texts,
+            DebertaV2Config(**deberta, problem_type="single_label_classification"),
+        ),
+        # Matrices of their own for positions, without buckets or a norm; absolute positions and types too.
+        "deberta_tokens": (
+            20300,
+            tokens,
+            DebertaV2Config(
+                **{
+                    **deberta,
+                    "num_hidden_layers": 2,
+                    "max_position_embeddings": POSITIONS,
+                    "max_relative_positions": 7,
+                    "position_buckets": -1,
+                    "norm_rel_ebd": "none",
+                    "share_att_key": False,
+                    "position_biased_input": True,
+                    "type_vocab_size": 2,
+                },
+                embedding_size=24,
+            ),
+        ),
+        # One kind of relative positions each.
+        "deberta_mlm": (
+            20301,
+            masked,
+            DebertaV2Config(**{**deberta, "num_hidden_layers": 2, "pos_att_type": "p2c"}),
+        ),
+        "deberta_mlm_untied": (
+            20302,
+            masked,
+            DebertaV2Config(
+                **{
+                    **deberta,
+                    "num_hidden_layers": 1,
+                    "pos_att_type": "c2p",
+                    "share_att_key": False,
+                    "norm_rel_ebd": "none",
+                    "tie_word_embeddings": False,
+                }
+            ),
+        ),
         # Without biases, as published. Local layers see three tokens on each side.
         "modernbert": (
             20287,
@@ -289,8 +347,12 @@ def evaluate_in_double(model, inputs, labels, evaluate=evaluate):
         modeling_modernbert.apply_rotary_pos_emb = published
 
 
-def is_key_bias(name):
-    """A key's bias adds the same number to all scores of a query, so its gradient is zero up to rounding."""
+def is_key_bias(name, config):
+    """A key's bias adds the same number to all scores of a query, so its gradient is zero up to rounding.
+    This does not hold if the scores have products of keys with relative positions."""
+    if config.model_type == "deberta-v2":
+        own = () if "p2c" in config.pos_att_type else (".key_proj.bias",)
+        return name.startswith("grad.") and name.endswith((*own, ".pos_key_proj.bias"))
     return name.startswith("grad.") and name.endswith((".key.bias", ".k_lin.bias"))
 
 
@@ -298,12 +360,14 @@ def check(model, expected):
     """Checks that transformers, in fp32 and without patches, gives the stored results for the folder."""
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
-    keys = [name for name in actual if is_key_bias(name)]
+    keys = [name for name in actual if is_key_bias(name, model.config)]
     groups = getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
     # ModernBERT has one bias for all three
-    assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)
+    if model.config.model_type not in ("modernbert", "deberta-v2"):
+        assert len(keys) == groups
     for name in keys:
-        largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
+        other = name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")
+        largest = expected[other.replace("key_proj.bias", "key_proj.weight")].abs().max()
         assert (
             expected[name].abs().max() < 1e-13 * largest
             and actual.pop(name).abs().max() < TOLERANCE * largest
@@ -311,6 +375,10 @@ def check(model, expected):
     worst = max((relative(value, expected[name]), name) for name, value in actual.items())
     assert worst[0] < TOLERANCE, worst
     return worst
+
+
+def attention_of(config):
+    return "eager" if config.model_type == "deberta-v2" else "sdpa"
 
 
 def generate(name, kind, config, seed, root):
@@ -321,7 +389,7 @@ def generate(name, kind, config, seed, root):
             {label: i for i, label in enumerate(LABELS)},
         )
     generator = torch.Generator().manual_seed(seed)
-    model = kind.from_config(config, attn_implementation="sdpa", dtype=torch.float32).eval()
+    model = kind.from_config(config, attn_implementation=attention_of(config), dtype=torch.float32).eval()
     randomise(model, generator)
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -330,8 +398,9 @@ def generate(name, kind, config, seed, root):
     values = evaluate_in_double(model, inputs, labels)
     assert all(value.dtype == torch.float64 for value in values.values())
     expected = write(folder, values, labels=labels, **inputs)
-    worst = check(kind.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected)
-    tell(folder, {key: value for key, value in expected.items() if not is_key_bias(key)}, worst)
+    load = {"attn_implementation": attention_of(config), "dtype": torch.float32}
+    worst = check(kind.from_pretrained(folder, **load), expected)
+    tell(folder, {key: value for key, value in expected.items() if not is_key_bias(key, config)}, worst)
 
 
 def generate_old(seed, root):

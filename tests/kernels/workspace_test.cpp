@@ -107,6 +107,7 @@ TEST_F(Workspace, Attention) {
     a.kv_heads = 1 + static_cast<int>(random_() % 8);
     a.query_heads = a.kv_heads * (1 + static_cast<int>(random_() % 8));
     a.head_dim = 2 * (1 + static_cast<int>(random_() % 128));
+    if (random_() % 4 == 0) a.relative = {.table = {&a, DType::f32}, .table_rows = size(1024)};
     const int n = threads();
     const auto threads_of = [&](int64_t bytes) {
       return static_cast<uint64_t>(bytes) * static_cast<uint64_t>(n);
@@ -117,7 +118,8 @@ TEST_F(Workspace, Attention) {
     };
     ForwardWorkspace forward;
     GradientWorkspace gradient;
-    ASSERT_EQ(threads_of(carve_forward(a.rows_per_sample, a.head_dim, nullptr, &forward)),
+    ASSERT_EQ(threads_of(carve_forward(a.rows_per_sample, a.head_dim, a.relative.table.data != nullptr,
+                                       nullptr, &forward)),
               attention_workspace(a, n))
         << shape();
     ASSERT_EQ(threads_of(carve_gradient(a, nullptr, &gradient)), attention_gradient_workspace(a, n))
@@ -126,7 +128,7 @@ TEST_F(Workspace, Attention) {
     c.rows = size(64);
     c.capacity = c.rows + size(8192);
     c.head_dim = a.head_dim;
-    ASSERT_EQ(threads_of(carve_forward(c.rows, c.head_dim, nullptr, &forward)),
+    ASSERT_EQ(threads_of(carve_forward(c.rows, c.head_dim, false, nullptr, &forward)),
               attention_cached_workspace(c, n))
         << shape();
   }

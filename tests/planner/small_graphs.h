@@ -76,6 +76,7 @@ inline std::vector<Graph> classifier_graphs() {
   for (const std::string& config : small_encoders("0.1"))
     graphs.push_back(graph_of(config, 33, graphs.size() % 2 ? Precision::fp32 : Precision::bf16, 8));
   graphs.push_back(graph_of(classifier_of(small_bert()), 40));
+  graphs.push_back(graph_of(classifier_of(small_deberta("0.1")), 40));
   graphs.push_back(graph_of(classifier_of(small_modernbert()), 40));
   graphs.push_back(graph_for(classifier_of(small_roberta()), Kernels::tensor));
   graphs.push_back(graph_for(classifier_of(small_bert("0.1")), Kernels::wgmma));

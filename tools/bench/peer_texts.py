@@ -157,7 +157,10 @@ def model_of(labels):
             if hasattr(config, name):
                 setattr(config, name, OPTIONS.dropout)
     return AutoModelForSequenceClassification.from_pretrained(
-        OPTIONS.model, config=config, attn_implementation="sdpa", dtype=torch.float32
+        OPTIONS.model,
+        config=config,
+        attn_implementation="eager" if config.model_type == "deberta-v2" else "sdpa",
+        dtype=torch.float32,
     )
 
 

@@ -13,7 +13,8 @@ void attention(const Launch& launch, const AttentionArgs& args) {
                 out_width = args.query_heads * head_dim;
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
-  const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
+  const bool has_relative = args.relative.table.data != nullptr;
+  const int64_t thread_bytes = carve_forward(rows, head_dim, has_relative, nullptr, &counted);
   STW_ASSERT_THREADS_FIT(thread_bytes);
   // In causal attention, late chunks see the most keys. They go first, so that no thread is left with a long
   // chunk at the end.
@@ -22,7 +23,7 @@ void attention(const Launch& launch, const AttentionArgs& args) {
     const int64_t sample = index % (args.samples * args.query_heads) / args.query_heads;
     const int64_t head = index % args.query_heads, kv_head = head / group;
     ForwardWorkspace w;
-    carve_forward(rows, head_dim, (char*)launch.workspace + thread * thread_bytes, &w);
+    carve_forward(rows, head_dim, has_relative, (char*)launch.workspace + thread * thread_bytes, &w);
     Dropout dropout = {};
     if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
     const int64_t first = sample * rows * width;
@@ -41,6 +42,7 @@ void attention(const Launch& launch, const AttentionArgs& args) {
     h.out_at = sample * rows * out_width + head * head_dim;
     h.out_stride = out_width;
     h.lse = args.lse + (sample * args.query_heads + head) * rows;
+    h.relative = relative_head(args, head);
     attend_chunk(h, w, chunk * query_chunk);
   });
 }

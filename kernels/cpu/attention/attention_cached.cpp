@@ -24,12 +24,12 @@ void attention_cached(const Launch& launch, const AttentionCachedArgs& args) {
   append(args, position, args.query_heads * head_dim + columns, args.value_cache);
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
   ForwardWorkspace counted;
-  const int64_t thread_bytes = carve_forward(rows, head_dim, nullptr, &counted);
+  const int64_t thread_bytes = carve_forward(rows, head_dim, false, nullptr, &counted);
   STW_ASSERT_THREADS_FIT(thread_bytes);
   parallel_for(launch, args.query_heads * chunks, [&](int64_t index, int thread) {
     const int64_t chunk = chunks - 1 - index / args.query_heads, head = index % args.query_heads;
     ForwardWorkspace w;
-    carve_forward(rows, head_dim, (char*)launch.workspace + thread * thread_bytes, &w);
+    carve_forward(rows, head_dim, false, (char*)launch.workspace + thread * thread_bytes, &w);
     HeadAttention h;
     h.queries = {args.qkv.data, args.qkv.dtype, head * head_dim, width};
     h.keys = {args.key_cache.data, args.key_cache.dtype, head / group * head_dim, columns};

@@ -9,6 +9,7 @@
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
 #include "kernels/cpu/attention/attention_tile.h"
+#include "kernels/cpu/attention/relative.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels {
@@ -17,8 +18,10 @@ namespace stw::kernels {
 struct ForwardWorkspace {
   int64_t chunk;
   float *queries, *transposed_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
+  RelativeWorkspace<query_chunk> relative;
 };
-STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, char* memory, ForwardWorkspace* w) {
+STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, bool has_relative, char* memory,
+                                 ForwardWorkspace* w) {
   Carver carver{memory, 0};
   const int64_t stride = row_stride(head_dim);
   w->chunk = rows < query_chunk ? rows : query_chunk;
@@ -31,6 +34,8 @@ STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, char* memory, F
   w->maxima = carver.take(w->chunk + 32);
   w->sum = carver.take(w->chunk * 16);
   w->rescale = carver.take(32);
+  w->relative = {};
+  if (has_relative) carve_relative(carver, query_group, head_dim, false, &w->relative);
   return carver.bytes;
 }
 
@@ -47,7 +52,58 @@ struct HeadAttention {
   Matrix out;
   int64_t out_at, out_stride;
   float* lse;  // (query_rows), or null.
+  RelativeHead relative = {};
 };
+
+// The rows of relative positions of all pairs of a query of the chunk and a key of the block that sees it.
+static inline RelativeRange relative_range(const HeadAttention& h, int64_t first, int64_t count, int64_t key,
+                                           int64_t keys) {
+  RelativeRange range = {0, 0};
+  for (int64_t row = first, end; row < first + count; row = end) {
+    const int64_t start = max(first_key(h.rule, row), key), keys_end = min(end_key(h.rule, row), key + keys);
+    end = document_end(h.rule, row, first + count);
+    if (start >= key + keys) break;
+    if (start >= keys_end) continue;
+    const RelativeRange more = h.relative.range(row - (keys_end - 1), end - 1 - start);
+    const int64_t least = range.count == 0 ? more.first : min(range.first, more.first);
+    range.count = max(range.first + range.count, more.first + more.count) - least;
+    range.first = least;
+  }
+  return range;
+}
+
+// Packs the chunk's rows of relative positions, and multiplies its queries with the block's keys.
+static inline void prepare_relative(const HeadAttention& h, const ForwardWorkspace& w,
+                                    const RelativeRange& range, int64_t keys) {
+  if (range.count == 0) return;
+  if (h.relative.keys.data != nullptr)
+    pack_relative_keys<query_chunk>(h.relative, range, h.head_dim, w.relative.transposed);
+  if (h.relative.queries.data == nullptr) return;
+  const int64_t stride = row_stride(h.head_dim);
+  pack_rows(h.relative.queries, range.first, range.count, h.head_dim, h.scale, w.relative.queries);
+  attention_product<false>(range.count, panels_of(keys), h.head_dim, w.relative.queries, stride,
+                           w.transposed_keys, transposed_stride, w.relative.by_key, transposed_stride, false);
+}
+
+// Adds the biases to the scores of `rows` rows from `row` on, for the keys [hidden, visible) of the block.
+static inline void add_relative_of_group(const HeadAttention& h, const ForwardWorkspace& w,
+                                         const RelativeRange& range, int64_t row, int64_t rows,
+                                         const float* queries, int64_t key, int64_t hidden, int64_t visible) {
+  constexpr int64_t columns = RelativeWorkspace<query_chunk>::stride;
+  const bool has_keys = h.relative.keys.data != nullptr, has_queries = h.relative.queries.data != nullptr;
+  if (has_keys) {
+    const RelativeRange own = h.relative.range(row - (key + visible - 1), row + rows - 1 - (key + hidden));
+    const int64_t from = (own.first - range.first) / 16 * 16,
+                  panels = panels_of(own.first - range.first + own.count - from);
+    attention_product<false>(rows, panels, h.head_dim, queries, row_stride(h.head_dim),
+                             w.relative.transposed + from, columns, w.relative.by_query + from, columns,
+                             false);
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    add_relative(
+        h.relative, range.first, row + r - key, has_keys ? w.relative.by_query + r * columns : nullptr,
+        has_queries ? w.relative.by_key : nullptr, hidden, visible, w.scores + r * transposed_stride);
+}
 
 // Computes, for `rows` rows of one document and one block of keys, the scores, their exponentials in place,
 // and outputs += scores · values. Rows of two documents never share a product: a mask would only multiply the
@@ -56,9 +112,11 @@ struct HeadAttention {
 // `row` counts from the first row of the chunk. The last row of the group sees `visible` keys of this block;
 // the first row sees no key before `start`. `first`: this is the first block that the rows see. With a
 // window, a row may see no key of the block; its exponentials and sums are 0 until it sees one.
+//
+// `range`: the rows of relative positions that the chunk and the block have.
 static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first,
-                                int64_t row, int64_t rows, int64_t key_first, int64_t visible,
-                                int64_t start) {
+                                int64_t row, int64_t rows, int64_t key_first, int64_t visible, int64_t start,
+                                const RelativeRange& range) {
   const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
   const bool first = start >= key_first;
   const int64_t hidden = first ? start - key_first : 0, hidden_panels = hidden / 16,
@@ -68,6 +126,9 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   attention_product<false>(rows, panels - hidden_panels, h.head_dim, w.queries + row * stride, stride,
                            w.transposed_keys + from, transposed_stride, w.scores + from, transposed_stride,
                            false);
+  if (h.relative.exists())
+    add_relative_of_group(h, w, range, chunk_first + row, rows, w.queries + row * stride, key_first, hidden,
+                          visible);
   float before[32], now[32];
   for (int64_t r = 0; r < rows; ++r) {
     float* s = w.scores + r * transposed_stride;
@@ -126,12 +187,17 @@ static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& 
     const int64_t keys = min(key_block, last - key);
     pack_transposed(h.keys, key, keys, h.head_dim, w.transposed_keys);
     pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
+    RelativeRange range = {0, 0};
+    if (h.relative.exists()) {
+      range = relative_range(h, first, count, key, keys);
+      prepare_relative(h, w, range, keys);
+    }
     for (int64_t row = 0, rows; row < count; row += rows) {
       const int64_t start = first_key(h.rule, first + row);
       if (start >= key + keys) break;
       rows = document_end(h.rule, first + row, first + min(count, row + query_group)) - first - row;
       const int64_t visible = min(keys, end_key(h.rule, first + row + rows - 1) - key);
-      if (visible > 0) attend_group(h, w, first, row, rows, key, visible, start);
+      if (visible > 0) attend_group(h, w, first, row, rows, key, visible, start, range);
     }
   }
   for (int64_t r = 0; r < count; ++r) {

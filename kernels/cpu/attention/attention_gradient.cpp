@@ -9,6 +9,12 @@
 // A task is one key head of one sample. It takes the head's query heads in order, for each of them the blocks
 // of keys, and for each block of keys the blocks of queries. So every element of dQ, dK and dV is one chain
 // in fp32, and it is rounded to the storage type once, at its end.
+//
+// With relative positions, r being the row for a query and a key:
+//
+//   dQ += scale·dS·Kr   dK += dSᵀ·(scale·Qr)   dKr = Σ dS·(scale·Q)   dQr = scale·Σ dS·K
+//
+// If their table is trained, a task is one head of all samples, which it takes in order.
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
 #include "kernels/cpu/attention/attention_gradient_layout.h"
@@ -28,6 +34,7 @@ struct Head {
   HeadRows queries, douts, outs;
   const float* lse;       // (rows)
   int64_t dropout_first;  // Element of (query 0, key 0).
+  RelativeHead relative;
 };
 
 // A block of queries and a block of keys, all of one document. `diagonal`: query r sees keys 0..r of the
@@ -81,6 +88,78 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
   }
 }
 
+constexpr int64_t relative_columns = RelativeWorkspace<query_block>::stride;
+
+RelativeRange range_of(const Head& h, const BlockPair& b) {
+  return h.relative.range(b.query - (b.key + b.keys - 1), b.query + b.queries - 1 - b.key);
+}
+
+// Adds the biases of relative positions to the scores in w.probabilities.
+void add_relative_of_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b,
+                          const RelativeRange& range) {
+  const int64_t head_dim = h.args->head_dim, stride = row_stride(head_dim);
+  const bool has_keys = h.relative.keys.data != nullptr, has_queries = h.relative.queries.data != nullptr;
+  if (has_keys) {
+    pack_relative_keys<query_block>(h.relative, range, head_dim, w.relative.transposed);
+    attention_product<false>(b.queries, panels_of(range.count), head_dim, w.queries, stride,
+                             w.relative.transposed, relative_columns, w.relative.by_query, relative_columns,
+                             false);
+  }
+  if (has_queries) {
+    pack_rows(h.relative.queries, range.first, range.count, head_dim, h.args->scale, w.relative.queries);
+    attention_product<false>(range.count, panels_of(b.keys), head_dim, w.relative.queries, stride,
+                             w.transposed_keys + b.key % key_block, transposed_stride, w.relative.by_key,
+                             transposed_stride, false);
+  }
+  for (int64_t r = 0; r < b.queries; ++r)
+    add_relative(h.relative, range.first, b.query + r - b.key,
+                 has_keys ? w.relative.by_query + r * relative_columns : nullptr,
+                 has_queries ? w.relative.by_key : nullptr, 0, b.keys,
+                 w.probabilities + r * transposed_stride);
+}
+
+// Adds up the scores' gradients of each row of the table, for every query and for every key.
+void sum_by_rows(const Head& h, const GradientWorkspace& w, const BlockPair& b, const RelativeRange& range) {
+  if (h.relative.keys.data != nullptr)
+    for (int64_t i = 0; i < b.queries * relative_columns; i += 16) store(w.relative.by_query + i, zero());
+  if (h.relative.queries.data != nullptr)
+    for (int64_t i = 0; i < range.count * transposed_stride; i += 16) store(w.relative.by_key + i, zero());
+  for (int64_t r = 0; r < b.queries; ++r) {
+    const int32_t* const row = h.relative.row_at + (b.query + r - b.key);
+    const float* const d = w.dscores + r * transposed_stride;
+    float* const by_query = w.relative.by_query + r * relative_columns;
+    if (h.relative.keys.data != nullptr)
+      for (int64_t k = 0; k < b.keys; ++k) by_query[row[-k] - range.first] += d[k];
+    if (h.relative.queries.data != nullptr)
+      for (int64_t k = 0; k < b.keys; ++k)
+        w.relative.by_key[(row[-k] - range.first) * transposed_stride + k] += d[k];
+  }
+}
+
+// The gradients of the biases: of queries, of keys, and of the table if it is trained.
+void differentiate_relative(const Head& h, const GradientWorkspace& w, const BlockPair& b,
+                            const RelativeRange& range, float* dkeys) {
+  const int64_t head_dim = h.args->head_dim, stride = row_stride(head_dim), panels = panels_of(head_dim);
+  const bool is_trained = h.args->relative.gradient != nullptr;
+  sum_by_rows(h, w, b, range);
+  if (h.relative.keys.data != nullptr) {
+    pack_rows(h.relative.keys, range.first, range.count, head_dim, 1.0f, w.relative.keys);
+    attention_product<false>(b.queries, panels, range.count, w.relative.by_query, relative_columns,
+                             w.relative.keys, stride, w.dqueries + b.query * stride, stride, true);
+    if (is_trained)
+      attention_product<true>(range.count, panels, b.queries, w.relative.by_query, relative_columns,
+                              w.queries, stride, w.drelative_keys + range.first * stride, stride, true);
+  }
+  if (h.relative.queries.data != nullptr) {
+    attention_product<true>(b.keys, panels, range.count, w.relative.by_key, transposed_stride,
+                            w.relative.queries, stride, dkeys, stride, true);
+    if (is_trained)
+      attention_product<false>(range.count, panels, b.keys, w.relative.by_key, transposed_stride,
+                               w.keys + b.key % key_block * stride, stride,
+                               w.drelative_queries + range.first * stride, stride, true);
+  }
+}
+
 void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, float* dkeys, float* dvalues,
                 bool first_of_keys) {
   const int64_t head_dim = h.args->head_dim, stride = row_stride(head_dim), panels = panels_of(head_dim);
@@ -96,6 +175,8 @@ void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, f
                              w.transposed_values + packed_key, transposed_stride,
                              w.dscores + r * transposed_stride, transposed_stride, false);
   }
+  const RelativeRange range = h.relative.exists() ? range_of(h, b) : RelativeRange{};
+  if (h.relative.exists()) add_relative_of_pair(h, w, b, range);
   differentiate_scores(h, w, b);
   for (int64_t k = 0; k < b.keys; k += step) {
     const int64_t rows = min(step, b.keys - k), from = b.diagonal ? k : 0;
@@ -112,6 +193,7 @@ void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, f
                              w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride,
                              stride, !b.first);
   }
+  if (h.relative.exists()) differentiate_relative(h, w, b, range, dkeys);
 }
 
 void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w, int64_t sample,
@@ -135,6 +217,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
     h.outs = {args.out.data, args.out.dtype, out_at, out_width};
     h.lse = args.lse + (sample * args.query_heads + head) * rows;
     h.dropout_first = head * rows * rows;
+    h.relative = relative_head(args, head);
     for (int64_t r = 0; r < rows; ++r) w.dot[r] = dot_row(h, r, head_dim);
     for (int64_t key = 0; key < rows; key += key_block) {
       const int64_t count = min(key_block, rows - key), offset = group == 1 ? 0 : key * stride;
@@ -182,6 +265,49 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
   }
 }
 
+// The rows of the table that the distances within a sample's longest document have. Other rows have no
+// gradient.
+RelativeRange rows_in_use(const AttentionArgs& args, int64_t sample) {
+  const ScoreRule rule = score_rule(args, sample, 0);
+  int64_t longest = 0;
+  for (int64_t row = 0, end; row < args.rows_per_sample; row = end) {
+    end = document_end(rule, row, args.rows_per_sample);
+    longest = max(longest, end - row);
+  }
+  return relative_head(args, 0).range(1 - longest, longest - 1);
+}
+
+// Adds the sums of one head of one sample to the gradient of the table, or begins the gradient with them.
+void add_to_table(const AttentionArgs& args, const GradientWorkspace& w, int64_t head, bool begins,
+                  const RelativeRange& range) {
+  const RelativePositions& relative = args.relative;
+  const int64_t head_dim = args.head_dim, stride = row_stride(head_dim),
+                of_heads = args.query_heads * head_dim;
+  const int64_t width = of_heads * (relative.has_keys + relative.has_queries);
+  const auto add = [&](const float* sums, float factor, int64_t column) {
+    float* const gradient = relative.gradient + column + head * head_dim;
+    for (int64_t t = 0; begins && t < relative.table_rows; ++t)
+      for (int64_t d = 0; d < head_dim; ++d) gradient[t * width + d] = 0;
+    for (int64_t t = range.first; t < range.first + range.count; ++t)
+      for (int64_t d = 0; d < head_dim; ++d) gradient[t * width + d] += factor * sums[t * stride + d];
+  };
+  if (relative.has_keys) add(w.drelative_keys, 1, 0);
+  if (relative.has_queries) add(w.drelative_queries, args.scale, relative.has_keys ? of_heads : 0);
+}
+
+void differentiate_with_table(const AttentionArgs& args, const GradientWorkspace& w, int64_t head) {
+  const int64_t stride = row_stride(args.head_dim);
+  for (int64_t sample = 0; sample < args.samples; ++sample) {
+    const RelativeRange range = rows_in_use(args, sample);
+    for (int64_t i = range.first * stride; i < (range.first + range.count) * stride; i += 16) {
+      store(w.drelative_keys + i, zero());
+      store(w.drelative_queries + i, zero());
+    }
+    differentiate_kv_head(args, w, sample, head);
+    add_to_table(args, w, head, sample == 0 && !args.relative.accumulate, range);
+  }
+}
+
 }  // namespace
 
 void attention_gradient(const Launch& launch, const AttentionArgs& args) {
@@ -190,9 +316,11 @@ void attention_gradient(const Launch& launch, const AttentionArgs& args) {
   GradientWorkspace counted;
   const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
   STW_ASSERT_THREADS_FIT(thread_bytes);
-  parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {
+  const bool trains_table = args.relative.gradient != nullptr;
+  parallel_for(launch, (trains_table ? 1 : args.samples) * args.kv_heads, [&](int64_t index, int thread) {
     GradientWorkspace w;
     carve_gradient(args, (char*)launch.workspace + thread * thread_bytes, &w);
+    if (trains_table) return differentiate_with_table(args, w, index);
     differentiate_kv_head(args, w, index / args.kv_heads, index % args.kv_heads);
   });
 }

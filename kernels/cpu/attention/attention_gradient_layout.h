@@ -1,6 +1,7 @@
 // One thread's scratch memory in attention_gradient: O(rows_per_sample · head_dim), nothing quadratic.
 #pragma once
 #include "kernels/cpu/attention/attention_tile.h"
+#include "kernels/cpu/attention/relative.h"
 
 namespace stw::kernels {
 
@@ -12,6 +13,8 @@ struct GradientWorkspace {
   float* dot;              // (rows_per_sample): dout · out of each row.
   float* dqueries;         // (rows_per_sample) rows of one query head.
   float *dkeys, *dvalues;  // One block of keys, or all rows if several query heads share keys.
+  RelativeWorkspace<query_block> relative;
+  float *drelative_keys, *drelative_queries;  // (table_rows) rows: the sums of one head of one sample.
 };
 STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, GradientWorkspace* w) {
   Carver carver{memory, 0};
@@ -29,6 +32,13 @@ STW_INLINE int64_t carve_gradient(const AttentionArgs& args, char* memory, Gradi
   w->dqueries = carver.take(rows * stride);
   w->dkeys = carver.take(key_rows * stride);
   w->dvalues = carver.take(key_rows * stride);
+  w->relative = {};
+  w->drelative_keys = w->drelative_queries = nullptr;
+  if (args.relative.table.data != nullptr) {
+    carve_relative(carver, query_block, args.head_dim, true, &w->relative);
+    w->drelative_keys = carver.take(args.relative.table_rows * stride);
+    w->drelative_queries = carver.take(args.relative.table_rows * stride);
+  }
   return carver.bytes;
 }
 

@@ -23,14 +23,21 @@ uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   return op.attributes.causal ? n / 2 : n;
 }
 
+// How often the products of attention are as long as the product of queries and keys. Keys of relative
+// positions add about one such product to the forward pass, and queries of relative positions a third more
+// (kernels/cpu/attention/relative.h). The gradient computes both again, and each has two gradients.
+uint64_t relative_products(const Op& op, uint64_t of_keys, uint64_t of_queries) {
+  return (op.attributes.relative_keys ? of_keys : 0) + (op.attributes.relative_queries ? of_queries : 0);
+}
+
 Cost attention_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
-  c.flops = size_mul(4, pairs(g, op, e));
+  c.flops = size_mul(4 + relative_products(op, 3, 3), pairs(g, op, e));
   return c;
 }
 Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
-  c.flops = size_mul(10, pairs(g, op, e));
+  c.flops = size_mul(10 + relative_products(op, 12, 12), pairs(g, op, e));
   return c;
 }
 Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
@@ -43,13 +50,22 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
+// The rows of the table of relative positions; 0: none. The operand has the same name in both directions.
+int64_t relative_size(const Graph& g, const Op& op) {
+  const int k = op.kind == OpKind::attention ? in(OpKind::attention, "relative")
+                                             : in(OpKind::attention_gradient, "relative");
+  const int relative = input_at(op, k);
+  return relative < 0 ? 0 : g.rows_of(relative);
+}
+
 uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return kernels::cpu_workspace::attention(g.rows_of(op), op.attributes.head_dim, e.threads);
+  return kernels::cpu_workspace::attention(g.rows_of(op), op.attributes.head_dim, e.threads,
+                                           relative_size(g, op));
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
   return kernels::cpu_workspace::attention_gradient(g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim,
-                                                    e.threads);
+                                                    e.threads, relative_size(g, op));
 }
 uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
   return g.is_library_attention(op) ? kernels::cuda_workspace::library_attention() : 0;
@@ -67,6 +83,21 @@ uint64_t cached_workspace(const Graph&, const Op& op, const Extent& e) {
 constexpr int qkv = in(OpKind::attention, "qkv");
 static_assert(qkv == in(OpKind::attention_gradient, "qkv") && qkv == in(OpKind::attention_cached, "qkv"));
 
+// The keys and queries of relative positions, and the rows for each distance.
+Status expect_relative(const Inference& op, int relative, int rows) {
+  const Attributes& a = op.op().attributes;
+  const int parts = a.relative_keys + a.relative_queries;
+  if (op.has(relative) != op.has(rows) || op.has(relative) != (parts > 0))
+    return op.fail("relative positions need their keys or queries, and the row of each distance");
+  if (parts == 0) return ok();
+  if (a.causal || a.alibi || a.window > 0 || a.query_heads != a.kv_heads)
+    return op.fail(
+        "relative positions are for attention to both sides, without a window, with as many key "
+        "heads as query heads");
+  STW_TRY(op.expect(rows, {2 * op.rows() - 1}, qkv));
+  return op.expect(relative, {op.shape(relative)[0], int64_t{parts} * a.query_heads * a.head_dim}, qkv);
+}
+
 Shape output_shape(const Inference& op) {
   return op.row_shape(int64_t{op.op().attributes.query_heads} * op.op().attributes.head_dim);
 }
@@ -81,6 +112,7 @@ Status attention_shapes(Inference& op) {
   if (!a.causal && op.has(positions) != op.has(following))
     return op.fail("attention to both sides inside documents needs positions and following, or neither");
   if (!a.causal && a.alibi) return op.fail("the bias of ALiBi is for causal attention");
+  STW_TRY(expect_relative(op, in(OpKind::attention, "relative"), in(OpKind::attention, "relative_rows")));
   op.set(out(OpKind::attention, "out"), output_shape(op));
   op.set(out(OpKind::attention, "lse"), lse_shape(op), Format::f32);
   return ok();
@@ -89,6 +121,8 @@ Status attention_gradient_shapes(Inference& op) {
   constexpr OpKind kind = OpKind::attention_gradient;
   STW_TRY(expect_heads(op, qkv));
   STW_TRY(op.expect(in(kind, "positions"), {op.rows()}, qkv));
+  STW_TRY(expect_relative(op, in(kind, "relative"), in(kind, "relative_rows")));
+  if (op.outputs.size() > 1) op.outputs[out(kind, "drelative")].format = Format::f32;
   STW_TRY(op.expect(in(kind, "out"), output_shape(op), qkv));
   return op.expect(in(kind, "lse"), lse_shape(op), qkv);
 }
@@ -116,7 +150,10 @@ void attention_backward(Differentiation& d, const Op& op) {
   const int result = op.outputs[out(kind, "out")];
   std::vector<int> inputs{x, result, op.outputs[out(kind, "lse")], d.gradient_of(result)};
   inputs.insert(inputs.end(), op.inputs.begin() + in(kind, "positions"), op.inputs.end());
-  d.emit(OpKind::attention_gradient, op.attributes, std::move(inputs), {dqkv});
+  std::vector<int> outputs{dqkv};
+  if (const int relative = input_at(op, in(kind, "relative")); relative >= 0)
+    outputs.push_back(d.table_gradient(relative));
+  d.emit(OpKind::attention_gradient, op.attributes, std::move(inputs), std::move(outputs));
   d.add_gradient(x, dqkv);
 }
 

@@ -1,7 +1,11 @@
 #include "src/models/encoder/encoder.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
+
+#include "src/base/elementary.h"
 
 namespace stw {
 
@@ -95,6 +99,10 @@ class EncoderBuilder {
     rule.causal = false;
     rule.following = b_.following();
     int x = embeddings();
+    if (own_.relative) {
+      rule.relative_keys = own_.relative->keys;
+      rule.relative_queries = own_.relative->queries;
+    }
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x, rule);
     if (c_.task == Task::token_label) token_head(x);
     else if (!c_.labels.empty()) head(x);
@@ -120,7 +128,8 @@ class EncoderBuilder {
     };
     b_.begin(SegmentKind::embedding, -1, -1);
     const int words = words_ = table("word_embeddings", c_.vocabulary),
-              positions = table("position_embeddings", c_.positions + own_.first_position);
+              positions =
+                  own_.has_positions ? table("position_embeddings", c_.positions + own_.first_position) : -1;
     int x;
     if (own_.first_position == 0) x = b_.embedding(words, positions, "embedding");
     else x = b_.embedding(b_.tokens(), words, positions, b_.position_rows(own_.first_position), "embedding");
@@ -130,16 +139,50 @@ class EncoderBuilder {
                        "type_embedding");
       x = b_.add(x, types, "embedding_sum");
     }
+    const bool projects = names_.always_projects || c_.embedding_width != c_.width;
+    if (projects && names_.projects_before_norm)
+      x = b_.linear(x,
+                    {{b_.parameter(std::string(names_.prefix) + names_.projection + ".weight",
+                                   {c_.width, c_.embedding_width}, Initializer::normal, c_.init_std)}},
+                    false, "embedding_projection");
     x = b_.dropout(norm(x, name + names_.embeddings_norm, "embedding_norm"), c_.embedding_dropout,
                    "embedding_dropout");
-    if (names_.always_projects || c_.embedding_width != c_.width)
+    if (projects && !names_.projects_before_norm)
       x = linear(x, std::string(names_.prefix) + names_.projection, c_.embedding_width, c_.width,
                  "embedding_projection");
+    if (own_.relative) relative_table();
     b_.end(x);
     return x;
   }
 
-  int block(int64_t layer, int x, const AttentionRule& rule) {
+  void relative_table() {
+    const std::string prefix = names_.prefix;
+    b_.relative_rows(relative_rows(*own_.relative, b_.sequence()));
+    table_ = b_.table(b_.parameter(prefix + names_.relative_table + ".weight",
+                                   {2 * own_.relative->span, c_.width}, Initializer::normal, c_.init_std));
+    if (!own_.relative->has_norm) return;
+    b_.build_tables(true);
+    table_ = norm(table_, prefix + names_.relative_norm, "relative_norm");
+    b_.build_tables(false);
+  }
+
+  // Keys and queries of relative positions for a block.
+  int relative(const std::string& block) {
+    const RelativeConfig& r = *own_.relative;
+    std::vector<LinearWeights> parts;
+    const auto add = [&](const char* own, const char* shared) {
+      parts.push_back(matrix(block + (r.shares_matrices ? shared : own), c_.width, c_.width));
+    };
+    if (r.keys) add(names_.relative_key, names_.key);
+    if (r.queries) add(names_.relative_query, names_.query);
+    b_.build_tables(true);
+    const int x = b_.dropout(table_, c_.residual_dropout, "relative_dropout");
+    const int kept = b_.keep_table(b_.linear(x, parts, false, "relative"));
+    b_.build_tables(false);
+    return kept;
+  }
+
+  int block(int64_t layer, int x, AttentionRule rule) {
     const std::string name =
         std::string(names_.prefix) + names_.blocks + std::to_string(names_.shares_block ? 0 : layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
@@ -148,6 +191,7 @@ class EncoderBuilder {
         {matrix(name + names_.query, c_.width, c_.width), matrix(name + names_.key, c_.width, c_.width),
          matrix(name + names_.value, c_.width, c_.width)},
         false, "qkv");
+    if (own_.relative) rule.relative = relative(name);
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
                                       c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + names_.attention_out, c_.width, c_.width, "attn_out");
@@ -190,9 +234,10 @@ class EncoderBuilder {
     const auto labels = static_cast<int64_t>(c_.labels.size());
     b_.task(c_.task, labels, TargetRow::first);
     b_.begin(SegmentKind::final, -1, x);
-    if (names_.dropout_before_pooler) x = b_.dropout(x, c_.head_dropout, "pooler_input_dropout");
-    x = b_.activation(linear(x, names_.pooler, c_.width, c_.width, "pooler"), names_.pooler_activation,
-                      "pooled");
+    x = b_.dropout(x, names_.dropout_before_pooler ? c_.head_dropout : c_.pooler_dropout,
+                   "pooler_input_dropout");
+    x = b_.activation(linear(x, names_.pooler, c_.width, c_.width, "pooler"),
+                      own_.pooler_activation.value_or(names_.pooler_activation), "pooled");
     x = b_.dropout(x, c_.head_dropout, "pooled_dropout");
     b_.end(x);
     b_.begin(SegmentKind::head, -1, x);
@@ -204,9 +249,29 @@ class EncoderBuilder {
   const EncoderConfig& own_;
   GraphBuilder b_;
   int words_ = -1;  // the word embedding table
+  int table_ = -1;  // of relative positions
 };
 
 }  // namespace
+
+std::vector<int32_t> relative_rows(const RelativeConfig& r, int64_t sequence) {
+  const auto log32 = [](float x) { return static_cast<float>(portable_log(static_cast<double>(x))); };
+  const int64_t middle = r.buckets / 2;
+  const auto bucket = [&](int64_t distance) {
+    const int64_t size = std::abs(distance);
+    if (r.buckets <= 0 || size <= middle) return distance;
+    const auto whole = static_cast<float>(middle);
+    const float share =
+        log32(static_cast<float>(size) / whole) /
+        log32(static_cast<float>(static_cast<double>(r.most - 1) / static_cast<double>(middle)));
+    const auto row = static_cast<int64_t>(std::ceil(share * static_cast<float>(middle - 1)) + whole);
+    return distance < 0 ? -row : row;
+  };
+  std::vector<int32_t> rows;
+  for (int64_t distance = 1 - sequence; distance < sequence; ++distance)
+    rows.push_back(static_cast<int32_t>(std::clamp(bucket(distance) + r.span, int64_t{0}, 2 * r.span - 1)));
+  return rows;
+}
 
 Result<Graph> build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence,
                             Format compute, GraphInputs optional) {

@@ -25,12 +25,34 @@ struct EncoderNames {
   bool shares_block = false;             // all blocks share the parameters of the first one
   bool attention_output_dropout = true;  // after the matrix that ends the first half of a block
   bool feed_forward_dropout = true;      // after the matrix that ends the second half
+  bool projects_before_norm = false;     // the projection comes before the embeddings' norm, without a bias
+  // Of relative positions: the table and its norm, after `prefix`; keys and queries of a block.
+  const char *relative_table = nullptr, *relative_norm = nullptr;
+  const char *relative_key = nullptr, *relative_query = nullptr;
 };
+
+// Relative positions as in DeBERTa (He et al., arXiv 2006.03654 and 2111.09543).
+struct RelativeConfig {
+  // The table has 2·span rows. Distances d from -span to span - 1 have row d + span; distances beyond have
+  // the first or the last row.
+  int64_t span = 0;
+  // If positive: distances of at least buckets / 2 share rows, in ranges that grow exponentially up to
+  // `most`.
+  int64_t buckets = 0, most = 0;
+  bool keys = false, queries = false;  // content to position, position to content
+  bool shares_matrices = false;        // with those of the content
+  bool has_norm = false;
+};
+// The row of each distance from 1 - sequence to sequence - 1, in the fp32 arithmetic of transformers.
+std::vector<int32_t> relative_rows(const RelativeConfig& relative, int64_t sequence);
 
 // The part of an encoder's configuration that build_encoder alone reads: ModelConfig::family.
 struct EncoderConfig {
   Activation gelu;
-  int64_t first_position;  // the row of the position table for a text's first token
+  int64_t first_position;                            // the row of the position table for a text's first token
+  bool has_positions = true;                         // there is a table of positions
+  std::optional<Activation> pooler_activation = {};  // none: as in EncoderNames
+  std::optional<RelativeConfig> relative = {};
 };
 
 // The keys of a config.json that differ between families.

@@ -18,7 +18,7 @@ bool is_text(std::string_view name) {
   return true;
 }
 
-Error corrupt(const std::string& what) { return {Code::corrupt, what}; }
+Error corrupt_labels(const std::string& what) { return {Code::corrupt, what}; }
 
 // Parses {"0": "card_arrival", …}; the entries have any order.
 Result<std::vector<std::string>> names_of(const Json& id2label) {
@@ -29,11 +29,11 @@ Result<std::vector<std::string>> names_of(const Json& id2label) {
     size_t id = 0;
     const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
     if (read.ec != std::errc() || read.ptr != key.data() + key.size() || id >= count || is_there[id])
-      return corrupt("id2label: expected the numbers 0 to " + std::to_string(count - 1) +
-                     ", each once, found \"" + key + "\"");
+      return corrupt_labels("id2label: expected the numbers 0 to " + std::to_string(count - 1) +
+                            ", each once, found \"" + key + "\"");
     if (!value.as_string())
-      return corrupt("id2label: " + key + ": expected a string, found " +
-                     std::string(kind_name(value.kind())));
+      return corrupt_labels("id2label: " + key + ": expected a string, found " +
+                            std::string(kind_name(value.kind())));
     names[id] = *value.as_string();
     is_there[id] = true;
   }

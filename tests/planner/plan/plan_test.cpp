@@ -211,6 +211,12 @@ TEST(Search, EveryPresetHasACorrectPlan) {
     r.precision = Precision::bf16;
     r.state_bits = 0;
     r.threads = 1;
+    if (build_forward(model->config(), 1, Format::f32, {})->relative.tensor >= 0) {
+      const auto refused = Planned::make(*model, r);
+      ASSERT_FALSE(refused) << preset_name(i);
+      EXPECT_NE(refused.error().message.find("on CPUs only"), std::string::npos) << refused.error().message;
+      continue;
+    }
     const auto planned = make(*model, r);
     ASSERT_TRUE(planned) << preset_name(i);
     EXPECT_EQ(planned->plan.bytes.budget, find_device(r.device)->memory_bytes);

@@ -13,6 +13,11 @@ using namespace testing_tools;
 
 const char* gpt2_fields =
     R"("model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4)";
+const char* deberta_fields =
+    R"("model_type": "deberta-v2", "vocab_size": 61, "hidden_size": 40, "num_hidden_layers": 2,
+       "num_attention_heads": 5, "intermediate_size": 72, "max_position_embeddings": 40,
+       "relative_attention": true, "max_relative_positions": 12, "position_buckets": 6,
+       "pos_att_type": "c2p|p2c", "position_biased_input": false)";
 const char* llama_fields =
     R"("model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
     "intermediate_size": 88, "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2)";
@@ -49,7 +54,8 @@ TEST(Config, BadOnesAreRefusedByName) {
     const char* part;
   } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type albert, bert, bloom, camembert, distilbert, electra, gemma3, gemma3_text, gpt2, "
+       "expected model_type albert, bert, bloom, camembert, deberta-v2, distilbert, electra, gemma3, "
+       "gemma3_text, gpt2, "
        "llama, "
        "ministral, mistral, modernbert, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
@@ -115,6 +121,21 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(llama_fields, "rope_parameters", Json::object().set("partial_rotary_factor", 0.5)),
        Code::unsupported_field, "partial_rotary_factor"},
       {with(llama_fields, "rms_norm_eps", "small"), Code::corrupt, "rms_norm_eps"},
+      {with(deberta_fields, "pos_att_type", "c2p|p2p"), Code::unsupported_field, "pos_att_type \"p2p\""},
+      {with(deberta_fields, "pos_att_type", ""), Code::unsupported_field, "needs a pos_att_type"},
+      {with(deberta_fields, "position_buckets", 1), Code::unsupported_field,
+       "position_buckets 1 contradicts"},
+      {with(deberta_fields, "max_relative_positions", 4), Code::unsupported_field,
+       "position_buckets 6 contradicts max_relative_positions 4"},
+      {with(deberta_fields, "position_buckets", 70000), Code::unsupported_field,
+       "a table of 70000 positions"},
+      {with(R"("model_type": "deberta-v2", "position_biased_input": true)", "max_position_embeddings", 0),
+       Code::unsupported_field, "position_biased_input needs positions"},
+      {with(deberta_fields, "conv_kernel_size", 3), Code::unsupported_field, "convolution"},
+      {with(deberta_fields, "attention_head_size", 16), Code::unsupported_field, "attention_head_size 16"},
+      {with(deberta_fields, "pooler_hidden_size", 7), Code::unsupported_field, "pooler_hidden_size 7"},
+      {with(deberta_fields, "pooler_hidden_act", "swish"), Code::unsupported_field, "pooler_hidden_act"},
+      {with(deberta_fields, "pooler_dropout", 1.5), Code::unsupported_field, "dropout"},
   };
   TemporaryDirectory folder;
   for (const auto& c : cases) {
@@ -660,12 +681,15 @@ TEST(Preset, ParametersAreAsPublished) {
                                                         {"gemma3-4b", 3880263168},
                                                         {"gemma3-12b", 11766034176},
                                                         {"nano", 858880},
-                                                        // The last five without a head.
+                                                        // The last eight without a head.
                                                         {"bert-base", 108891648},
                                                         {"bert-large", 334092288},
                                                         {"bert-1.3b", 1272164352},
                                                         {"roberta-base", 124055040},
-                                                        {"modernbert-base", 149014272}};
+                                                        {"modernbert-base", 149014272},
+                                                        {"deberta-v3-small", 141304320},
+                                                        {"deberta-v3-base", 183831552},
+                                                        {"deberta-v3-large", 434012160}};
   size_t count = 0;
   while (preset_name(count)) ++count;
   EXPECT_EQ(count, std::size(published));

@@ -66,8 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
     Families, GoldenClassifier,
     testing::Values("classifier_bloom", "classifier_gpt2", "classifier_llama", "classifier_qwen3",
                     "adapter_classifier_llama", "encoder_bert", "encoder_roberta", "encoder_xlm-roberta",
-                    "encoder_camembert", "encoder_distilbert", "encoder_electra", "encoder_albert",
-                    "encoder_modernbert", "encoder_modernbert_mean", "adapter_encoder_bert",
+                    "encoder_camembert", "encoder_deberta", "encoder_distilbert", "encoder_electra",
+                    "encoder_albert", "encoder_modernbert", "encoder_modernbert_mean", "adapter_encoder_bert",
                     "adapter_encoder_bert_dense", "adapter_encoder_bert_pooler", "adapter_encoder_roberta",
                     "adapter_encoder_distilbert", "adapter_encoder_electra", "adapter_encoder_modernbert"),
     [](const auto& info) {

@@ -73,11 +73,11 @@ TEST_P(GoldenMasked, LossGradientsAndLogitsAgree) {
 INSTANTIATE_TEST_SUITE_P(Families, GoldenMasked,
                          testing::Values("encoder_bert_mlm", "encoder_bert_mlm_untied", "encoder_bert_old",
                                          "encoder_roberta_mlm", "encoder_distilbert_mlm",
-                                         "encoder_electra_mlm", "encoder_albert_mlm",
-                                         "encoder_modernbert_mlm", "encoder_modernbert_mlm_untied",
-                                         "adapter_encoder_roberta_mlm", "adapter_encoder_distilbert_mlm",
-                                         "adapter_encoder_modernbert_mlm", "adapter_encoder_bert_mlm",
-                                         "adapter_encoder_albert_mlm"),
+                                         "encoder_electra_mlm", "encoder_albert_mlm", "encoder_deberta_mlm",
+                                         "encoder_deberta_mlm_untied", "encoder_modernbert_mlm",
+                                         "encoder_modernbert_mlm_untied", "adapter_encoder_roberta_mlm",
+                                         "adapter_encoder_distilbert_mlm", "adapter_encoder_modernbert_mlm",
+                                         "adapter_encoder_bert_mlm", "adapter_encoder_albert_mlm"),
                          [](const auto& about) { return std::string(about.param); });
 
 // ---- data ------------------------------------------------------------------------------------------------
@@ -342,6 +342,7 @@ INSTANTIATE_TEST_SUITE_P(
                     NumericsCase{"distilbert", masked_of(small_distilbert("0.1")), Precision::fp16, 32},
                     NumericsCase{"electra", masked_of(small_electra("0.1")), Precision::fp32, 8},
                     NumericsCase{"albert", masked_of(small_albert("0.1")), Precision::fp32, 32},
+                    NumericsCase{"deberta", masked_of(small_deberta("0.1")), Precision::fp32, 8},
                     NumericsCase{"modernbert", masked_of(small_modernbert("0.1")), Precision::bf16, 8},
                     NumericsCase{"roberta_adapters",
                                  {masked_of(small_roberta("0.1")), adapters_of_all(0.1)},

@@ -60,12 +60,12 @@ TEST_P(GoldenTokenLabels, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenTokenLabels,
-                         testing::Values("encoder_bert_tokens", "encoder_roberta_tokens",
-                                         "encoder_distilbert_tokens", "encoder_electra_tokens",
-                                         "encoder_modernbert_tokens", "tokens_bloom", "tokens_gpt2",
-                                         "tokens_llama", "adapter_encoder_bert_tokens",
-                                         "adapter_encoder_albert_tokens", "adapter_encoder_modernbert_tokens",
-                                         "adapter_tokens_llama"),
+                         testing::Values("encoder_bert_tokens", "encoder_deberta_tokens",
+                                         "encoder_roberta_tokens", "encoder_distilbert_tokens",
+                                         "encoder_electra_tokens", "encoder_modernbert_tokens",
+                                         "tokens_bloom", "tokens_gpt2", "tokens_llama",
+                                         "adapter_encoder_bert_tokens", "adapter_encoder_albert_tokens",
+                                         "adapter_encoder_modernbert_tokens", "adapter_tokens_llama"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Texts of up to 9 tokens end to end. A token's label depends on the token before it; for an encoder on the
@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                     NumericsCase{"modernbert", token_classifier_of(small_modernbert("0.1")), Precision::fp32,
                                  32},
                     NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
+                    NumericsCase{"deberta", token_classifier_of(small_deberta("0.1")), Precision::bf16, 8},
                     NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8},
                     NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32},
                     NumericsCase{"bert_adapters",

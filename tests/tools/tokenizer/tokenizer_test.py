@@ -237,7 +237,7 @@ class TokenizerTest(CommandTest):
             self.assertEqual(self.tokens(self.path("o.bin")), [1])
 
     def test_other_kinds_of_tokenizers_are_refused_with_a_way_to_convert_them(self):
-        for name in ("tokenizer.model", "spiece.model", "tekken.json"):
+        for name in ("tokenizer.model", "spiece.model", "spm.model", "tekken.json"):
             model = self.model(name.replace(".", "-"))
             self.write(f"{name.replace('.', '-')}/{name}", "x")
             self.refused(

@@ -61,8 +61,8 @@ std::string file_in(const std::string& folder) {
     if (const std::string file = folder + "/" + name; is_there(file)) return file;
   if (is_there(folder + "/" + byte_pairs_merges_name))
     if (const std::string file = folder + "/" + byte_pairs_vocabulary_name; is_there(file)) return file;
-  for (const char* name :
-       {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"})
+  for (const char* name : {"tokenizer.model", "spiece.model", "spm.model", "sentencepiece.bpe.model",
+                           "tekken.json", "tiktoken.model"})
     if (const std::string file = folder + "/" + name; is_there(file))
       throw Failure(
           exit_failed,

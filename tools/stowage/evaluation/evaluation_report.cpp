@@ -24,6 +24,7 @@ MainMetric main_metric(const EvaluationReport& report) {
   switch (report.kind) {
     case Kind::tokens:
     case Kind::hidden_tokens: return {"perplexity", "perplexity", std::exp(report.loss)};
+    case Kind::spans: return {"perplexity", "perplexity", std::exp(report.loss)};
     case Kind::numbers: return {"rmse", "RMSE", std::sqrt(report.loss)};
     case Kind::labels:
     case Kind::word_labels:
@@ -59,6 +60,7 @@ std::string rewards_line(const Rewards& rewards) {
 void print_answers(const EvaluationReport& report) {
   const char* const what = report.kind == Kind::pairs         ? "pairs"
                            : report.kind == Kind::word_labels ? "texts of words"
+                           : report.kind == Kind::spans       ? "texts with questions"
                                                               : "texts";
   const char* const part = report.is_all ? "" : " held out";
   const std::string over = report.is_complete
@@ -68,6 +70,8 @@ void print_answers(const EvaluationReport& report) {
   if (report.kind == Kind::word_labels && report.counts.unlearned)
     rest = fmt::format("; {} words are left out, because samples contain none of their tokens",
                        grouped(report.counts.unlearned));
+  if (report.kind == Kind::spans && report.counts.unlearned)
+    rest = fmt::format("; {} of the data's answers are whole in no text", grouped(report.counts.unlearned));
   if (report.kind != Kind::pairs) rest += left_out_suffix(report.counts, false);
   const MainMetric metric = main_metric(report);
   fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", report.loss, metric.name, metric.value,
@@ -119,6 +123,10 @@ void print_json(const EvaluationReport& report) {
                         : report.kind == Kind::word_labels ? "words"
                                                            : "texts",
                         report.targets);
+  if (report.kind == Kind::spans)
+    text += fmt::format(",\"questions\":{},\"lost_answers\":{}",
+                        report.answered ? fmt::format("{}", report.answered->questions) : "null",
+                        report.counts.unlearned);
   if (report.has_examples) text += "," + left_out_members(report.counts);
   fmt::print("{},\"part\":\"{}\"}}\n", text, report.is_all ? "all" : "held_out");
 }

@@ -15,28 +15,32 @@ template <DType dtype>
 struct SpanColumn {
   void* data;
   int64_t stride, count;
-
-  // This thread's four lanes of sixteen logits from row `row` on. Lanes past the end are `past_end`.
-  STW_DEVICE F16 lanes_from(int64_t row, float past_end) const {
-    F16 x;
-    for (int i = 0; i < 4; ++i) {
-      const int64_t at = row + first_lane() + i;
-      x.f[i] = at < count ? load1(data, dtype, at * stride) : past_end;
-    }
-    return x;
-  }
-  STW_DEVICE void store_from(int64_t row, const F16& x) const {
-    for (int i = 0; i < 4; ++i)
-      if (const int64_t at = row + first_lane() + i; at < count) store1(data, dtype, at * stride, x.f[i]);
-  }
 };
+
+// This thread's four lanes of sixteen logits from row `row` on. Lanes past the end are `past_end`.
+template <DType dtype>
+STW_DEVICE F16 span_lanes(const SpanColumn<dtype>& column, int64_t row, float past_end) {
+  F16 x;
+  for (int i = 0; i < 4; ++i) {
+    const int64_t at = row + first_lane() + i;
+    x.f[i] = at < column.count ? load1(column.data, dtype, at * column.stride) : past_end;
+  }
+  return x;
+}
+template <DType dtype>
+STW_DEVICE void store_span_lanes(const SpanColumn<dtype>& column, int64_t row, const F16& x) {
+  for (int i = 0; i < 4; ++i) {
+    const int64_t at = row + first_lane() + i;
+    if (at < column.count) store1(column.data, dtype, at * column.stride, x.f[i]);
+  }
+}
 
 template <DType dtype>
 STW_DEVICE float span_largest(const SpanColumn<dtype>& column) {
   F16 most = splat(-infinity);
   STW_ROLLED
   for (int64_t row = 16 * quad_of_row(); row < column.count; row += row_step)
-    most = maximum(most, column.lanes_from(row, -infinity));
+    most = maximum(most, span_lanes(column, row, -infinity));
   for (int threads = quad; threads < row_threads; threads *= 2)
     for (int i = 0; i < 4; ++i) {
       const float other = __shfl_xor_sync(row_mask(), most.f[i], threads);
@@ -54,7 +58,7 @@ STW_DEVICE float span_sum(const SpanColumn<dtype>& column, float largest) {
     F16 sum = zero();
     STW_ROLLED
     for (int64_t row = begin + 16 * quad_of_row(); row < end; row += row_step)
-      sum = add(sum, exp(sub(column.lanes_from(row, -infinity), splat(largest))));
+      sum = add(sum, exp(sub(span_lanes(column, row, -infinity), splat(largest))));
     total = add(total, sum);
   }
   return fold_quads(total);
@@ -70,8 +74,8 @@ STW_DEVICE float span_column_loss(const SpanColumn<dtype>& column, int64_t targe
   __syncwarp(row_mask());  // All threads have read.
   STW_ROLLED
   for (int64_t row = 16 * quad_of_row(); row < column.count; row += row_step)
-    column.store_from(row,
-                      mul(exp(sub(column.lanes_from(row, -infinity), splat(largest))), splat(last.factor)));
+    store_span_lanes(column, row,
+                     mul(exp(sub(span_lanes(column, row, -infinity), splat(largest))), splat(last.factor)));
   // The thread that wrote this element before stores it.
   if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4)
     store1(column.data, dtype, target * column.stride, last.target);

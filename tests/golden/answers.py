@@ -1,0 +1,70 @@
+"""Prints answers.h: exact match and F1 of answers, by torchmetrics 1.x, which counts them as SQuAD 1.1's script
+does. Run once by a person (see README.md)."""
+
+import random
+
+from torchmetrics.functional.text import squad
+
+PARTS = ["the", "The", "a", "an", "THE ", "ship", "Ship's", "ship-yard", "1,000", "$5", "hold", "Äther", "ÄTHER",
+         "the.", "(a)", "a_b", "the\u0301", "\u0130stanbul", "\u03a3\u038a\u03a3\u03a5\u03a6\u039f\u03a3", "\u00bd",
+         "a\u00a0b", "b\u3000c", "\u201cred\u201d", "red", "red red", "-", "...", "\t", "1", "2", "U.S.", "us",
+         "\u4f60\u597d", "caf\u00e9", "cafe\u0301", "the\u2014ship", "an,d", "\x1cx\x1fy"]  # fmt: skip
+FIXED = [
+    (["The ship"], "ship"),
+    (["a"], ""),
+    (["the"], "an"),
+    (["red ship", "the red"], "red"),
+    (["Ship's hold"], "ships hold"),
+    (["red red red"], "red red"),
+    (["x"], ""),
+    (["U.S."], "us"),
+    (["1,000"], "1000"),
+    (["\u03a3\u038a\u03a3\u03a5\u03a6\u039f\u03a3"], "\u03c3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2"),
+]
+
+
+def cases():
+    draw = random.Random(5)
+    yield from FIXED
+    for _ in range(150):
+        words = [draw.choice(PARTS) for _ in range(draw.randrange(1, 6))]
+        gold = [" ".join(words)]
+        if draw.randrange(3) == 0:
+            gold.append(" ".join(draw.choice(PARTS) for _ in range(draw.randrange(1, 4))))
+        kept = [word for word in words if draw.randrange(4)] + [draw.choice(PARTS)] * draw.randrange(2)
+        yield gold, draw.choice([" ", "  ", ", "]).join(kept)
+
+
+def score(gold, found):
+    values = squad(
+        [{"prediction_text": found, "id": "1"}],
+        [{"answers": {"text": gold, "answer_start": [0] * len(gold)}, "id": "1"}],
+    )
+    return float(values["exact_match"]), float(values["f1"])
+
+
+def quoted(text):
+    """A string of C, in ASCII."""
+    out = ""
+    for byte in text.encode():
+        plain = 32 <= byte < 127 and chr(byte) not in '"\\'
+        out += chr(byte) if plain else f"\\{byte:03o}"  # three digits end the escape
+    return f'"{out}"'
+
+
+def main():
+    print("// Exact match and F1 of answers by torchmetrics. Made by tests/golden/answers.py.")
+    print("#pragma once\n\nnamespace command::golden {\n")
+    print(
+        "struct AnswerCase {\n  const char *gold, *other, *found;  // other: a second known answer, or null"
+    )
+    print("  double exact, f1;\n};\n\ninline constexpr AnswerCase answer_cases[] = {")
+    for gold, found in cases():
+        exact, f1 = score(gold, found)
+        other = quoted(gold[1]) if len(gold) > 1 else "nullptr"
+        print(f"    {{{quoted(gold[0])}, {other}, {quoted(found)}, {exact:.9g}, {f1:.9g}}},")
+    print("};\n\n}  // namespace command::golden")
+
+
+if __name__ == "__main__":
+    main()

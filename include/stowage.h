@@ -1233,9 +1233,9 @@ typedef struct stw_trainer_options {
   float momentum;           /* sgd: unset 0.9; muon: unset 0.95 */
   float label_smoothing;    /* in [0, 1): share of the target's probability that all tokens share equally.
                                With a preference, in [0, 0.5): share of the pairs that are assumed to be the
-                               wrong way round. Must be 0 for LABELS and NUMBER */
+                               wrong way round. Must be 0 for LABELS, NUMBER and SPANS */
   float z_loss;             /* every token's loss grows by z_loss times the square of log Σ exp(logits). Must
-                               be 0 for LABELS and NUMBER */
+                               be 0 for LABELS, NUMBER and SPANS */
   float outlier_limit;      /* 0: none. Else above 1: a step is skipped if its loss or gradient norm lies
                                more than this many standard deviations above its running mean. Mean and
                                deviation are exponential averages over about 128 steps. No step is skipped

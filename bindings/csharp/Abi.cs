@@ -1315,13 +1315,13 @@ internal static unsafe class Abi
         public float momentum;
         /// <summary>
         /// in [0, 1): share of the target's probability that all tokens share equally. With a preference, in
-        /// [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
-        /// NUMBER
+        /// [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS,
+        /// NUMBER and SPANS
         /// </summary>
         public float label_smoothing;
         /// <summary>
-        /// every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
-        /// NUMBER
+        /// every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS,
+        /// NUMBER and SPANS
         /// </summary>
         public float z_loss;
         /// <summary>

@@ -1,6 +1,6 @@
-"""Prints ranges.json: digests of the places of tokens in the lines of encoder_lines.py, by the tokenizers library
-(0.23). Run once by a person (see README.md). The tokenizers are those of encoder_tokens.json whose normalizer
-keeps all characters apart, as the library gives characters that it puts together in several ways."""
+"""Prints ranges.json: digests of the places of tokens in the lines of encoder_lines.py, by the library
+tokenizers (0.23). Run once by a person (see README.md). The tokenizers are those of encoder_tokens.json whose
+normalizers keep characters apart: if characters are put together, the library has several ways."""
 
 import json
 import pathlib

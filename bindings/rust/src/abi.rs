@@ -1275,11 +1275,11 @@ pub struct stw_trainer_options {
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
     /// in \[0, 1): share of the target's probability that all tokens share equally. With a preference, in
-    /// \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
-    /// NUMBER
+    /// \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS, NUMBER
+    /// and SPANS
     pub label_smoothing: f32,
-    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
-    /// NUMBER
+    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS,
+    /// NUMBER and SPANS
     pub z_loss: f32,
     /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many
     /// standard deviations above its running mean. Mean and deviation are exponential averages over about 128

@@ -1,4 +1,4 @@
-// Exact match and F1 of answers by torchmetrics. Made by tests/golden/answers.py.
+// Exact match and F1 of answers by torchmetrics. Made by tests/golden/questions.py.
 #pragma once
 
 namespace command::golden {

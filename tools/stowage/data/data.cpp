@@ -159,6 +159,29 @@ Examples with_marked(uint64_t marked, Examples examples) {
   return examples;
 }
 
+// The questions in the data; nothing if it has none, and the model does not find answers.
+std::optional<Examples> questions_of(const DataFlags& flags, const DataSource& data,
+                                     const DataRequest& request, Order order) {
+  const bool is_own = &data == &flags.source,
+             has_questions = is_own ? flags.has_questions : holds_questions(data, flags.has_questions);
+  const stw_model_info about = query(request.model);
+  const std::string& path = data.name();
+  if (about.task != STW_TASK_SPANS && !has_questions) return std::nullopt;
+  if (!has_questions)
+    throw Failure(exit_failed,
+                  fmt::format("{}: the model finds answers in contexts: expected SQuAD's JSON, or JSON of "
+                              "{{\"question\": …, \"context\": …, \"answers\": …}}",
+                              path));
+  if (about.task != STW_TASK_SPANS)
+    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers "
+                                           "(--task spans)",
+                                           path, request.flags.source));
+  Questions questions = read_questions(data, true, flags.questions.skips_bad);
+  return question_examples(question_set(std::move(questions), flags.questions, request.tokenization, about,
+                                        request.sequence, path),
+                           order);
+}
+
 }  // namespace
 
 std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& data,
@@ -167,22 +190,8 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
   if (!is_own) require_downloaded(data);
+  if (std::optional<Examples> questions = questions_of(flags, data, request, order)) return questions;
   const stw_model_info about = query(request.model);
-  const bool has_questions = is_own ? flags.has_questions : holds_questions(data, flags.has_questions);
-  if (about.task == STW_TASK_SPANS && has_questions)
-    return question_examples(
-        question_set(read_questions(data, true, flags.questions.skips_bad), flags.questions,
-                     request.tokenization, about, request.sequence, path),
-        order);
-  if (about.task == STW_TASK_SPANS)
-    throw Failure(exit_failed,
-                  fmt::format("{}: the model finds answers in contexts: expected SQuAD's JSON, or JSON of "
-                              "{{\"question\": …, \"context\": …, \"answers\": …}}",
-                              path));
-  if (has_questions)
-    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers "
-                                           "(--task spans)",
-                                           path, request.flags.source));
   const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)

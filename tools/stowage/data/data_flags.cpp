@@ -167,7 +167,7 @@ static void find_texts(DataFlags& data, const ModelFlags& model) {
 }
 
 // Recognises questions. Refuses flags that are not for them.
-static void find_questions(DataFlags& data, const ModelFlags& model) {
+static void find_questions(const PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   const bool is_asked_for = model.task == "spans";
   data.has_questions = (is_asked_for || model.task.empty()) && holds_questions(data.source, is_asked_for);
   if (is_asked_for && !data.has_questions)
@@ -194,6 +194,12 @@ static void find_questions(DataFlags& data, const ModelFlags& model) {
                            : data.mask.whole_words     ? "--mask-whole-words"
                                                        : nullptr;
   if (flag) throw Failure(exit_usage, fmt::format("{}: is not for questions (--data {})", flag, data.path));
+  if (plan.preference != "auto")
+    throw Failure(exit_usage,
+                  fmt::format("--preference {}: is for pairs of answers, and --data {} has questions",
+                              plan.preference, data.path));
+  if (plan.document_end)
+    throw Failure(exit_usage, "--document-end: is for language models; questions are documents in any case");
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
@@ -214,17 +220,8 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
                                           "--data-format tokens), and --data {} is not one",
                                           data.token_type, data.path));
   require_downloaded(data.source);
-  find_questions(data, model);
-  if (data.has_questions) {
-    if (plan.preference != "auto")
-      throw Failure(exit_usage, fmt::format("--preference {}: is for pairs of answers, and --data {} has "
-                                            "questions",
-                                            plan.preference, data.path));
-    if (plan.document_end)
-      throw Failure(exit_usage,
-                    "--document-end: is for language models; questions are documents in any case");
-    return;
-  }
+  find_questions(plan, data, model);
+  if (data.has_questions) return;
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
     throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or "

@@ -217,6 +217,10 @@ bool holds_questions(const DataSource& data, bool is_asked_for) {
   data.for_objects([&](std::string_view text, const std::string& place) {
     const Outline object = read_outline(text, place);
     const auto has = [&](const char* name, Json::Kind kind) { return object.kind_of(name) == kind; };
+    constexpr const char* of_others[] = {"prompt", "completion", "messages", "conversations",
+                                         "chosen", "text",       "label",    "labels"};
+    const auto is_there = [&](const char* name) { return object.has(name); };
+    if (!is_asked_for && std::any_of(std::begin(of_others), std::end(of_others), is_there)) return false;
     found = has("paragraphs", Json::Kind::array) ||
             (has("question", Json::Kind::string) && has("context", Json::Kind::string) &&
              (is_asked_for || has("answers", Json::Kind::object) || has("answers", Json::Kind::array)));

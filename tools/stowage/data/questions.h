@@ -53,7 +53,7 @@ struct Questions {
 };
 
 // Whether the data is questions: JSON whose first object is an article of SQuAD, or has a question and a
-// context, and answers unless `is_asked_for`.
+// context. Unless `is_asked_for`, it also has answers, and no member of other kinds of examples.
 bool holds_questions(const DataSource& data, bool is_asked_for);
 
 // Throws a Failure that names the line and the id if a question is damaged or has no id of its own. Bad

@@ -1,9 +1,22 @@
-"""Prints answers.h: exact match and F1 of answers by torchmetrics (1.9), which counts them as SQuAD 1.1's
-script does, except for answers without a word. Run once by a person (see README.md)."""
+"""Prints references for questions and their answers. Run once by a person (see README.md).
 
+    python tests/golden/questions.py answers > tests/golden/answers.h
+    python tests/golden/questions.py ranges > tests/golden/ranges.json
+
+answers: exact match and F1 of answers by torchmetrics (1.9), which counts them as SQuAD 1.1's script does,
+except for answers that have no word.
+
+ranges: digests of the places of tokens in the lines of encoder_lines.py, by the library tokenizers (0.23).
+The tokenizers are those of encoder_tokens.json whose normalizers keep characters apart: if characters are put
+together, the library has several ways."""
+
+import json
+import pathlib
 import random
+import sys
 
-from torchmetrics.functional.text import squad
+from encoder_asking import digests
+from encoder_lines import lines
 
 PARTS = "the The a an ship Ship's ship-yard $5 hold the. (a) a_b red - ... 1 2 U.S. us".split(" ")
 PARTS += [
@@ -42,6 +55,8 @@ def cases():
 
 
 def score(gold, found):
+    from torchmetrics.functional.text import squad
+
     values = squad(
         [{"prediction_text": found, "id": "1"}],
         [{"answers": {"text": gold, "answer_start": [0] * len(gold)}, "id": "1"}],
@@ -58,8 +73,8 @@ def quoted(text):
     return f'"{out}"'
 
 
-def main():
-    print("// Exact match and F1 of answers by torchmetrics. Made by tests/golden/answers.py.")
+def print_answers():
+    print("// Exact match and F1 of answers by torchmetrics. Made by tests/golden/questions.py.")
     print("#pragma once\n\nnamespace command::golden {\n")
     print(
         "struct AnswerCase {\n  const char *gold, *other, *found;  // other: a second known answer, or null"
@@ -72,5 +87,40 @@ def main():
     print("};\n\n}  // namespace command::golden")
 
 
+NAMES = ["bert cased, cut at the left", "roberta", "bloom"]
+
+
+def ranges(text, offsets):
+    """As bytes, without white space at both ends."""
+    bytes_before = [0]
+    for character in text:
+        bytes_before.append(bytes_before[-1] + len(character.encode()))
+    found = []
+    for begin, end in offsets:
+        # Python takes four control characters for white space, Unicode does not.
+        while begin < end and text[begin].isspace() and not "\x1c" <= text[begin] <= "\x1f":
+            begin += 1
+        while begin < end and text[end - 1].isspace() and not "\x1c" <= text[end - 1] <= "\x1f":
+            end -= 1
+        found.append([bytes_before[begin], bytes_before[end]] if begin < end else [0, 0])
+    return found
+
+
+def print_ranges():
+    from tokenizers import Tokenizer
+
+    golden = json.loads((pathlib.Path(__file__).parent / "encoder_tokens.json").read_text())["tokenizers"]
+    all_of_them = {}
+    for name in NAMES:
+        tokenizer = Tokenizer.from_str(json.dumps(golden[name]["tokenizer"]))
+        tokenizer.no_truncation()
+        answers = []
+        for text in lines():
+            encoding = tokenizer.encode(text, add_special_tokens=False)
+            answers.append({"tokens": encoding.ids, "ranges": ranges(text, encoding.offsets)})
+        all_of_them[name] = digests(answers)
+    print(json.dumps(all_of_them, indent=0))
+
+
 if __name__ == "__main__":
-    main()
+    {"answers": print_answers, "ranges": print_ranges}[sys.argv[1]]()

@@ -184,9 +184,9 @@ struct ClassifyCommand {
   }
 
   // One JSON object a line. Places are characters of the context.
-  void print_answer(const QuestionSet& set, size_t number, std::span<const TextLogits> texts) const {
+  void print_answer(const QuestionSet& set, size_t number, std::span<const TextLogits> logits) const {
     const Question& asked = set.questions[number];
-    const FoundAnswer found = find_answer(set, number, texts, true);
+    const FoundAnswer found = find_answer(set, number, logits, true);
     const bool is_there = found.end > found.begin;
     const auto place = [&](size_t byte) {
       return is_there ? fmt::format("{}", characters_before(*asked.context, byte)) : std::string("null");

@@ -24,10 +24,10 @@ MainMetric main_metric(const EvaluationReport& report) {
   switch (report.kind) {
     case Kind::tokens:
     case Kind::hidden_tokens: return {"perplexity", "perplexity", std::exp(report.loss)};
-    case Kind::spans: return {"perplexity", "perplexity", std::exp(report.loss)};
     case Kind::numbers: return {"rmse", "RMSE", std::sqrt(report.loss)};
     case Kind::labels:
     case Kind::word_labels:
+    case Kind::spans:  // not printed
     case Kind::pairs: break;
   }
   return {"accuracy", "accuracy", report.accuracy};
@@ -74,8 +74,9 @@ void print_answers(const EvaluationReport& report) {
     rest = fmt::format("; {} of the data's answers are whole in no text", grouped(report.counts.unlearned));
   if (report.kind != Kind::pairs) rest += left_out_suffix(report.counts, false);
   const MainMetric metric = main_metric(report);
-  fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", report.loss, metric.name, metric.value,
-             over, report.data, rest);
+  const std::string value =
+      report.kind == Kind::spans ? std::string() : fmt::format(", {} {:.4f}", metric.name, metric.value);
+  fmt::print("evaluation loss {:.4f}{}, over {} of {}{}\n", report.loss, value, over, report.data, rest);
   const std::string line = report.answered  ? report.answered->line
                            : report.rewards ? rewards_line(*report.rewards)
                                             : "";
@@ -109,9 +110,9 @@ void print_tokens(const EvaluationReport& report) {
 
 void print_json(const EvaluationReport& report) {
   const MainMetric metric = main_metric(report);
-  std::string text =
-      fmt::format("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}", json_quoted(report.model),
-                  json_quoted(report.data), finite_json(report.loss), metric.key, finite_json(metric.value));
+  std::string text = fmt::format("{{\"model\":{},\"data\":{},\"eval_loss\":{}", json_quoted(report.model),
+                                 json_quoted(report.data), finite_json(report.loss));
+  if (report.kind != Kind::spans) text += fmt::format(",\"{}\":{}", metric.key, finite_json(metric.value));
   if (report.answered) text += figures_json(*report.answered);
   if (report.rewards) text += rewards_json(*report.rewards);
   if (report.kind == Kind::hidden_tokens)

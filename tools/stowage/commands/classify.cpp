@@ -437,7 +437,7 @@ void add_classify(CLI::App& application) {
       "them; or WORD/TAG for each word,\n"
       "    where tags do not say where entities begin. A text is split at white space and punctuation, "
       "unless its file has words.\n"
-      "  answers in contexts (--task spans): a JSON object for each question: its id, the answer, the "
+      "  answers in contexts: a JSON object for each question: its id, the answer, the "
       "characters of the context\n"
       "    where it begins and ends, its probability, and that of no answer (null_score); an empty answer if "
       "there is none\n"

@@ -35,7 +35,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
           "or with\n"
           "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
           "SQuAD's JSON of questions and contexts, or JSON of {\"question\": …, \"context\": …, "
-          "\"answers\": …}, for --task spans;\n"
+          "\"answers\": …}, for answers in contexts;\n"
           ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
           ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 "
           "(--token-type);\n"

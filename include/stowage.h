@@ -370,7 +370,8 @@ enum { STW_ADAPTER_RANK_STABILISED = 1 };
  *   LABEL                  one label for a text
  *   LABELS                 any number of labels for a text
  *   NUMBER                 one number, or several, for a text
- *   TOKEN_LABEL            one label for each token */
+ *   TOKEN_LABEL            one label for each token
+ *   SPANS                  the first and the last token of an answer in a text */
 enum {
   STW_TASK_AUTOMATIC = 0,
   STW_TASK_LANGUAGE_MODEL = 1,
@@ -378,7 +379,8 @@ enum {
   STW_TASK_LABEL = 3,
   STW_TASK_LABELS = 4,
   STW_TASK_NUMBER = 5,
-  STW_TASK_TOKEN_LABEL = 6
+  STW_TASK_TOKEN_LABEL = 6,
+  STW_TASK_SPANS = 7
 };
 
 typedef struct stw_model_options {
@@ -417,6 +419,11 @@ typedef struct stw_model_options {
    * dropout and a matrix with a bias, "score" or "classifier", over every token. A language model stays
    * causal.
    *
+   * Models that find answers (STW_TASK_SPANS, transformers' ...ForQuestionAnswering; encoders only). A text
+   * holds a question and a context. The head is a matrix with a bias, "qa_outputs" ("classifier" for
+   * ModernBERT, with its head for texts), that gives each token two logits, as the answer's first token and
+   * as its last one. Their labels are "start" and "end"; no others are possible, and label_count may be 0.
+   *
    * A config.json of a classifier contains its labels. For any other config, label_count makes the model a
    * classifier whose head is drawn from `seed`.
    *
@@ -426,12 +433,14 @@ typedef struct stw_model_options {
    * classifier, and a head for masked tokens.
    *
    * The loss of a text is the cross entropy for LABEL, the mean over labels of each label's binary cross
-   * entropy for LABELS, and the mean of the squared errors for NUMBER. */
+   * entropy for LABELS, and the mean of the squared errors for NUMBER. For SPANS it is the mean of two cross
+   * entropies, of the answer's first and last token among the tokens of the text. */
   const char* const* label_names; /* label_count different UTF-8 names; NULL: the names of the model, else
                                 "LABEL_0", "LABEL_1", ... */
   size_t label_count;             /* 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and
                                      equal to the number that the model already has (new_head) */
-  uint32_t task;     /* STW_TASK_*. A task with labels needs label_count if the config has no labels.
+  uint32_t task;     /* STW_TASK_*. A task with labels, except SPANS, needs label_count if the config has no
+                        labels.
                         If the config states its task (problem_type), no other task is possible without
                         new_head.
                         MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the
@@ -440,8 +449,8 @@ typedef struct stw_model_options {
                         is left out. For an encoder, LANGUAGE_MODEL means its body without a head */
   uint32_t new_head; /* 1: the model gets a new head for label_count labels, whatever labels the config
                         has. The matrix of the logits and its bias are drawn from `seed`, and so are
-                        the parts of the head that the weights lack. Needs label_count, and excludes
-                        `adapter` */
+                        the parts of the head that the weights lack. Needs label_count, or SPANS, and
+                        excludes `adapter` */
 } stw_model_options;
 
 typedef struct stw_model_info {
@@ -1061,11 +1070,13 @@ typedef struct stw_dataset_options {
   const uint8_t* token_kinds; /* `vocabulary` bytes, each a combination of STW_TOKEN_*; NULL: all are 0 */
   uint32_t mask_whole_words;  /* 1: with token_kinds, whole words are drawn instead of tokens: a token that
                                  continues a word is hidden together with the word */
-  uint32_t task;              /* with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL;
-                                 AUTOMATIC: LABEL. For LABELS and NUMBER the file of labels has label_count
-                                 little-endian float32 for each document instead. LABELS: the degree to
-                                 which the document has each label, 0 to 1. NUMBER: finite numbers. If the
-                                 first float32 is a NaN, the document has no labels */
+  uint32_t task;              /* with labels: the model's task, LABEL, LABELS, NUMBER, TOKEN_LABEL or SPANS;
+                                 AUTOMATIC: LABEL. For LABELS, NUMBER and SPANS the file of labels has
+                                 label_count little-endian float32 for each document instead. LABELS: the
+                                 degree to which the document has each label, 0 to 1. NUMBER: finite
+                                 numbers. SPANS: the indices in the document of the answer's first and
+                                 last token; documents are at most as long as a sample. If the first
+                                 float32 is a NaN, the document has no labels */
   uint32_t sequential;        /* 1: evaluations cover the whole held-out part, in consecutive windows from its
                                  first token on; the last window may be shorter. Each token except the first
                                  is a target once. Excludes marks and mask_rate */
@@ -1222,9 +1233,9 @@ typedef struct stw_trainer_options {
   float momentum;           /* sgd: unset 0.9; muon: unset 0.95 */
   float label_smoothing;    /* in [0, 1): share of the target's probability that all tokens share equally.
                                With a preference, in [0, 0.5): share of the pairs that are assumed to be the
-                               wrong way round. Must be 0 for LABELS and NUMBER */
+                               wrong way round. Must be 0 for LABELS, NUMBER and SPANS */
   float z_loss;             /* every token's loss grows by z_loss times the square of log Σ exp(logits). Must
-                               be 0 for LABELS and NUMBER */
+                               be 0 for LABELS, NUMBER and SPANS */
   float outlier_limit;      /* 0: none. Else above 1: a step is skipped if its loss or gradient norm lies
                                more than this many standard deviations above its running mean. Mean and
                                deviation are exponential averages over about 128 steps. No step is skipped
@@ -1275,6 +1286,9 @@ typedef struct stw_batch {
    *  - LABELS and NUMBER: there are no "targets". "labels" is float32 (samples, labels). LABELS: to which
    *    degree, 0 to 1, a sample has each label. NUMBER: finite numbers. A row that begins with NaN has no
    *    loss
+   *  - SPANS: "labels" is float32 (samples, 2): the indices of the answer's first and last token in the
+   *    sample's first document. Texts without an answer name a token that stands for none, such as the first
+   *    one. A row that begins with NaN has no loss
    *
    * Optional:
    *  - "lengths" (samples): how many tokens of each sample count, 0 to tokens. The library does not read past
@@ -1426,7 +1440,8 @@ STW_API stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate
  * into probabilities; for LABELS, the sigmoid of each one does. For NUMBER they are the numbers.
  * Errors: STW_BAD_ARGUMENT (tokens, capacity); STW_UNSUPPORTED_SHAPE (no token, or more than the plan's
  * sequence); STW_UNSUPPORTED for a masked language model (use stw_trainer_log_probabilities) and for
- * STW_TASK_TOKEN_LABEL (use stw_trainer_classify); STW_CANCELLED; STW_NON_FINITE if logits are not finite.
+ * STW_TASK_TOKEN_LABEL and STW_TASK_SPANS (use stw_trainer_classify); STW_CANCELLED; STW_NON_FINITE if
+ * logits are not finite.
  * Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint64_t count, float* out,
                                       uint64_t capacity, stw_error* error) STW_NOEXCEPT;
@@ -1435,7 +1450,8 @@ STW_API stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* token
  *   token_types  a type for each token, below the model's token_types; NULL: all are 0
  *   lengths      the number of tokens of each text, 1 to the plan's sequence
  *   out          receives fp32 values and has room for `capacity`. Shape: (texts, labels). For
- *                STW_TASK_TOKEN_LABEL: (tokens, labels), with the tokens of all texts in turn
+ *                STW_TASK_TOKEN_LABEL and STW_TASK_SPANS: (tokens, labels), with the tokens of all texts in
+ *                turn
  * Logits are not probabilities: softmax turns them into probabilities; for LABELS, the sigmoid of each one
  * does. For NUMBER the values are the numbers. An encoder takes as many texts at once as fit the plan's
  * sequence.
@@ -1452,7 +1468,7 @@ STW_API stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tok
  * value has the place of its target or label; places without a target hold 0. For a classifier's "labels",
  * the value is in the place of the sample's last token.
  * Errors: those of stw_trainer_step; STW_NON_FINITE if the model's loss is not finite; STW_UNSUPPORTED for
- * LABELS and NUMBER. After an error `out` is unchanged. Since: 0.1 */
+ * LABELS, NUMBER and SPANS. After an error `out` is unchanged. Since: 0.1 */
 STW_API stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* batch, float* out,
                                                  uint64_t capacity, stw_error* error) STW_NOEXCEPT;
 /* Goes once over both parts of a dataset of pairs, and writes the log-probabilities that the model now gives

@@ -58,7 +58,7 @@ FLOORS = {
         "flags": {"base"},
         "data": {"base", "tokenizer", "chat", "flags"},
         "plans": {"base", "flags", "data"},
-        "evaluation": {"base", "flags", "data"},
+        "evaluation": {"base", "tokenizer", "flags", "data"},
         "run": {"base", "flags", "data", "plans", "evaluation"},
         "commands": {"base", "tokenizer", "chat", "flags", "data", "plans", "evaluation", "run"},
     },

@@ -99,6 +99,20 @@ MUTATIONS = [
         "Families/GoldenValues.*",
     ),
     (
+        "an answer's two losses added up in place of their mean",
+        "kernels/cpu/loss/span_loss.cpp",
+        [("return loss * 0.5f * weight;", "return loss * weight;")],
+        SOURCE_TESTS,
+        "Families/GoldenSpans.*",
+    ),
+    (
+        "a chunk of the loss that cuts a text",
+        "planner/program/program.cpp",
+        [("return graph.rows_of(graph.ops[head.first_op]);", "return frozen_chunk_unit;")],
+        SOURCE_TESTS,
+        "Models/SpanBits.*",
+    ),
+    (
         "values of the row before",
         "src/data/dataset.cpp",
         [("rows.values + row * label_count_;", "rows.values + (row > 0 ? row - 1 : 0) * label_count_;")],

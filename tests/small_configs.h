@@ -139,6 +139,14 @@ inline std::string token_classifier_of(const std::string& config) {
   return labelled.replace(labelled.find(of_texts), of_texts.size(), "ForTokenClassification");
 }
 
+// The model with the head that finds an answer in a text.
+inline std::string spans_of(const std::string& config) {
+  std::string labelled = classifier_of(config);
+  const std::string of_texts = "ForSequenceClassification";
+  labelled.replace(labelled.find(of_texts), of_texts.size(), "ForQuestionAnswering");
+  return labelled.substr(0, labelled.find("\"id2label\"")) + config.substr(1);
+}
+
 // An encoder with the head of a masked language model.
 inline std::string masked_of(const std::string& config) {
   const auto is = [&](const char* type) {

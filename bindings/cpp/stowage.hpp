@@ -552,7 +552,7 @@ struct Batch {
   Rows<float> weights = {};        ///< factors of the losses
   Rows<float> reference =
       {};                   ///< log-probabilities of the targets or labels, for preferences with a reference
-  Rows<float> values = {};  ///< instead of labels, for STW_TASK_LABELS and STW_TASK_NUMBER: (samples, labels)
+  Rows<float> values = {};  ///< instead of labels, for the tasks LABELS, NUMBER and SPANS: (samples, labels)
 };
 
 /// A view of a tensor in a trainer's memory, without a copy. It is valid until the trainer ends or is planned
@@ -625,7 +625,7 @@ class Trainer {
     owned_.reset(out);
     const stw_model_info about = model.info();
     labels_ = static_cast<size_t>(about.labels);
-    labels_tokens_ = about.task == STW_TASK_TOKEN_LABEL;
+    labels_tokens_ = about.task == STW_TASK_TOKEN_LABEL || about.task == STW_TASK_SPANS;
     classes_ = labels_ ? labels_ : static_cast<size_t>(about.vocabulary);
     sequence_ = plan.info().sequence;
     for (const stw_tensor_info& tensor : model.tensors())

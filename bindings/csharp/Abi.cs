@@ -66,6 +66,7 @@ internal static unsafe class Abi
     public const uint STW_TASK_LABELS = 4;
     public const uint STW_TASK_NUMBER = 5;
     public const uint STW_TASK_TOKEN_LABEL = 6;
+    public const uint STW_TASK_SPANS = 7;
     public const uint STW_PRECISION_DEFAULT = 0;
     public const uint STW_PRECISION_FP32 = 1;
     public const uint STW_PRECISION_BF16 = 2;
@@ -464,17 +465,18 @@ internal static unsafe class Abi
         /// </summary>
         public UIntPtr label_count;
         /// <summary>
-        /// STW_TASK_*. A task with labels needs label_count if the config has no labels. If the config states
-        /// its task (problem_type), no other task is possible without new_head. MASKED_LANGUAGE_MODEL is for
-        /// encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of
-        /// the head that the weights lack are drawn from `seed`, and a head for next sentences
-        /// (BertForPreTraining) is left out. For an encoder, LANGUAGE_MODEL means its body without a head
+        /// STW_TASK_*. A task with labels, except SPANS, needs label_count if the config has no labels. If
+        /// the config states its task (problem_type), no other task is possible without new_head.
+        /// MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another
+        /// kind of model, the parts of the head that the weights lack are drawn from `seed`, and a head for
+        /// next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE_MODEL means its body
+        /// without a head
         /// </summary>
         public uint task;
         /// <summary>
         /// 1: the model gets a new head for label_count labels, whatever labels the config has. The matrix of
         /// the logits and its bias are drawn from `seed`, and so are the parts of the head that the weights
-        /// lack. Needs label_count, and excludes `adapter`
+        /// lack. Needs label_count, or SPANS, and excludes `adapter`
         /// </summary>
         public uint new_head;
 
@@ -1109,10 +1111,11 @@ internal static unsafe class Abi
         /// </summary>
         public uint mask_whole_words;
         /// <summary>
-        /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN_LABEL; AUTOMATIC: LABEL. For LABELS
-        /// and NUMBER the file of labels has label_count little-endian float32 for each document instead.
-        /// LABELS: the degree to which the document has each label, 0 to 1. NUMBER: finite numbers. If the
-        /// first float32 is a NaN, the document has no labels
+        /// with labels: the model's task, LABEL, LABELS, NUMBER, TOKEN_LABEL or SPANS; AUTOMATIC: LABEL. For
+        /// LABELS, NUMBER and SPANS the file of labels has label_count little-endian float32 for each
+        /// document instead. LABELS: the degree to which the document has each label, 0 to 1. NUMBER: finite
+        /// numbers. SPANS: the indices in the document of the answer's first and last token; documents are at
+        /// most as long as a sample. If the first float32 is a NaN, the document has no labels
         /// </summary>
         public uint task;
         /// <summary>
@@ -1312,13 +1315,13 @@ internal static unsafe class Abi
         public float momentum;
         /// <summary>
         /// in [0, 1): share of the target's probability that all tokens share equally. With a preference, in
-        /// [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
-        /// NUMBER
+        /// [0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS,
+        /// NUMBER and SPANS
         /// </summary>
         public float label_smoothing;
         /// <summary>
-        /// every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
-        /// NUMBER
+        /// every token's loss grows by z_loss times the square of log Σ exp(logits). Must be 0 for LABELS,
+        /// NUMBER and SPANS
         /// </summary>
         public float z_loss;
         /// <summary>

@@ -65,7 +65,7 @@ namespace Stowage
         public Rows<float> Weights { get; set; }
         /// <summary>Log-probabilities of the targets or labels, for preferences with a reference.</summary>
         public Rows<float> Reference { get; set; }
-        /// <summary>Instead of Labels, for models of the tasks Labels and Number: (samples,
+        /// <summary>Instead of Labels, for the tasks Labels, Number and Spans: (samples,
         /// labels).</summary>
         public Rows<float> Values { get; set; }
 

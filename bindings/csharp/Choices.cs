@@ -173,6 +173,8 @@ namespace Stowage
         Number = STW_TASK_NUMBER,
         /// <summary>One label of each token.</summary>
         TokenLabel = STW_TASK_TOKEN_LABEL,
+        /// <summary>The first and the last token of an answer in a text.</summary>
+        Spans = STW_TASK_SPANS,
     }
 
     /// <summary>Whether the micro-batch may change bits.</summary>

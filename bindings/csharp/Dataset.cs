@@ -21,7 +21,7 @@ namespace Stowage
         /// <summary>A file with one byte of <see cref="Marks"/> for each token.</summary>
         public string Marks { get; set; }
         /// <summary>For classifiers: a file with one little-endian uint32 for each document that Marks begin.
-        /// With TrainingTask.TokenLabel: one for each token. With the tasks Labels and Number: LabelCount
+        /// With TrainingTask.TokenLabel: one for each token. With Labels, Number and Spans: LabelCount
         /// little-endian floats for each document.</summary>
         public string Labels { get; set; }
         /// <summary>With Labels: the number of labels of the model.</summary>

@@ -93,6 +93,7 @@ const (
 	TaskLabels              Task = C.STW_TASK_LABELS
 	TaskNumber              Task = C.STW_TASK_NUMBER
 	TaskTokenLabel          Task = C.STW_TASK_TOKEN_LABEL
+	TaskSpans               Task = C.STW_TASK_SPANS
 
 	Exact Mode = C.STW_MODE_EXACT
 	Fast  Mode = C.STW_MODE_FAST

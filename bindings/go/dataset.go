@@ -24,7 +24,7 @@ type DatasetOptions struct {
 	// begins with the token; 4, the token belongs to the document's second text (token type 1)
 	Marks string
 	// for classifiers: a file with one little-endian uint32 for each document, with TaskTokenLabel for each
-	// token; with TaskLabels and TaskNumber: LabelCount float32 for each document
+	// token; with TaskLabels, TaskNumber, TaskSpans: LabelCount float32 for each document
 	Labels     string
 	LabelCount uint64
 	Task       Task     // with Labels: the task of the model; TaskAutomatic: TaskLabel

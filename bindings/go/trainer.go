@@ -86,7 +86,7 @@ type Batch struct {
 	TokenTypes []int32 // each token's type, for models with token types
 	Weights    []float32
 	Reference  []float32 // log-probabilities of the targets or labels, for preferences with a reference
-	// instead of Labels, for TaskLabels and TaskNumber: one for each sample and label of the model
+	// instead of Labels, for TaskLabels, TaskNumber and TaskSpans: one for each sample and label of the model
 	Values []float32
 }
 
@@ -188,7 +188,8 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		cOptions.seed = C.uint64_t(*options.Seed)
 	}
 	info := model.Info()
-	trainer := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: info.Task == TaskTokenLabel,
+	ofTokens := info.Task == TaskTokenLabel || info.Task == TaskSpans
+	trainer := &Trainer{watch: options.Watch, labels: info.Labels, ofTokens: ofTokens,
 		classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if trainer.labels > 0 {
 		trainer.classes = trainer.labels

@@ -509,6 +509,26 @@ struct ValueLossArgs {
   const StepState* state;  // Null: scale 1.
   int64_t stride;  // Elements from one row of logits to the next. A gradient is +0 after the last column.
 };
+// Loss of an answer in a document: the mean of two cross entropies, of the answer's first and last row among
+// the rows of the document. The logits of column c over the rows of a document are one softmax. With p =
+// values[first row of the document][c], a row counted from the first one:
+//   loss = Σ_c (log Σ_rows e^x - x[p]) / 2                gradient = (softmax - [row = p]) / 2
+// loss is times the weight of the document's first row; gradient is times weight · loss_scale · batch_factor.
+// A p outside of the document adds no loss and no gradient. A document whose first row has ignored_target has
+// none either. A sum over rows is formed as one over columns in cross_entropy.
+struct SpanLossArgs {
+  int64_t rows;
+  const int32_t* targets;    // (rows). Read in first rows of documents; any number but ignored_target counts.
+  const float* values;       // (rows, 2). Read in the same rows.
+  const int32_t* positions;  // (rows): place of a row in its document. The first row has 0.
+  const int32_t* following;  // (rows): rows that follow in the document. All documents are whole.
+  Matrix logits;             // (rows, 2). With `gradient`, replaced by the gradient of the loss.
+  bool gradient;
+  float* row_loss;         // (rows): the document's loss in its first row, 0 in others.
+  const float* weights;    // (rows), or null: 1. A weight of 0 gives 0 for any logits, NaN included.
+  const StepState* state;  // Null: scale 1.
+  int64_t stride;          // Elements from one row of logits to the next. A gradient is +0 after the columns.
+};
 // state->hits += number of rows whose logits are all right: above 0 if the value is above 0.5, else at most
 // 0. A row with a NaN is no hit.
 struct ValueHitsArgs {
@@ -699,6 +719,7 @@ struct CopyArgs {
   X(hit_count, HitCountArgs)                  \
   X(value_loss, ValueLossArgs)                \
   X(value_hits, ValueHitsArgs)                \
+  X(span_loss, SpanLossArgs)                  \
   X(preference, PreferenceArgs)               \
   X(square_sum, List<SquareSumArgs>)          \
   X(finish_step, FinishStepArgs)              \

@@ -451,7 +451,8 @@ void GraphBuilder::task(Task task, int64_t labels, TargetRow row) {
 }
 
 void GraphBuilder::loss(int logits) {
-  if (graph_.head.row().has_values()) value_loss(logits);
+  if (graph_.head.row().target == Target::span) span_loss(logits);
+  else if (graph_.head.row().has_values()) value_loss(logits);
   else cross_entropy(logits);
 }
 
@@ -486,6 +487,19 @@ void GraphBuilder::value_loss(int logits) {
   std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   const int loss = op(OpKind::value_loss, a, std::move(inputs), {"row_loss"});
+  op(OpKind::loss_sum, {loss, graph_.inputs[Input::targets]}, {});
+  end(loss);
+}
+
+// A text's loss reads the logits of all its tokens. The head adds the inputs that say where texts are.
+void GraphBuilder::span_loss(int logits) {
+  assert(graph_.preference == Preference::none);
+  align_rows(logits);
+  const int values = add_input(Input::values), rest = following();
+  std::vector<int> inputs{logits, graph_.inputs[Input::targets], values, graph_.inputs[Input::positions],
+                          rest};
+  if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
+  const int loss = op(OpKind::span_loss, {}, std::move(inputs), {"row_loss"});
   op(OpKind::loss_sum, {loss, graph_.inputs[Input::targets]}, {});
   end(loss);
 }

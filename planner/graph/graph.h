@@ -293,6 +293,7 @@ class GraphBuilder {
   int activation(const char* name, int64_t rows, Shape shape, Format format);
   void align_rows(int logits);
   void value_loss(int logits);
+  void span_loss(int logits);
   void create_input(Input input);  // creates the input's tensor
   int add_input(Input input);      // adds the input to the graph; returns its tensor
   // `inputs`, and the positions in documents if samples hold documents.

@@ -19,14 +19,16 @@ enum class Task : uint8_t {
   labels,                 // any number of labels of a text
   number,                 // a number for a text, or several
   token_label,            // one label of each token
+  spans,                  // the first and the last token of an answer in a text
 };
-inline constexpr size_t task_count = 6;
+inline constexpr size_t task_count = 7;
 
 // What the loss compares a row of outputs with.
 enum class Target : uint8_t {
   token,   // the index of a token
   label,   // the index of a label
   values,  // a number for each label
+  span,    // a token of the text for each label, by its index
 };
 
 struct TaskRow {
@@ -43,8 +45,12 @@ struct TaskRow {
   // Whether each output belongs to a label, which has a name. The numbers of the task `number` have names,
   // too.
   bool has_labels() const { return target != Target::token; }
-  bool has_values() const { return target == Target::values; }
-  bool has_labels_of_tokens() const { return has_labels() && !of_text; }
+  // Whether the targets of a text are numbers, one for each label, in place of one label.
+  bool has_values() const { return target == Target::values || target == Target::span; }
+  // Whether a text has one target, as opposed to each of its tokens.
+  bool has_targets_of_texts() const { return of_text || target == Target::span; }
+  bool has_outputs_of_tokens() const { return has_labels() && !of_text; }
+  bool has_labels_of_tokens() const { return target == Target::label && !of_text; }
 };
 // A masked language model returns no logits: it has one for each token of the vocabulary in every row. Kept
 // for all rows at once, they would take more memory than training does.
@@ -97,6 +103,14 @@ inline constexpr std::array<TaskRow, task_count> task_rows{{
      .of_text = false,
      .hides_tokens = false,
      .counts_hits = true,
+     .returns_logits = true},
+    {.name = "spans",
+     .class_suffix = "ForQuestionAnswering",
+     .problem_type = nullptr,
+     .target = Target::span,
+     .of_text = false,
+     .hides_tokens = false,
+     .counts_hits = false,
      .returns_logits = true},
 }};
 inline const TaskRow& task_row(Task task) { return task_rows[static_cast<size_t>(task)]; }

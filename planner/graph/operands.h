@@ -58,6 +58,7 @@ enum class OpKind : uint8_t {
   document_mean_gradient,
   value_loss,
   value_hits,  // evaluation with several labels
+  span_loss,
 };
 
 // An absent operand is -1, or lies past the end of the list.
@@ -251,6 +252,14 @@ inline constexpr Operands operand_table[] = {
      .inputs = {{{"logits"}, {"targets"}, {"values"}, {"weights", may_be_absent, "targets"}}},
      .outputs = {{{"loss"}, {"dlogits", may_be_absent, "logits"}}}},
     {.kind = OpKind::value_hits, .inputs = {{{"logits"}, {"targets"}, {"values"}}}},  // -> state
+    {.kind = OpKind::span_loss,
+     .inputs = {{{"logits"},
+                 {"targets"},
+                 {"values"},
+                 {"positions", {}, "targets"},
+                 {"following", {}, "targets"},
+                 {"weights", may_be_absent, "targets"}}},
+     .outputs = {{{"loss"}, {"dlogits", may_be_absent, "logits"}}}},
 };
 inline constexpr int op_kind_count = static_cast<int>(std::size(operand_table));
 

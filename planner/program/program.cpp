@@ -58,6 +58,7 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
 
 int64_t chunk_unit(const Graph& graph) {
   const Segment& head = graph.segments.back();
+  if (graph.head.row().target == Target::span) return graph.rows_of(graph.ops[head.first_op]);
   const auto first = graph.gradient_ops.begin() + head.first_gradient_op;
   return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? kernels::chain_terms
                                                                               : frozen_chunk_unit;

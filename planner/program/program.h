@@ -115,7 +115,8 @@ struct Decisions {
 inline constexpr int64_t largest_loss_chunks = 1024;
 // The rows of a loss chunk are a multiple of this unit. If the head trains a matrix, the unit is
 // kernels::chain_terms, so that no chunk cuts a chain of the sum for the matrix's gradient. Otherwise there
-// is no sum over rows, and the unit is `frozen_chunk_unit`.
+// is no sum over rows, and the unit is `frozen_chunk_unit`. If the loss of a text reads the logits of all its
+// tokens, the unit is a sample.
 int64_t chunk_unit(const Graph& graph);
 inline constexpr int64_t frozen_chunk_unit = 16;
 // The rows of the largest loss chunk: a multiple of the unit, or all rows.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "planner/base/check_in.h"
 #include "planner/program/micro_builder.h"
@@ -322,7 +323,10 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   e.assume(s.input, Phase::forward);
   e.watch(s.input);
   std::vector<int> inputs = graph.loss_inputs();
-  if (graph.preference != Preference::none) inputs.push_back(graph.inputs[Input::positions]);
+  for (int t : graph.body_inputs()) {
+    const auto ops = std::span(graph.ops).subspan(static_cast<size_t>(s.first_op));
+    if (std::any_of(ops.begin(), ops.end(), [t](const Op& op) { return reads(op, t); })) inputs.push_back(t);
+  }
   for (int t : inputs) {
     e.input(t);
     e.watch(t);

@@ -8,7 +8,8 @@ using namespace stw;
 
 static_assert(STW_TASK_LANGUAGE_MODEL == static_cast<uint32_t>(stw::Task::language_model) + 1 &&
               STW_TASK_TOKEN_LABEL == static_cast<uint32_t>(stw::Task::token_label) + 1 &&
-              STW_TASK_TOKEN_LABEL == stw::task_count);
+              STW_TASK_SPANS == static_cast<uint32_t>(stw::Task::spans) + 1 &&
+              STW_TASK_SPANS == stw::task_count);
 
 namespace {
 
@@ -54,7 +55,7 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options,
     if (o.new_head > 1)
       return api::fail(error, Error{Code::bad_argument, "model: new_head is " + std::to_string(o.new_head) +
                                                             ", expected 0 or 1"});
-    if (o.new_head && o.label_count == 0)
+    if (o.new_head && o.label_count == 0 && o.task != STW_TASK_SPANS)
       return api::fail(error, Code::bad_argument, "model: new_head needs a label_count");
     ModelSource source;
     if (o.task > task_count)

@@ -361,7 +361,7 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
       return api::fail(error, Code::bad_argument, "trainer or lengths is NULL");
     const Graph& graph = trainer->trainer->graph();
     uint64_t rows = texts;
-    if (graph.head.row().has_labels_of_tokens())
+    if (graph.head.row().has_outputs_of_tokens())
       rows = std::accumulate(lengths, lengths + texts, uint64_t{0}, size_add);
     const uint64_t wanted = size_mul(rows, static_cast<uint64_t>(graph.head.labels()));
     if (capacity < wanted)

@@ -1,5 +1,6 @@
 #include "src/data/batch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -127,6 +128,22 @@ Status Batch::check_values(Task task) const {
       if (const float x = values_.at(s, i); !is_value(task, x))
         return wrong("labels", "sample " + std::to_string(s) + ", label " + std::to_string(i) +
                                    ": expected " + values_of(task) + ", found " + std::to_string(x));
+  return task == Task::spans ? check_spans() : ok();
+}
+
+// An answer lies within the first document of its sample.
+Status Batch::check_spans() const {
+  for (int64_t s = 0; s < values_.samples; ++s) {
+    if (std::isnan(values_.at(s))) continue;
+    int64_t tokens = std::min<int64_t>(length(s), 1);
+    while (tokens < length(s) && !(positions_.data && positions_.at(s, tokens) == 0)) ++tokens;
+    const float answer[] = {values_.at(s, 0), values_.at(s, 1)};
+    if (!is_span(answer, static_cast<uint64_t>(tokens)))
+      return wrong("labels", "sample " + std::to_string(s) + ": expected an answer within its " +
+                                 std::to_string(tokens) + " tokens, found one from token " +
+                                 std::to_string(static_cast<int64_t>(answer[0])) + " to token " +
+                                 std::to_string(static_cast<int64_t>(answer[1])));
+  }
   return ok();
 }
 
@@ -182,7 +199,7 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
                           uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
-  const bool classifies = limits.labels > 0 && task_row(limits.task).of_text,
+  const bool classifies = limits.labels > 0 && task_row(limits.task).has_targets_of_texts(),
              has_values = task_row(limits.task).has_values();
   batch.are_of_tokens_ = task_row(limits.task).has_labels_of_tokens();
   const struct {
@@ -243,8 +260,8 @@ Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersion
   STW_TRY(batch.check_targets("targets", batch.targets_, limits));
   STW_TRY(batch.check_targets("labels", batch.labels_, limits));
   STW_TRY(batch.check_classes(limits.labels));
-  STW_TRY(batch.check_values(limits.task));
   STW_TRY(batch.check_positions());
+  STW_TRY(batch.check_values(limits.task));
   STW_TRY(batch.check_finite("weights", batch.weights_));
   STW_TRY(batch.check_finite("reference", batch.reference_));
   STW_TRY(batch.check_token_types(limits.token_types));

@@ -55,6 +55,7 @@ class Batch {
   Status check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const;
   Status check_classes(int64_t labels) const;
   Status check_values(Task task) const;
+  Status check_spans() const;
   Status check_positions() const;
   Status check_finite(const char* name, const HostMatrix<float>& m) const;
   Status check_token_types(int64_t types) const;

@@ -145,6 +145,9 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   if (options.pairs && documents % 2 != 0)
     return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
+  if (values_ && task_ == Task::spans) {
+    if (auto status = check_spans(begins, options.sequence); !status) return status;
+  }
   // Where targets are the next tokens, a window holds one token more than a sample: the last one is only a
   // target.
   const uint64_t count = file.size(),
@@ -242,6 +245,36 @@ Status Dataset::open_values(const std::string& path, uint64_t documents) {
           return corrupt(path, "number " + std::to_string(label + (i - begin)) + " of document " +
                                    std::to_string(document) + " is " + std::to_string(chunk[i]) +
                                    ", expected " + values_of(task_));
+        }
+        return ok();
+      },
+      true);
+}
+
+// Refuses answers outside of their documents, and documents that a window would cut.
+Status Dataset::check_spans(const std::vector<uint64_t>& begins, int64_t sequence) const {
+  constexpr uint64_t width = 2;
+  const auto tokens_of = [&](uint64_t document) {
+    return (document + 1 < begins.size() ? begins[document + 1] : file_->count()) - begins[document];
+  };
+  return in_chunks<float>(
+      *values_, 0, begins.size() * width,
+      [&](uint64_t at, std::span<const float> chunk) -> Status {
+        static_assert(chunk_tokens % width == 0, "no chunk cuts an answer");
+        check_in(chunk.size_bytes());
+        for (size_t i = 0; i < chunk.size(); i += width) {
+          const uint64_t document = (at + i) / width, tokens = tokens_of(document);
+          if (tokens > static_cast<uint64_t>(sequence))
+            return corrupt(values_->path(), "document " + std::to_string(document) + " has " +
+                                                std::to_string(tokens) + " tokens, expected at most " +
+                                                std::to_string(sequence) +
+                                                ", a sample: cut it into texts of its own");
+          if (labels_[document] == kernels::ignored_target || is_span(&chunk[i], tokens)) continue;
+          return corrupt(values_->path(),
+                         "document " + std::to_string(document) + " has an answer from token " +
+                             std::to_string(static_cast<int64_t>(chunk[i])) + " to token " +
+                             std::to_string(static_cast<int64_t>(chunk[i + 1])) +
+                             ", expected one within its " + std::to_string(tokens) + " tokens");
         }
         return ok();
       },

@@ -47,7 +47,8 @@ struct DatasetOptions {
   int64_t sequence = 0;  // with marks, or sequential: tokens of a window
   // For a task with labels; empty: targets are tokens. The file holds a little-endian uint32 for each
   // document, or with token_label for each token. For a task with values it holds label_count little-endian
-  // floats for each document; if the first of them is a NaN, the document has no values.
+  // floats for each document; if the first of them is a NaN, the document has no values. For `spans` they are
+  // the indices of the answer's first and last token in the document, which must fit a sample.
   std::string labels_path;
   int64_t label_count = 0;  // every label is below it, or no_label
   Task task = Task::label;  // with labels
@@ -160,6 +161,7 @@ class Dataset {
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);
   Status open_values(const std::string& path, uint64_t documents);
+  Status check_spans(const std::vector<uint64_t>& begins, int64_t sequence) const;
   // Writes a document's label or values to a row, as its target.
   Status put_label(uint64_t document, int64_t row, const SampleRows& rows) const;
   // Packs the documents [first, end) into windows, in order. Each document is whole in one window, unless it

@@ -635,6 +635,26 @@ void run<OpKind::value_hits>(const Call& c) {
 }
 
 template <>
+void run<OpKind::span_loss>(const Call& c) {
+  constexpr OpKind kind = OpKind::span_loss;
+  kernels::SpanLossArgs a{};
+  a.rows = c.i.rows;
+  a.targets = c.input<int32_t>(in(kind, "targets"));
+  a.values = c.input<float>(in(kind, "values"));
+  a.positions = c.input<int32_t>(in(kind, "positions"));
+  a.following = c.input<int32_t>(in(kind, "following"));
+  a.weights = c.input<float>(in(kind, "weights"));
+  a.logits = c.in_out(in(kind, "logits"));
+  a.stride = c.input_tensor(in(kind, "logits")).stride();
+  a.gradient = c.i.outputs > 1;
+  a.row_loss = c.output<float>(out(kind, "loss"));
+  a.state = c.x.state;
+  // The planner gave dlogits the same buffer as the logits.
+  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
+  c.run(c.x.table->span_loss, a);
+}
+
+template <>
 void run<OpKind::fetch>(const Call& c) {
   c.run(c.x.table->copy,
         kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});

@@ -90,11 +90,17 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
   return size;
 }
 
+static const char* token_module(const ModelConfig& config) {
+  const Architecture& a = architecture_of(config);
+  return config.task == Task::spans ? a.span_head.module : a.token_head.module;
+}
 static std::string token_parameter(const ModelConfig& config, const char* part) {
-  return std::string(architecture_of(config).token_head.module) + part;
+  return std::string(token_module(config)) + part;
 }
 static bool is_of_token_head(const Architecture& a, std::string_view parameter, const char* part) {
-  return a.token_head.module && parameter == std::string(a.token_head.module) + part;
+  for (const char* module : {a.token_head.module, a.span_head.module})
+    if (module && parameter == std::string(module) + part) return true;
+  return false;
 }
 
 std::string config_text(const Json& config) { return to_string(config, 2) + "\n"; }
@@ -118,6 +124,27 @@ static Status read_token_head(ModelConfig& config) {
   return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
 }
 
+// Reads the dropout of a span head. Source: transformers, the families' …ForQuestionAnswering.
+static Status read_span_head(ModelConfig& config) {
+  const Architecture& a = architecture_of(config);
+  if (!a.span_head.module)
+    return Error{Code::unsupported_field,
+                 std::string(a.class_name) + task_row(Task::spans).class_suffix +
+                     " is not supported: answers are found by encoders, and this model is a decoder"};
+  STW_ASSIGN(rate, a.span_head.dropout ? get_double(config.json, a.span_head.dropout, 0.1)
+                   : a.span_head.rate  ? Result<double>(config.*a.span_head.rate)
+                                       : Result<double>(0.0));
+  config.head_dropout = static_cast<float>(rate);
+  if (config.head_dropout >= 0 && config.head_dropout < 1) return ok();
+  return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
+}
+
+// The head of the tasks with outputs of tokens.
+static Status read_row_head(ModelConfig& config) {
+  if (config.task == Task::token_label) return read_token_head(config);
+  return config.task == Task::spans ? read_span_head(config) : ok();
+}
+
 static Status check_masked_head(const ModelConfig& config) {
   const MaskedHead& head = *architecture_of(config).masked_head;
   return head.check ? head.check(config.json) : ok();
@@ -128,7 +155,9 @@ static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& h
 }
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
-  if (config.task == Task::token_label && !architecture_of(config).token_head.shares_text_head)
+  const Architecture& a = architecture_of(config);
+  if ((config.task == Task::token_label && !a.token_head.shares_text_head) ||
+      (config.task == Task::spans && !a.span_head.shares_text_head))
     return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
   if (config.task == Task::masked_language_model)
     return is_of_masked_head(architecture_of(config), parameter);
@@ -258,8 +287,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     config.json = std::move(*json);
     if (config.task == Task::masked_language_model)
       if (auto status = check_masked_head(config); !status) return with_origin(std::move(status.error()));
-    if (config.task == Task::token_label)
-      if (auto status = read_token_head(config); !status) return with_origin(std::move(status.error()));
+    if (auto status = read_row_head(config); !status) return with_origin(std::move(status.error()));
     config.is_part = is_part;
     return config;
   }
@@ -308,18 +336,20 @@ int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& 
 
 void add_token_head(GraphBuilder& b, const ModelConfig& c, int x) {
   const auto labels = static_cast<int64_t>(c.labels.size());
-  b.task(c.task, labels, TargetRow::every);
+  b.task(c.task, labels, c.task == Task::spans ? TargetRow::first : TargetRow::every);
   b.begin(SegmentKind::head, -1, x);
   const int weight =
       b.parameter(token_parameter(c, ".weight"), {labels, c.width}, Initializer::normal, c.init_std);
-  b.cross_entropy(b.linear(x,
-                           {{weight, b.parameter(token_parameter(c, ".bias"), {labels}, Initializer::zeros)}},
-                           false, "logits"));
+  b.loss(b.linear(x, {{weight, b.parameter(token_parameter(c, ".bias"), {labels}, Initializer::zeros)}},
+                  false, "logits"));
 }
 
 void set_token_dropout(ModelConfig& config, float rate) {
-  config.head_dropout = rate;
-  if (const char* key = architecture_of(config).token_head.dropout) config.json.set(key, as_written(rate));
+  const Architecture& a = architecture_of(config);
+  const bool has_spans = config.task == Task::spans;
+  config.head_dropout = has_spans && !a.span_head.dropout && !a.span_head.rate ? 0 : rate;
+  if (const char* key = has_spans ? a.span_head.dropout : a.token_head.dropout)
+    config.json.set(key, as_written(rate));
 }
 
 void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
@@ -395,7 +425,7 @@ Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>
   }
   config.task = task;
   config.labels = names;
-  if (task == Task::token_label) STW_TRY(read_token_head(config));
+  STW_TRY(read_row_head(config));
   write_labels(config.json, architecture_of(config).class_name, task, names, config.vocabulary);
   return ok();
 }

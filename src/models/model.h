@@ -83,6 +83,16 @@ struct TokenHead {
   bool shares_text_head = false;  // this head has the same parameters as the family's head for texts
 };
 
+// The head that finds an answer in a text (transformers' …ForQuestionAnswering): dropout in a few families,
+// and a matrix with a bias that gives each token two logits, as the answer's first token and as its last one.
+struct SpanHead {
+  const char* module = nullptr;  // the matrix's module; null: the family has no such head
+  const char* dropout =
+      nullptr;  // the key of its dropout rate, 0.1 where it is absent; null: none of its own
+  float ModelConfig::*rate = nullptr;  // the field with the rate, where there is no key; null: no dropout
+  bool shares_text_head = false;       // this head has the same parameters as the family's head for texts
+};
+
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
@@ -98,6 +108,7 @@ struct Architecture {
   // Names of the parameters of a classifier's head. They are random if the model had no labels.
   std::span<const char* const> head_parameters = decoder_head;
   TokenHead token_head{};
+  SpanHead span_head{};
   const MaskedHead* masked_head = nullptr;  // null: the family has none
 };
 
@@ -130,9 +141,9 @@ int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const st
 // The head after the last norm, and the loss: logits for every token of the vocabulary (from the token table,
 // if tied), or for every label of a classifier.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-// The matrix of a token head, after its dropout, and the loss.
+// The matrix of a token head or a span head, after its dropout, and the loss.
 void add_token_head(GraphBuilder& builder, const ModelConfig& config, int x);
-// Sets the dropout of a token head, also in the config.json.
+// Sets the dropout of a token head or a span head, also in the config.json.
 void set_token_dropout(ModelConfig& config, float rate);
 // Gives a model a head for labels, also in its config.json, in transformers' format. Errors: bad_argument for
 // invalid names, and where the model has other labels or another task with labels.

@@ -45,7 +45,8 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   const double loss = core.state.target_count > 0
                           ? core.state.loss_sum / static_cast<double>(core.state.target_count)
                           : std::numeric_limits<double>::quiet_NaN();
-  const bool has_accuracy = core.state.target_count > 0 && core.graph().head.task != Task::number;
+  const bool has_accuracy = core.state.target_count > 0 &&
+                            (core.graph().head.row().counts_hits || !core.graph().head.row().has_values());
   const double accuracy = has_accuracy ? core.state.hits / static_cast<double>(core.state.target_count)
                                        : std::numeric_limits<double>::quiet_NaN();
   core.progress.end_evaluation(core.state.target_count, tokens, loss, accuracy);

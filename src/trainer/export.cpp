@@ -41,7 +41,7 @@ Status export_adapters(TrainerCore& core, const std::string& folder) {
     if (core.graph().at(t).of_adapters)
       named.emplace_back(t, adapter_tensor_name(core.model->config(), core.graph().at(t).name));
   STW_TRY(write_parameters(core, adapter_weights(folder), named));
-  if (core.graph().head.labels() > 0) {
+  if (core.graph().head.labels() > 0 && core.graph().head.task != Task::spans) {
     STW_TRY(write_text(
         adapter_labels(folder),
         to_string(adapter_labels_json(core.model->config().task, core.model->config().labels), 2) + "\n"));

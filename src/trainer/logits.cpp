@@ -127,9 +127,11 @@ Result<const float*> TextRunner::logits(const int32_t* tokens, uint64_t count) {
                  "it gives the log-probabilities of targets"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
-  if (core_.graph().head.row().has_labels_of_tokens())
+  if (core_.graph().head.row().has_outputs_of_tokens())
     return Error{Code::unsupported,
-                 "logits: the model labels each token; classify gives the logits of all tokens"};
+                 core_.graph().head.row().has_labels_of_tokens()
+                     ? "logits: the model labels each token; classify gives the logits of all tokens"
+                     : "logits: the model looks for answers; classify gives the logits of all tokens"};
   return core_.watched(Work::generate, WorkUnit::none, 0, [&] { return make_logits(text); });
 }
 
@@ -172,7 +174,7 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
                 out + text * static_cast<size_t>(core_.graph().head.labels()));
     return ok();
   };
-  const bool is_of_tokens = core_.graph().head.row().has_labels_of_tokens(),
+  const bool is_of_tokens = core_.graph().head.row().has_outputs_of_tokens(),
              keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
   const uint64_t room = static_cast<uint64_t>(core_.sequence());
   std::vector<uint64_t> begins;

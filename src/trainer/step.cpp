@@ -20,12 +20,16 @@ constexpr const char* skip_lines[] = {
 
 // Refuses options that change a loss which this plan does not have.
 Status check_loss(const TrainerCore& core) {
-  if (!core.graph().head.row().has_values()) return ok();
+  const TaskRow& row = core.graph().head.row();
+  if (!row.has_values()) return ok();
   for (const auto& [name, value] :
        {std::pair{"label_smoothing", core.options.label_smoothing}, {"z_loss", core.options.z_loss}})
     if (value != 0)
-      return Error{Code::bad_argument, std::string("trainer: ") + name + " needs a softmax loss; the task " +
-                                           core.graph().head.row().name + " has none"};
+      return Error{Code::bad_argument,
+                   std::string("trainer: ") + name +
+                       (row.target == Target::span
+                            ? std::string(" is not supported for the task ") + row.name
+                            : std::string(" needs a softmax loss; the task ") + row.name + " has none")};
   return ok();
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t largest_labels = uint64_t{1} << 28;  // limit of bytes of labels.json
 constexpr std::string_view wrapper = "base_model.model.";
 // Values of task_type; PEFT has none for masked language models.
-constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS";
+constexpr const char *of_texts = "SEQ_CLS", *of_tokens = "TOKEN_CLS", *of_spans = "QUESTION_ANS";
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
 
@@ -104,6 +104,7 @@ Status parse_labels(const Json& json, AdapterConfig& config) {
 // Whether PEFT's task_type allows a task.
 bool is_for(const std::string& task_type, Task task) {
   if (task_type == of_texts) return task_row(task).of_text;
+  if (task_type == of_spans) return task == Task::spans;
   return task_type != of_tokens || task == Task::token_label;
 }
 
@@ -113,6 +114,13 @@ Status find_labels(const std::string& folder, const std::vector<int64_t>& shape,
   if (shape.size() != 2 || shape[0] < 1 || shape[0] > static_cast<int64_t>(largest_label_count))
     return corrupt(adapter_weights(folder), "expected a head for one label or more");
   config.label_count = static_cast<size_t>(shape[0]);
+  if (config.task_type == of_spans) {
+    if (config.label_count != span_labels().size())
+      return corrupt(adapter_weights(folder), "expected a head with two outputs, start and end");
+    config.task = Task::spans;
+    config.labels = span_labels();
+    return ok();
+  }
   if (config.task_type == of_tokens) config.task = Task::token_label;
   // transformers treats a single output as regression.
   else if (config.label_count == 1) config.task = Task::number;
@@ -149,7 +157,8 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
     if (is_of_any_head(name)) {
       const std::string& task = config.task_type;
-      if (!task.empty() && task != of_texts && task != of_tokens && task != "FEATURE_EXTRACTION")
+      if (!task.empty() && task != of_texts && task != of_tokens && task != of_spans &&
+          task != "FEATURE_EXTRACTION")
         return Error{Code::unsupported_field,
                      adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
       if (computes_label_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
@@ -242,10 +251,10 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   return config;
 }
 
-// Source: peft, PeftModelForSequenceClassification, PeftModelForTokenClassification
-const std::vector<std::string>& default_saved_modules() {
-  static const std::vector<std::string> list{"classifier", "score"};
-  return list;
+// Source: peft, PeftModelForSequenceClassification, …ForTokenClassification, …ForQuestionAnswering
+const std::vector<std::string>& default_saved_modules(Task task) {
+  static const std::vector<std::string> list{"classifier", "score"}, of_answers{"qa_outputs"};
+  return task == Task::spans ? of_answers : list;
 }
 
 // A module matches if its name ends with one of these. Source: peft, utils/other.py, _set_trainable.
@@ -264,7 +273,7 @@ Status check_head(const std::string& folder, const AdapterConfig& found, const G
                                               "\" is not that of the model's task, " +
                                               task_row(config.task).name};
   for (const std::string& module : found.saved_modules) {
-    bool is_of_other = false, is_known = module == "classifier" || module == "score";
+    bool is_of_other = false, is_known = is_saved(default_saved_modules(config.task), module + ".");
     for (const Tensor& t : graph.tensors) {
       if (t.role != Role::parameter || t.adapter_of >= 0 || !is_saved({module}, t.name)) continue;
       (is_of_head(config, t.name) ? is_known : is_of_other) = true;
@@ -301,13 +310,16 @@ Json adapter_config_json(const Graph& graph, const ModelConfig& config, const st
   bool is_transposed = false;
   Json modules, task;
   if (graph.head.labels() > 0)
-    for (const std::string& module : default_saved_modules()) modules.push(module);
+    for (const std::string& module : default_saved_modules(config.task)) modules.push(module);
   for (const Tensor& t : graph.tensors)
     if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") &&
-        !(graph.head.labels() > 0 && is_saved(default_saved_modules(), t.name)))
+        !(graph.head.labels() > 0 && is_saved(default_saved_modules(config.task), t.name)))
       modules.push(module_name(t));
   if (config.task != Task::masked_language_model)
-    task = config.task == Task::token_label ? of_tokens : graph.head.labels() > 0 ? of_texts : "CAUSAL_LM";
+    task = config.task == Task::token_label ? of_tokens
+           : config.task == Task::spans     ? of_spans
+           : graph.head.labels() > 0        ? of_texts
+                                            : "CAUSAL_LM";
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
       .set("peft_type", "LORA")

@@ -43,7 +43,7 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder);
 // is_saved(): whether a parameter belongs to one of these modules, by PEFT's rule for modules_to_save.
 // default_saved_modules(): the modules that PEFT always trains with a classifier's adapters.
 bool is_saved(const std::vector<std::string>& modules, std::string_view parameter);
-const std::vector<std::string>& default_saved_modules();
+const std::vector<std::string>& default_saved_modules(Task task);
 // Refuses a folder whose task_type belongs to another task, whose modules to save are not of this model's
 // head, or whose head has parameters that this model's head lacks.
 Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph,

@@ -153,6 +153,7 @@ Status check_quantization(const Json& config, const std::string& origin) {
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
+  if (task == Task::spans) return ok();  // set_labels() checks the rest
   if (task_row(task).has_labels())
     return label_count > 0 || !config.labels.empty()
                ? ok()
@@ -235,7 +236,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     const std::vector<std::string>& known_labels = model->config_.labels;
     model->has_new_head_ = known_labels.empty();
     const std::vector<std::string> names =
-        !source.labels.empty() ? source.labels
+        !source.labels.empty()                                  ? source.labels
+        : source.task == Task::spans && source.label_count == 0 ? span_labels()
         : source.label_count == 0 || known_labels.size() == source.label_count
             ? known_labels
             : unnamed_labels(source.label_count);
@@ -243,7 +245,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (auto status = set_labels(model->config_, task, names); !status)
       return Error{status.error().code, origin + ": " + status.error().message};
   }
-  if (source.dropout && model->config_.task == Task::token_label)
+  if (source.dropout && task_row(model->config_.task).has_outputs_of_tokens())
     set_token_dropout(model->config_, *source.dropout);
   if (source.adapters.any())
     model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source)
@@ -319,7 +321,7 @@ Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* f
     if (found && weights_ && !found->head.empty() && !is_in_weights && !stays)
       return Error{Code::corrupt,
                    adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
-    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name)))
+    if (stays || (is_in_weights && !is_saved(default_saved_modules(config_.task), name)))
       config_.frozen_head.insert(name);
   }
   return ok();

@@ -178,7 +178,7 @@ TEST(TokenLabels, OfAFileAreTrainedAndEvaluated) {
   stw_dataset* none = nullptr;
   o.task = STW_TASK_LABEL;  // a label for each document; there are fewer documents than labels
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_CORRUPT);
-  o.task = 7;
+  o.task = STW_TASK_SPANS + 1;
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);
   o.task = STW_TASK_TOKEN_LABEL, o.labels = nullptr, o.label_count = 0;
   EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);

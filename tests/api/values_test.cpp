@@ -1,6 +1,7 @@
 // Multi-label classification (task `labels`) and regression (task `number`) through the C API.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/api/harness.h"
 
@@ -117,6 +118,58 @@ TEST(Values, LossAgreesWithOutputsAndTextsAreLearned) {
       ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
     EXPECT_LT(result.loss, 0.7 * expected);
   }
+}
+
+constexpr const char* tiny_spans =
+    R"({"model_type": "bert", "architectures": ["BertForQuestionAnswering"], "vocab_size": 256,
+        "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+        "max_position_embeddings": 16, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0})";
+
+TEST(Values, AnswersInTextsAreLearned) {
+  ValueTrainer trainer(STW_TASK_SPANS, 0, tiny_spans);
+  auto info = sized<stw_model_info>();
+  ASSERT_EQ(stw_model_query(trainer.model.get(), &info), STW_OK);
+  EXPECT_EQ(info.task, uint32_t{STW_TASK_SPANS});
+  EXPECT_EQ(info.labels, 2u);
+  EXPECT_STREQ(stw_model_label_at(trainer.model.get(), 0), "start");
+  EXPECT_STREQ(stw_model_label_at(trainer.model.get(), 1), "end");
+  ValueSamples samples({4, 15, 0, 0, 2, 2, none, 0}, 2);
+  stw_error error = sized<stw_error>();
+  double expected = 0;
+  for (size_t s = 0; s < 3; ++s) {
+    const auto length = static_cast<uint64_t>(samples.lengths[s]);
+    std::vector<float> logits(2 * length);
+    must(stw_trainer_classify(trainer.trainer.get(), samples.tokens.data() + 16 * s, nullptr, &length, 1,
+                              logits.data(), logits.size(), &error),
+         error);
+    for (size_t c = 0; c < 2; ++c) {
+      double sum = 0;
+      for (size_t i = 0; i < length; ++i) sum += std::exp(static_cast<double>(logits[2 * i + c]));
+      expected += (std::log(sum) -
+                   static_cast<double>(logits[2 * static_cast<size_t>(samples.values[2 * s + c]) + c])) /
+                  6;
+    }
+  }
+  auto result = sized<stw_step_result>();
+  ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
+  EXPECT_EQ(result.targets, 3u);
+  EXPECT_NEAR(result.loss, expected, 1e-5 * expected);
+  for (int step = 0; step < 20; ++step)
+    ASSERT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_OK) << error.message;
+  EXPECT_LT(result.loss, 0.7 * expected);
+  const auto refused = [&](size_t at, float value, const char* why) {
+    const float kept = std::exchange(samples.values[at], value);
+    EXPECT_EQ(samples.step(trainer.trainer.get(), &result, &error), STW_BAD_ARGUMENT);
+    EXPECT_STREQ(error.message, why);
+    samples.values[at] = kept;
+  };
+  refused(1, 16,
+          "batch: labels: sample 0: expected an answer within its 16 tokens, found one from token 4 "
+          "to token 16");
+  refused(0, 15.5f, "batch: labels: sample 0, label 0: expected the index of a token, found 15.500000");
+  refused(2, 1,
+          "batch: labels: sample 1: expected an answer within its 3 tokens, found one from token 1 to "
+          "token 0");
 }
 
 TEST(Values, InvalidBatchesAreRefused) {

@@ -487,6 +487,40 @@ TEST_F(CudaDeviceTest, MaskedLanguageModelsAreTheCpus) {
   }
 }
 
+// The same for models that find answers, whose loss reads all tokens of a text.
+TEST_F(CudaDeviceTest, AnswersInTextsAreTheCpus) {
+  model_ = model_of(spans_of(small_bert("0.1")));
+  const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
+    Request r = request();
+    r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true;
+    OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
+    Trained trained;
+    for (uint64_t step = 0; step < 2; ++step) {
+      GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+      for (size_t i = 0; i < batch.targets.size(); ++i) {
+        const size_t place = i % static_cast<size_t>(device_sequence) % 13;
+        batch.targets[i] = place == 0 && i % 4 != 1 ? 0 : kernels::ignored_target;
+        batch.positions.push_back(static_cast<int32_t>(place));
+        batch.token_types.push_back(place > 5);
+        // The last document of a sample may be shorter: then its answer does not count.
+        for (const size_t end : {i % 5, i % 5 + 3}) batch.values.push_back(static_cast<float>(end));
+      }
+      if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
+    }
+    const GlobalBatch text = random_batch(3, 1, 9);
+    const Text texts[] = {{text.tokens.data(), 4, nullptr}, {text.tokens.data() + 4, 5, nullptr}};
+    std::vector<float> logits(18);
+    EXPECT_TRUE(trainer->classify(texts, logits.data()));
+    trained.figures.insert(trained.figures.end(), logits.begin(), logits.end());
+    trained.state = trainer.state();
+    return trained;
+  };
+  expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5),
+              outcome(best_device(), "cpu", Kernels::portable, 2));
+  const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
+  if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+}
+
 // The same for multi-label classification and regression, in fp32 and in 16 bits.
 TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
   for (const auto& tried : {std::pair{of_labels(small_bert("0.1")), Precision::fp32},

@@ -1,6 +1,6 @@
 // Fuzzes tables. Records are written and read again with the same result. Tables of lifetimes are also packed
 // as `stowage pack` does, and the placement is checked at every moment.
-#include "data/csv.h"
+#include "base/csv.h"
 
 #include "base/failure.h"
 #include "input.h"

@@ -84,6 +84,9 @@ inline std::vector<Graph> classifier_graphs() {
   graphs.push_back(graph_of(masked_of(small_electra()), 24));
   graphs.push_back(graph_of(of_labels(small_bert("0.1")), 33, Precision::bf16, 8));
   graphs.push_back(graph_of({of_numbers(small_llama()), adapters_of_all()}, 40));
+  graphs.push_back(graph_of(spans_of(small_bert("0.1")), 33, Precision::bf16, 8));
+  graphs.push_back(graph_of(spans_of(small_modernbert()), 40));
+  graphs.push_back(graph_of({spans_of(small_roberta()), adapters_of_all()}, 24));
   add_small_tiles(graphs);
   return graphs;
 }

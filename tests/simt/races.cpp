@@ -213,6 +213,20 @@ void real_kernels() {
   of_values.values = values.data();
   of_values.logits = {x.data(), DType::f32}, of_values.gradient = true, of_values.row_loss = loss.data();
   call(table.value_loss, of_values, 0);
+  {  // A document of all rows, and answers.
+    std::vector<int32_t> place(static_cast<size_t>(rows)), rest(place.size());
+    std::vector<int32_t> answered(place.size(), ignored_target);
+    for (size_t i = 0; i < place.size(); ++i)
+      place[i] = static_cast<int32_t>(i), rest[i] = static_cast<int32_t>(place.size() - 1 - i);
+    answered[0] = 0;
+    std::vector<float> logits(place.size() * 16, 0.5f);
+    SpanLossArgs spans{};
+    spans.rows = rows, spans.targets = answered.data(), spans.values = values.data(),
+    spans.positions = place.data(), spans.following = rest.data();
+    spans.logits = {logits.data(), DType::f32}, spans.gradient = true, spans.row_loss = loss.data();
+    spans.stride = 16;
+    call(table.span_loss, spans, 0);
+  }
   std::vector<int32_t> positions(static_cast<size_t>(rows));
   for (size_t i = 0; i < positions.size(); ++i)
     positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);

@@ -145,7 +145,7 @@ class _Raised:
 
 # Tensors of a batch that are float32. Labels are float32, too, if the task is in TASKS_WITH_VALUES.
 FLOATS = {"weights", "reference"}
-TASKS_WITH_VALUES = {"labels", "number"}
+TASKS_WITH_VALUES = {"labels", "number", "spans"}
 
 
 def _batch(learning_rate=0, has_values=False, **named):
@@ -201,7 +201,7 @@ class Trainer(Handle):
         self._watch._notifier.interrupted = lambda: raised.error is not None
         values["watch"] = self._watch
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
-        self._labels_tokens = about.task == "token_label"
+        self._labels_tokens = about.task in ("token_label", "spans")
         self._has_values = about.task in TASKS_WITH_VALUES
         if gradient_hook:
             values["gradient_hook"] = self._hook = _hook_of(

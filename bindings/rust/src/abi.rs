@@ -63,6 +63,7 @@ pub const STW_TASK_LABEL: u32 = 3;
 pub const STW_TASK_LABELS: u32 = 4;
 pub const STW_TASK_NUMBER: u32 = 5;
 pub const STW_TASK_TOKEN_LABEL: u32 = 6;
+pub const STW_TASK_SPANS: u32 = 7;
 pub const STW_PRECISION_DEFAULT: u32 = 0;
 pub const STW_PRECISION_FP32: u32 = 1;
 pub const STW_PRECISION_BF16: u32 = 2;
@@ -469,15 +470,16 @@ pub struct stw_model_options {
     /// 0: as the config says. Else 2 (1 for LABELS and NUMBER) to 1,048,576, and equal to the number that the
     /// model already has (new\_head)
     pub label_count: usize,
-    /// STW\_TASK\_\*. A task with labels needs label\_count if the config has no labels. If the config states
-    /// its task (problem\_type), no other task is possible without new\_head. MASKED\_LANGUAGE\_MODEL is for
-    /// encoders (transformers' ...ForMaskedLM): if the config is of another kind of model, the parts of the
-    /// head that the weights lack are drawn from \`seed\`, and a head for next sentences (BertForPreTraining)
-    /// is left out. For an encoder, LANGUAGE\_MODEL means its body without a head
+    /// STW\_TASK\_\*. A task with labels, except SPANS, needs label\_count if the config has no labels. If
+    /// the config states its task (problem\_type), no other task is possible without new\_head.
+    /// MASKED\_LANGUAGE\_MODEL is for encoders (transformers' ...ForMaskedLM): if the config is of another
+    /// kind of model, the parts of the head that the weights lack are drawn from \`seed\`, and a head for
+    /// next sentences (BertForPreTraining) is left out. For an encoder, LANGUAGE\_MODEL means its body
+    /// without a head
     pub task: u32,
     /// 1: the model gets a new head for label\_count labels, whatever labels the config has. The matrix of
     /// the logits and its bias are drawn from \`seed\`, and so are the parts of the head that the weights
-    /// lack. Needs label\_count, and excludes \`adapter\`
+    /// lack. Needs label\_count, or SPANS, and excludes \`adapter\`
     pub new_head: u32,
 }
 
@@ -1092,10 +1094,11 @@ pub struct stw_dataset_options {
     /// 1: with token\_kinds, whole words are drawn instead of tokens: a token that continues a word is hidden
     /// together with the word
     pub mask_whole_words: u32,
-    /// with labels: the model's task, LABEL, LABELS, NUMBER or TOKEN\_LABEL; AUTOMATIC: LABEL. For LABELS and
-    /// NUMBER the file of labels has label\_count little-endian float32 for each document instead. LABELS:
-    /// the degree to which the document has each label, 0 to 1. NUMBER: finite numbers. If the first float32
-    /// is a NaN, the document has no labels
+    /// with labels: the model's task, LABEL, LABELS, NUMBER, TOKEN\_LABEL or SPANS; AUTOMATIC: LABEL. For
+    /// LABELS, NUMBER and SPANS the file of labels has label\_count little-endian float32 for each document
+    /// instead. LABELS: the degree to which the document has each label, 0 to 1. NUMBER: finite numbers.
+    /// SPANS: the indices in the document of the answer's first and last token; documents are at most as long
+    /// as a sample. If the first float32 is a NaN, the document has no labels
     pub task: u32,
     /// 1: evaluations cover the whole held-out part, in consecutive windows from its first token on; the last
     /// window may be shorter. Each token except the first is a target once. Excludes marks and mask\_rate
@@ -1272,11 +1275,11 @@ pub struct stw_trainer_options {
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
     /// in \[0, 1): share of the target's probability that all tokens share equally. With a preference, in
-    /// \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS and
-    /// NUMBER
+    /// \[0, 0.5): share of the pairs that are assumed to be the wrong way round. Must be 0 for LABELS, NUMBER
+    /// and SPANS
     pub label_smoothing: f32,
-    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS and
-    /// NUMBER
+    /// every token's loss grows by z\_loss times the square of log Σ exp(logits). Must be 0 for LABELS,
+    /// NUMBER and SPANS
     pub z_loss: f32,
     /// 0: none. Else above 1: a step is skipped if its loss or gradient norm lies more than this many
     /// standard deviations above its running mean. Mean and deviation are exponential averages over about 128

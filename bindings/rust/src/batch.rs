@@ -62,7 +62,7 @@ pub struct Batch<'a> {
     pub weights: Option<Rows<'a, f32>>,
     /// Log-probabilities of the targets or labels, for preferences with a reference.
     pub reference: Option<Rows<'a, f32>>,
-    /// Instead of labels, for models of the tasks `Labels` and `Number`: (samples, labels).
+    /// Instead of labels, for the tasks `Labels`, `Number` and `Spans`: (samples, labels).
     pub values: Option<Rows<'a, f32>>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// For the tasks `Labels` and `Number`: each sample has as many numbers as the model has labels.
+    /// For the tasks `Labels`, `Number` and `Spans`: each sample has as many numbers as the model has labels.
     pub fn with_values(tokens: Rows<'a, i32>, values: Rows<'a, f32>) -> Batch<'a> {
         Batch {
             tokens,

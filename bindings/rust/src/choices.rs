@@ -63,7 +63,8 @@ choices! {
     /// The task that a model is trained for.
     Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL,
         MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL,
-        Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
+        Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL,
+        Spans = STW_TASK_SPANS, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
     /// Whether activations are recomputed in the backward pass.

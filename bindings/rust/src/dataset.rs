@@ -28,7 +28,7 @@ pub struct DatasetOptions<'a> {
     /// token type is 1.
     pub marks: Option<&'a Path>,
     /// For classifiers: a file with one little-endian u32 for each document that `marks` begin. With
-    /// [`Task::TokenLabel`]: one for each token. With [`Task::Labels`] and [`Task::Number`]: `label_count`
+    /// [`Task::TokenLabel`]: one for each token. With `Labels`, `Number` and `Spans`: `label_count`
     /// little-endian f32 for each document.
     pub labels: Option<&'a Path>,
     pub label_count: u64,

@@ -239,7 +239,7 @@ impl Trainer {
             watch: options.watch,
             alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
             labels: about.labels as usize,
-            labels_tokens: about.task == abi::STW_TASK_TOKEN_LABEL,
+            labels_tokens: [abi::STW_TASK_TOKEN_LABEL, abi::STW_TASK_SPANS].contains(&about.task),
             classes: if about.labels > 0 { about.labels } else { about.vocabulary } as usize,
             sequence: plan.info().sequence,
             shapes: model.tensors().into_iter().map(|tensor| tensor.shape).collect(),

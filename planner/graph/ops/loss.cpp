@@ -1,6 +1,6 @@
 // Op table rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs
 // only the logits and the targets. cross_entropy computes it in place together with the loss, and the head's
-// backward pass starts there. value_loss does the same.
+// backward pass starts there. value_loss and span_loss do the same.
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
@@ -16,6 +16,7 @@ Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
   return c;
 }
 Cost value_loss_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 30); }
+Cost span_loss_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 40); }
 Cost value_hits_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost preference_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
@@ -34,6 +35,7 @@ uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e
 
 constexpr int logits = in(OpKind::cross_entropy, "logits"), targets = in(OpKind::cross_entropy, "targets");
 static_assert(logits == in(OpKind::value_loss, "logits") && targets == in(OpKind::value_loss, "targets") &&
+              logits == in(OpKind::span_loss, "logits") && targets == in(OpKind::span_loss, "targets") &&
               logits == in(OpKind::hit_count, "logits") && targets == in(OpKind::hit_count, "targets") &&
               logits == in(OpKind::value_hits, "logits") && targets == in(OpKind::value_hits, "targets"));
 
@@ -45,12 +47,13 @@ Status loss_shapes(Inference& op) {
     return op.fail(op.described(logits) + " does not fit targets of " + std::to_string(classes) +
                    " classes: expected " + to_text(op.row_shape(classes)));
   op.set(out(OpKind::cross_entropy, "loss"), {op.rows()}, Format::f32);
-  static_assert(out(OpKind::cross_entropy, "loss") == out(OpKind::value_loss, "loss"));
+  static_assert(out(OpKind::cross_entropy, "loss") == out(OpKind::value_loss, "loss") &&
+                out(OpKind::cross_entropy, "loss") == out(OpKind::span_loss, "loss"));
   return ok();
 }
 Status value_shapes(Inference& op) {
   constexpr int values = in(OpKind::value_loss, "values");
-  static_assert(values == in(OpKind::value_hits, "values"));
+  static_assert(values == in(OpKind::value_hits, "values") && values == in(OpKind::span_loss, "values"));
   STW_TRY(op.expect(values, op.shape(logits), logits));
   return loss_shapes(op);
 }
@@ -69,9 +72,9 @@ void entropy_backward(Differentiation& d, const Op& op) {
 }
 
 // As in cross entropy, the forward op runs once, with dlogits as its second output.
-void value_loss_backward(Differentiation& d, const Op& op) {
+void in_place_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[logits], "dlogits");
-  d.emit(OpKind::value_loss, op.attributes, op.inputs, {op.outputs[0], dlogits});
+  d.emit(op.kind, op.attributes, op.inputs, {op.outputs[0], dlogits});
   d.set_gradient(op.inputs[logits], dlogits);
 }
 
@@ -96,7 +99,13 @@ constexpr OpRow loss_table[] = {
      .name = "value_loss",
      .cost = value_loss_cost,
      .infer = value_shapes,
-     .backward = value_loss_backward,
+     .backward = in_place_backward,
+     .in_place = {{{1, 0}}}},
+    {.kind = OpKind::span_loss,
+     .name = "span_loss",
+     .cost = span_loss_cost,
+     .infer = value_shapes,
+     .backward = in_place_backward,
      .in_place = {{{1, 0}}}},
     {.kind = OpKind::value_hits, .name = "value_hits", .cost = value_hits_cost, .infer = value_shapes},
 };

@@ -81,6 +81,7 @@ extern const Architecture albert_architecture = {.model_type = "albert",
                                                  .token_head = {.module = "classifier",
                                                                 .dropout = "classifier_dropout_prob",
                                                                 .fallback_rate = &ModelConfig::head_dropout},
+                                                 .span_head = {.module = "qa_outputs"},
                                                  .masked_head = &albert_masked};
 
 }  // namespace stw

@@ -86,6 +86,7 @@ constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, Mo
           .is_encoder = true,
           .head_parameters = head,
           .token_head = {.module = "classifier", .fallback_rate = &ModelConfig::residual_dropout},
+          .span_head = {.module = "qa_outputs"},
           .masked_head = &masked};
 }
 

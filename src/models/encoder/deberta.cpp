@@ -189,6 +189,7 @@ extern const Architecture deberta_v2_architecture = {
     .token_head = {.module = "classifier",
                    .dropout = nullptr,
                    .fallback_rate = &ModelConfig::residual_dropout},
+    .span_head = {.module = "qa_outputs"},
     .masked_head = &deberta_masked};
 
 }  // namespace stw

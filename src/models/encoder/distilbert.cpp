@@ -64,6 +64,7 @@ extern const Architecture distilbert_architecture = {
     .token_head = {.module = "classifier",
                    .dropout = nullptr,
                    .fallback_rate = &ModelConfig::residual_dropout},
+    .span_head = {.module = "qa_outputs", .dropout = "qa_dropout"},
     .masked_head = &distilbert_masked};
 
 }  // namespace stw

@@ -104,7 +104,7 @@ class EncoderBuilder {
       rule.relative_queries = own_.relative->queries;
     }
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x, rule);
-    if (c_.task == Task::token_label) token_head(x);
+    if (task_row(c_.task).has_outputs_of_tokens()) token_head(x);
     else if (!c_.labels.empty()) head(x);
     else if (c_.task == Task::masked_language_model) masked_head(x);
     return b_.finish();

@@ -241,7 +241,7 @@ class ModernBertBuilder {
   // Computes the head over every token. The loss reads all tokens, or the first one of each text.
   int head(int x) {
     b_.task(c_.task, static_cast<int64_t>(c_.labels.size()),
-            task_row(c_.task).of_text ? TargetRow::first : TargetRow::every);
+            task_row(c_.task).has_targets_of_texts() ? TargetRow::first : TargetRow::every);
     if (task_row(c_.task).of_text && own_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
     return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
@@ -294,6 +294,7 @@ extern const Architecture modernbert_architecture = {
     .token_head = {.module = "classifier",
                    .fallback_rate = &ModelConfig::head_dropout,
                    .shares_text_head = true},
+    .span_head = {.module = "classifier", .rate = &ModelConfig::head_dropout, .shares_text_head = true},
     .masked_head = &modernbert_masked};
 
 }  // namespace stw

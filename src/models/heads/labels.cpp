@@ -67,16 +67,40 @@ bool has_problem_type(const Json& config) {
          find_present(config, "problem_type");
 }
 
-size_t least_labels(Task task) { return task == Task::label || task == Task::token_label ? 2 : 1; }
+size_t least_labels(Task task) { return task == Task::labels || task == Task::number ? 1 : 2; }
+
+const std::vector<std::string>& span_labels() {
+  static const std::vector<std::string> names{"start", "end"};
+  return names;
+}
+
+// The config of a model that finds answers may give its two outputs names, or their number.
+static Status check_span_outputs(const Json& config) {
+  STW_ASSIGN(count, get_int(config, "num_labels", 2));
+  size_t outputs = static_cast<size_t>(count);
+  if (find_present(config, "id2label")) {
+    STW_ASSIGN(object, get_object(config, "id2label"));
+    outputs = object->members().size();
+  }
+  if (outputs == span_labels().size()) return ok();
+  return Error{Code::unsupported_field, "num_labels is " + std::to_string(outputs) +
+                                            ", expected 2: the first and the last token of an answer"};
+}
 
 Result<ConfigHead> read_head(const Json& config) {
   ConfigHead head;
   const std::string name = class_of(config);
-  for (const char* other : {"ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction"})
+  for (const char* other : {"ForMultipleChoice", "ForNextSentencePrediction"})
     if (name.ends_with(other))
       return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
   if (name.ends_with(task_row(Task::masked_language_model).class_suffix)) {
     head.task = Task::masked_language_model;
+    return head;
+  }
+  if (name.ends_with(task_row(Task::spans).class_suffix)) {
+    STW_TRY(check_span_outputs(config));
+    head.task = Task::spans;
+    head.labels = span_labels();
     return head;
   }
   const bool is_of_tokens = name.ends_with(task_row(Task::token_label).class_suffix);
@@ -107,6 +131,8 @@ Status check_labels(Task task, const std::vector<std::string>& names) {
   if (names.size() < least_labels(task) || names.size() > largest_label_count)
     return wrong("expected " + std::to_string(least_labels(task)) + " to " +
                  std::to_string(largest_label_count) + ", found " + std::to_string(names.size()));
+  if (task == Task::spans && names != span_labels())
+    return wrong("the task spans has the labels start and end; no others are possible");
   std::set<std::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) return wrong("label " + std::to_string(i) + " has no name");
@@ -125,16 +151,19 @@ std::vector<std::string> unnamed_labels(size_t count) {
 
 void write_labels(Json& config, const std::string& class_name, Task task,
                   const std::vector<std::string>& names, int64_t vocabulary) {
+  Json architectures = Json::array();
+  architectures.push(class_name + task_row(task).class_suffix);
+  config.set("architectures", std::move(architectures));
+  if (task == Task::spans) {  // transformers' default is two outputs
+    for (const char* key : {"id2label", "label2id", "problem_type", "num_labels"}) config.erase(key);
+    return;
+  }
   Json::Object by_id, by_name;
   for (size_t i = 0; i < names.size(); ++i) {
     by_id.emplace_back(std::to_string(i), names[i]);
     by_name.emplace_back(names[i], i);
   }
-  Json architectures = Json::array();
-  architectures.push(class_name + task_row(task).class_suffix);
-  config.set("architectures", std::move(architectures))
-      .set("id2label", Json(std::move(by_id)))
-      .set("label2id", Json(std::move(by_name)));
+  config.set("id2label", Json(std::move(by_id))).set("label2id", Json(std::move(by_name)));
   if (const char* type = task_row(task).problem_type) config.set("problem_type", type);
   else config.erase("problem_type");
   config.erase("num_labels");

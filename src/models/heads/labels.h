@@ -26,6 +26,8 @@ bool has_problem_type(const Json& config);
 // Errors: bad_argument for fewer labels than the task needs, for too many, for an empty name, a name that is
 // not UTF-8 or has a NUL, and for a name that appears twice.
 Status check_labels(Task task, const std::vector<std::string>& names);
+// The names of the two outputs of the task `spans`, in transformers' order.
+const std::vector<std::string>& span_labels();
 size_t least_labels(Task task);  // the fewest labels that a head for this task may have
 // "LABEL_0", …: transformers' names for labels without names.
 std::vector<std::string> unnamed_labels(size_t count);

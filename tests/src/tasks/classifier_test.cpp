@@ -494,7 +494,7 @@ TEST(ClassifierConfig, NamesItsLabelsAsTransformersDoes) {
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"),
             "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
   // Other kinds of heads.
-  for (const char* other : {"LlamaForMultipleChoice", "LlamaForQuestionAnswering"}) {
+  for (const char* other : {"LlamaForMultipleChoice", "LlamaForNextSentencePrediction"}) {
     const auto read = parse_model(
         std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
     ASSERT_FALSE(read);

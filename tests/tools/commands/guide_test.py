@@ -110,6 +110,19 @@ class GuideTest(CommandTest):
         )
         self.write("entities.conll", "Ada B-PER\nLovelace I-PER\nlived O\nin O\nLondon B-LOC\n. O\n\n" * 15)
         self.write("notes.jsonl", '{"text": "the ship sails in london"}\n' * 20)
+        context = "Ada Lovelace lived in London."
+        questions = [
+            {
+                "id": str(number),
+                "question": "Who lived in London?",
+                "answers": [{"text": "Ada Lovelace", "answer_start": 0}],
+            }
+            for number in range(20)
+        ]
+        squad = {"version": "1.1", "data": [{"paragraphs": [{"context": context, "qas": questions}]}]}
+        for name in ("train-v1.1.json", "dev-v1.1.json"):
+            self.write(name, json.dumps(squad))
+        self.write("questions.jsonl", json.dumps({"question": "Who?", "context": context}) + "\n")
         self.write("notes.txt", "the ship sails\n" * 100)
         self.write("buffers.csv", "id,lower,upper,size\na,0,4,1048576\nb,2,6,1048576\n")
         shutil.copy(ROOT / "README.md", self.folder)

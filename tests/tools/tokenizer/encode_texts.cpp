@@ -1,6 +1,7 @@
 // Encodes texts for tests: `encode_texts TOKENIZER` reads one JSON object a line, {"text": …, "second": …} or
-// {"words": […]}, with the options "special", "max_tokens" and "truncation"; or {"decode": […]}, tokens. It
-// writes the encoding, the text, or the error, as one JSON object a line.
+// {"words": […]}, with the options "special", "max_tokens" and "truncation"; or {"decode": […]}, tokens; or
+// {"ranges": …}, a text. It writes the encoding, the text, the tokens with their bytes in the text, or the
+// error, as one JSON object a line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -73,6 +74,14 @@ std::string answer(const Tokenizer& tokenizer, const std::string& line) {
         tokens.push_back(static_cast<int32_t>(token.integer(INT32_MAX)));
       return fmt::format(R"({{"text": {}, "slowly": {}}})", json_quoted(decode(tokenizer, tokens)),
                          json_quoted(decode_slowly(tokenizer, tokens)));
+    }
+    if (const JsonView asked = JsonView(value, "line: ").at("ranges"); !asked.is_null()) {
+      const RangedTokens ranged = tokenizer.encode_ranged(asked.text(), "text");
+      std::vector<std::string> ranges;
+      for (const TextRange& range : ranged.ranges)
+        ranges.push_back(fmt::format("[{},{}]", range.begin, range.end));
+      return fmt::format(R"({{"tokens": [{}], "ranges": [{}]}})", fmt::join(ranged.tokens, ","),
+                         fmt::join(ranges, ","));
     }
     const Encoding encoding = encode(tokenizer, JsonView(value, "line: "));
     return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})",

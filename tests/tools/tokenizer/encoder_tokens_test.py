@@ -107,6 +107,40 @@ class EncoderTokensTest(CommandTest):
             for file in self.folder.iterdir():
                 file.unlink()
 
+    def ranges(self, tokenizer, texts):
+        """The tokens and their places in bytes; [0, 0] for tokens without a text of their own."""
+        answers = self.ask(tokenizer, [{"ranges": text} for text in texts])
+        for answer in answers:
+            answer["ranges"] = [[begin, end] if begin < end else [0, 0] for begin, end in answer["ranges"]]
+        return answers
+
+    def test_places_of_tokens_agree_with_the_library(self):
+        for name, expected in json.loads((GOLDEN / "ranges.json").read_text()).items():
+            with self.subTest(name):
+                path = self.path_of(GOLDENS["tokenizers"][name])
+                self.assertEqual(digests(self.ranges(path, list(lines()))), expected)
+            for file in self.folder.iterdir():
+                file.unlink()
+
+    def test_places_of_tokens_follow_what_normalization_changes(self):
+        path = self.path_of(GOLDENS["tokenizers"]["bert uncased"])
+
+        def words(text):
+            """The texts of the tokens' places."""
+            (answer,) = self.ranges(path, [text])
+            return [text.encode()[begin:end].decode() for begin, end in answer["ranges"]]
+
+        # An accent belongs to its letter, also if it is a character of its own. Controls are dropped.
+        self.assertEqual(
+            "".join(words("Würde \u00c9t\u00e9 e\u0301 a\x00b")), "WürdeÉtée\u0301a\x00b".replace("\x00", "")
+        )
+        self.assertEqual(words("\u4f60\u597d ,")[-1], ",")
+        self.assertEqual("".join(words("\u4f60\u597d")), "\u4f60\u597d")
+        path = self.path_of(GOLDENS["tokenizers"]["xlm-roberta"])
+        # Half-width letters and their marks are put together.
+        self.assertEqual("".join(words("the \uff76\uff9e ship")), "the\uff76\uff9eship")
+        self.assertEqual(words("")[:1], [])
+
     def test_a_folder_with_vocab_txt_alone_has_a_tokenizer(self):
         golden = GOLDENS["tokenizers"]["vocab.txt alone"]
         config = {

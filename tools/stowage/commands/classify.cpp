@@ -25,10 +25,12 @@
 #include "data/data.h"
 #include "data/data_flags.h"
 #include "data/labelled.h"
+#include "data/question_texts.h"
 #include "data/tagged.h"
 #include "data/text_pairs.h"
 #include "evaluation/entities.h"
 #include "evaluation/probabilities.h"
+#include "evaluation/spans.h"
 #include "flags/number_checks.h"
 #include "run/inference.h"
 
@@ -47,6 +49,8 @@ struct ClassifyCommand {
   std::string format = "auto";
   DataSource source;
   std::vector<std::string> texts;
+  std::string question;  // about each of `texts`
+  QuestionFlags questions;
   std::optional<uint64_t> top;
   std::optional<double> threshold;
   bool json = false;
@@ -65,7 +69,9 @@ struct ClassifyCommand {
       source =
           DataSource(files, {format, fields.text, fields.label, tokenizer == "ids", tokenizer == "byte"});
     data = source.name();
-    if (source.is_table() || (source.holds_objects() && !holds_tags(source, fields)))
+    if (holds_questions(source, true) && query(open_model(model)).task == STW_TASK_SPANS)
+      take_settings_of_run(questions, run_of(model));
+    else if (source.is_table() || (source.holds_objects() && !holds_tags(source, fields)))
       find_pair(source, fields);
     else if (fields.pair_given)
       throw Failure(exit_usage, "--pair-field: is for tables and JSON of texts (--data)");
@@ -83,11 +89,18 @@ struct ClassifyCommand {
                                                                      : "an encoder without labels"));
     task = about.task;
     check_task(model.source);
+    if (task != STW_TASK_SPANS && (!question.empty() || questions.any()))
+      throw Failure(exit_usage,
+                    fmt::format("--question, --doc-stride, --skip-bad-questions, --n-best, "
+                                "--max-answer-length and --null-threshold: are for models that find "
+                                "answers (train --task spans); {} does not",
+                                model.source));
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data,
                                                     source.has_tokens(), run_of(model), about.vocabulary);
     // Texts are at most as long as the samples of training: later positions may be untrained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
+    if (about.task == STW_TASK_SPANS) return run_questions(tokenization, about, most);
     if (about.task == STW_TASK_TOKEN_LABEL) return run_words(tokenization, about, labels, most);
     uint64_t longest = 2;
     std::vector<EncodedText> encoded;
@@ -112,6 +125,77 @@ struct ClassifyCommand {
           "stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the "
           "model has no answer to them, and their lines are {}",
           grouped(empty), grouped(encoded.size()), json ? "null" : "empty");
+  }
+
+  Questions all_questions() const {
+    Questions all;
+    if (!data.empty()) {
+      if (!holds_questions(source, true))
+        throw Failure(exit_usage,
+                      fmt::format("--data {}: the model finds answers in contexts: expected SQuAD's JSON, or "
+                                  "JSON of {{\"question\": …, \"context\": …}}",
+                                  data));
+      all = read_questions(source, false, questions.skips_bad);
+    }
+    if (texts.empty() && !question.empty())
+      throw Failure(exit_usage, "--question: --text is required, the context");
+    for (const std::string& text : texts) {
+      if (question.empty())
+        throw Failure(exit_usage, "--text: the model finds answers to a --question in the text");
+      const std::string id = std::to_string(all.list.size() + 1);
+      all.list.push_back({id, question, std::make_shared<const std::string>(text), {}, "--text " + id});
+    }
+    if (all.list.empty())
+      throw Failure(exit_usage, "--data is required, or --question and --text: the questions to answer");
+    return all;
+  }
+
+  void run_questions(const Tokenization& tokenization, const stw_model_info& about, uint64_t most) {
+    if (top) throw Failure(exit_usage, "--top: is for labels, and this model finds answers");
+    const QuestionSet set =
+        question_set(all_questions(), questions, tokenization, about, most, data.empty() ? "--text" : data);
+    uint64_t longest = 2;
+    for (const QuestionText& text : set.texts) longest = std::max<uint64_t>(longest, text.text.tokens.size());
+    plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
+    const Inference opened = open_inference(model, plan);
+    const auto rows = [&](size_t i) { return set.texts[i].text.tokens.size(); };
+    std::vector<std::vector<float>> logits;  // of the texts of a question
+    std::vector<TextLogits> of_question;
+    for (size_t first = 0, end; first < set.texts.size(); first = end) {
+      end = end_of_call(first, set.texts.size(), 2, rows);
+      std::vector<EncodedText> now;
+      for (size_t i = first; i < end; ++i) now.push_back(set.texts[i].text);
+      const std::vector<float> all = label_logits(opened.trainer.get(), now, 2, true);
+      auto next = all.begin();
+      for (size_t i = first; i < end; ++i) {
+        logits.emplace_back(next, next + static_cast<std::ptrdiff_t>(2 * rows(i)));
+        next += static_cast<std::ptrdiff_t>(2 * rows(i));
+        of_question.push_back({&set.texts[i], {}});
+        const size_t number = set.texts[i].question;
+        if (i + 1 < set.texts.size() && set.texts[i + 1].question == number) continue;
+        for (size_t k = 0; k < logits.size(); ++k) of_question[k].logits = logits[k];
+        print_answer(set, number, of_question);
+        logits.clear(), of_question.clear();
+      }
+    }
+    if (set.left_out > 0)
+      complain("stowage: warning: {} questions that fill a sample of {} tokens are left out",
+               grouped(set.left_out), grouped(most));
+  }
+
+  // One JSON object a line. Places are characters of the context.
+  void print_answer(const QuestionSet& set, size_t number, std::span<const TextLogits> logits) const {
+    const Question& asked = set.questions[number];
+    const FoundAnswer found = find_answer(set, number, logits, true);
+    const bool is_there = found.end > found.begin;
+    const auto place = [&](size_t byte) {
+      return is_there ? fmt::format("{}", characters_before(*asked.context, byte)) : std::string("null");
+    };
+    write_line(
+        fmt::format("{{\"id\":{},\"answer\":{},\"start\":{},\"end\":{},\"score\":{},"
+                    "\"null_score\":{}}}",
+                    json_quoted(asked.id), json_quoted(found.text), place(found.begin), place(found.end),
+                    found.score, found.none));
   }
 
   // The words of a text. `places` are their bytes in the text; empty if the data gives the words themselves.
@@ -353,6 +437,10 @@ void add_classify(CLI::App& application) {
       "them; or WORD/TAG for each word,\n"
       "    where tags do not say where entities begin. A text is split at white space and punctuation, "
       "unless its file has words.\n"
+      "  answers in contexts: a JSON object for each question: its id, the answer, the "
+      "characters of the context\n"
+      "    where it begins and ends, its probability, and that of no answer (null_score); an empty answer if "
+      "there is none\n"
       "A text without tokens, such as an empty text if the tokenizer adds no special tokens, has an empty "
       "line (--json: null).");
   add_model_flags(command, self->model);
@@ -361,9 +449,14 @@ void add_classify(CLI::App& application) {
       ->allow_extra_args(false)
       ->type_name("TEXT");
   command
+      .add_option("--question", self->question,
+                  "A question about each --text, for a model that finds answers.")
+      ->check(not_empty())
+      ->type_name("TEXT");
+  command
       .add_option("--data", self->files,
                   "Files of texts, folders of them, patterns, or a pipe: tables, JSON, .conll or JSON of "
-                  "words, or any other files, with one text a line.")
+                  "words, SQuAD's JSON of questions, or any other files, with one text a line.")
       ->check(not_empty())
       ->expected(1, -1)
       ->type_name("FILE...");
@@ -385,6 +478,7 @@ void add_classify(CLI::App& application) {
                    "several labels, a list of them;\n"
                    "{\"number\": …}, or {\"numbers\": […]}.");
   add_tokenizer_flag(command, self->tokenizer);
+  add_question_flags(command, self->questions);
   command
       .add_option(
           "--seq", self->plan.sequence,

@@ -91,6 +91,7 @@ struct EvalCommand {
     data.columns_of_run = run_of(model);
     find_examples(plan, data, model);
     if (data.masks) take_masks_of_run(data.mask, run_of(model));
+    if (data.has_questions) take_settings_of_run(data.questions, run_of(model));
     if (data.has_pairs) take_preference_of_run(has_preference);
     if (!data.masks) warn_of_documents(model, plan);
     const bool asked_for_tail = data.holds_out_tail;
@@ -140,6 +141,7 @@ struct EvalCommand {
     if (data.has_pairs) return EvaluationKind::pairs;
     if (about.task == STW_TASK_NUMBER) return EvaluationKind::numbers;
     if (about.task == STW_TASK_TOKEN_LABEL) return EvaluationKind::word_labels;
+    if (about.task == STW_TASK_SPANS) return EvaluationKind::spans;
     if (about.labels > 0) return EvaluationKind::labels;
     return data.masks ? EvaluationKind::hidden_tokens : EvaluationKind::tokens;
   }

@@ -62,6 +62,7 @@ void show_model(const std::string& source, const std::string& name) {
     show("labels", fmt::format("{}: {}{}", grouped(labels.size()), fmt::join(first, ", "),
                                labels.size() > most_shown ? ", ..." : ""));
   }
+  if (info.task == STW_TASK_SPANS) show("task", "spans: answers in contexts");
   if (info.task == STW_TASK_MASKED_LANGUAGE_MODEL) show("task", "hidden tokens: a masked language model");
   if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
   show("weights", info.has_codes     ? "read from files, matrices in 4 bits"

@@ -171,7 +171,7 @@ void warn_of_short_epochs(const TrainRun& run, const OpenData& data, const stw_p
 }
 
 void warn_of_labels(const TrainRun& run, const OpenData& data) {
-  if (data.labelled && !run.resumes())
+  if (data.labelled && !run.resumes() && run.about.task != STW_TASK_SPANS)
     warn_of_unlearned_labels(*data.labelled, query(data.dataset).training_tokens, run.labels, run.about.task,
                              run.data.path);
 }

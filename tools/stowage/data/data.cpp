@@ -18,6 +18,7 @@
 #include "base/work_line.h"
 #include "data/label_targets.h"
 #include "data/pairs.h"
+#include "data/question_texts.h"
 #include "data/tag_scheme.h"
 #include "data/tagged.h"
 #include "data/token_files.h"
@@ -150,10 +151,35 @@ std::shared_ptr<const OpenData::HeldOutPairs> held_out_pairs_of(const OpenData& 
   return pairs;
 }
 
+constexpr double default_held_out = 0.1;  // as in the library
+
 // The examples; `marked` others were taken out of the loss.
 Examples with_marked(uint64_t marked, Examples examples) {
   examples.counts.left_out[static_cast<size_t>(LeftOut::marked)] = marked;
   return examples;
+}
+
+// The questions in the data; nothing if it has none, and the model does not find answers.
+std::optional<Examples> questions_of(const DataFlags& flags, const DataSource& data,
+                                     const DataRequest& request, Order order) {
+  const bool is_own = &data == &flags.source,
+             has_questions = is_own ? flags.has_questions : holds_questions(data, flags.has_questions);
+  const stw_model_info about = query(request.model);
+  const std::string& path = data.name();
+  if (about.task != STW_TASK_SPANS && !has_questions) return std::nullopt;
+  if (!has_questions)
+    throw Failure(exit_failed,
+                  fmt::format("{}: the model finds answers in contexts: expected SQuAD's JSON, or JSON of "
+                              "{{\"question\": …, \"context\": …, \"answers\": …}}",
+                              path));
+  if (about.task != STW_TASK_SPANS)
+    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers "
+                                           "(--task spans)",
+                                           path, request.flags.source));
+  Questions questions = read_questions(data, true, flags.questions.skips_bad);
+  return question_examples(question_set(std::move(questions), flags.questions, request.tokenization, about,
+                                        request.sequence, path),
+                           order);
 }
 
 }  // namespace
@@ -164,8 +190,9 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
   if (!is_own) require_downloaded(data);
-  const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
+  if (std::optional<Examples> questions = questions_of(flags, data, request, order)) return questions;
   const stw_model_info about = query(request.model);
+  const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);
   if (about.task == STW_TASK_TOKEN_LABEL) {
     if (!has_tags)
       throw Failure(exit_failed,
@@ -259,6 +286,8 @@ std::optional<Examples> write_dataset_files(const DataFlags& flags, const DataSo
     // A window of tokens to predict has one more than a sample.
     const uint64_t window = request.sequence + (!examples->has_labels() && !written.masks);
     written.again = hold_out_again(*examples, layout_of(flags, about), before, window);
+    if (examples->questions && !written.again && !request.held_out)
+      written.again = {0, share_of_questions(*examples, default_held_out)};
     written.tokens.emplace(token_file(examples->tokens, vocabulary));
     written.marks.emplace(examples->marks);
     if (!examples->lists.empty()) written.labels.emplace(examples->lists, query(request.model).labels);

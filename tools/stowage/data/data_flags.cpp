@@ -34,6 +34,8 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
           "tables with the columns text and label, or JSON of {\"text\": …, \"label\": …}, for a classifier, "
           "or with\n"
           "a list {\"text\": …, \"labels\": […]}; labels may be numbers to learn;\n"
+          "SQuAD's JSON of questions and contexts, or JSON of {\"question\": …, \"context\": …, "
+          "\"answers\": …}, for answers in contexts;\n"
           ".conll of words and tags, or JSON of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
           ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536 "
           "(--token-type);\n"
@@ -45,6 +47,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
   add_data_format_flag(command, flags.format);
   add_field_flags(command, flags.fields, true);
   add_mask_flags(command, flags.mask);
+  add_question_flags(command, flags.questions);
   add_tokenizer_flag(command, flags.tokenizer);
   command
       .add_option("--token-type", flags.token_type,
@@ -163,6 +166,42 @@ static void find_texts(DataFlags& data, const ModelFlags& model) {
                                           data.fields.pair, data.path));
 }
 
+// Recognises questions. Refuses flags that are not for them.
+static void find_questions(const PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
+  const bool is_asked_for = model.task == "spans";
+  data.has_questions = (is_asked_for || model.task.empty()) && holds_questions(data.source, is_asked_for);
+  if (is_asked_for && !data.has_questions)
+    throw Failure(
+        exit_usage,
+        fmt::format("--task spans: expected SQuAD's JSON, or JSON of {{\"question\": …, \"context\": …, "
+                    "\"answers\": {{\"text\": […], \"answer_start\": […]}}}}, as --data {}",
+                    data.path));
+  if (!data.has_questions) {
+    if (data.questions.any())
+      throw Failure(exit_usage, fmt::format("--doc-stride, --skip-bad-questions, --n-best, "
+                                            "--max-answer-length and --null-threshold: are for questions "
+                                            "(--task spans), and --data {} has none",
+                                            data.path));
+    return;
+  }
+  const LabelFields& fields = data.fields;
+  const char* const flag = fields.text_given           ? "--text-field"
+                           : fields.label_given        ? "--label-field"
+                           : fields.pair_given         ? "--pair-field"
+                           : !fields.separator.empty() ? "--label-separator"
+                           : !data.label_names.empty() ? "--label-names"
+                           : data.mask.rate            ? "--mask-rate"
+                           : data.mask.whole_words     ? "--mask-whole-words"
+                                                       : nullptr;
+  if (flag) throw Failure(exit_usage, fmt::format("{}: is not for questions (--data {})", flag, data.path));
+  if (plan.preference != "auto")
+    throw Failure(exit_usage,
+                  fmt::format("--preference {}: is for pairs of answers, and --data {} has questions",
+                              plan.preference, data.path));
+  if (plan.document_end)
+    throw Failure(exit_usage, "--document-end: is for language models; questions are documents in any case");
+}
+
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   data.source = DataSource(data.files, reading_of(data));
   data.path = data.source.name();
@@ -181,6 +220,8 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
                                           "--data-format tokens), and --data {} is not one",
                                           data.token_type, data.path));
   require_downloaded(data.source);
+  find_questions(plan, data, model);
+  if (data.has_questions) return;
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)
     throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or "

@@ -6,6 +6,7 @@
 #include "data/data_source.h"
 #include "data/labelled.h"
 #include "data/masked.h"
+#include "data/questions.h"
 #include "flags/flags.h"
 
 namespace CLI {  // its headers cost more to compile than all else here
@@ -24,10 +25,12 @@ struct DataFlags {
   std::string columns_of_run;  // a run whose columns of words and tags are used for .conll files; or empty
   std::vector<std::string> label_names;  // where the file has labels or tags that are numbers
   // find_examples fills these in. has_labels: each text has labels. has_tags: each word has a label.
-  // has_pairs: pairs of answers. masks: the model learns hidden tokens.
-  bool has_labels = false, has_tags = false, has_pairs = false, masks = false;
+  // has_pairs: pairs of answers. has_questions: questions about contexts. masks: the model learns hidden
+  // tokens.
+  bool has_labels = false, has_tags = false, has_pairs = false, has_questions = false, masks = false;
   bool holds_out_tail = false;  // examples are not shuffled, so that the last tenth of the file is held out
   MaskFlags mask;
+  QuestionFlags questions;
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string token_type = "auto";  // type of the ids in a file of token ids; auto for other files
   std::string chat_template;        // see chat_template_of

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/csv.h"
 #include "base/downloads.h"
 #include "base/failure.h"
 #include "base/files.h"
@@ -22,7 +23,6 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "data/csv.h"
 #include "data/text_pairs.h"
 
 namespace command {
@@ -142,6 +142,24 @@ void refuse_wrapped(std::string_view object, const std::string& path, const Data
                       "python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
                       path, shortened(name), python_string(path), python_string(name),
                       python_string(path + ".examples.json")));
+}
+
+// Whether a file is SQuAD's: one object whose member "data" has objects with "paragraphs". `text` is the
+// whole file.
+bool has_articles(std::string_view text) {
+  constexpr size_t looked_at = 65536;
+  if (text.substr(0, looked_at).find("\"paragraphs\"") == std::string_view::npos) return false;
+  bool found = false;
+  try {
+    JsonReader reader(text, "");
+    reader.object([&](const std::string& key) {
+      const std::string_view value = reader.skip();
+      if (key != "data" || !value.starts_with('[')) return;
+      const auto first = first_value(without_space(value.substr(1)));
+      found = first && first->starts_with('{') && read_outline(*first, "").has("paragraphs");
+    });
+  } catch (const Failure&) { return false; }
+  return found;
 }
 
 // The format of a file that begins with a brace. `text` is the whole file.
@@ -311,9 +329,12 @@ void recognise(DataFile& file, std::string_view begin, bool is_whole, const Data
     as(format);
   };
   if (by_flag == DataFormat::jsonl || by_flag == DataFormat::json) refuse_table(begin, file.path, is_whole);
+  if (by_flag == DataFormat::json) file.has_articles = has_articles(without_mark(whole()));
   if (by_flag) return kind_of(*by_flag) == FormatKind::table ? as_table(*by_flag) : as(*by_flag);
   const std::string_view first = without_space(begin);
   if (first.starts_with('{')) {
+    file.has_articles = has_articles(without_mark(whole()));
+    if (file.has_articles) return as(DataFormat::json);
     const DataFormat format = format_of_objects(without_mark(whole()), file.path, by_name, reading);
     if (kind_of(format) == FormatKind::objects) return as(format);
   } else if (first.starts_with('[')) {
@@ -412,6 +433,23 @@ bool for_elements(std::string_view content, const std::string& path,
   }
   if (!reader.at_end()) reader.fail("expected the end of the text");
   return true;
+}
+
+// Calls `object` for each article of SQuAD's file.
+bool for_articles(std::string_view content, const std::string& path,
+                  const std::function<bool(std::string_view, const std::string&)>& object) {
+  JsonReader reader(content, path + ": damaged", 0, true);
+  bool goes_on = true;
+  reader.object([&](const std::string& key) {
+    if (key != "data" || !goes_on) return static_cast<void>(reader.skip());
+    uint64_t number = 0;
+    reader.list('[', ']', [&] {
+      const std::string_view article = reader.skip();
+      if (goes_on) goes_on = object(article, fmt::format("{}, article {}", path, ++number));
+    });
+  });
+  if (!reader.at_end()) reader.fail("expected the end of the text");
+  return goes_on;
 }
 
 // A field of a table as a JSON value. Columns of examples are strings. In other columns, numbers, true and
@@ -527,7 +565,8 @@ void DataSource::for_objects(const std::function<bool(std::string_view, const st
   for (size_t i = 0; i < files_.size(); ++i) {
     const std::string& path = files_[i].path;
     bool goes_on = true;
-    if (files_[i].format == DataFormat::json) goes_on = for_elements(content(i), path, object);
+    if (files_[i].has_articles) goes_on = for_articles(content(i), path, object);
+    else if (files_[i].format == DataFormat::json) goes_on = for_elements(content(i), path, object);
     else if (kind_of(files_[i].format) == FormatKind::table)
       goes_on = for_records(content(i), files_[i], text_member_, object);
     else

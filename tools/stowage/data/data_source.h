@@ -24,6 +24,8 @@ struct DataFile {
   // Whether the columns of a table are the members of examples (prompt and completion, chosen and rejected,
   // or only a text). A table with other columns holds texts with labels.
   bool has_examples = false;
+  // One object with the articles of SQuAD in its member "data". for_objects gives the articles.
+  bool has_articles = false;
 };
 
 // The flags that decide how files are read.

@@ -22,8 +22,9 @@ enum class LeftOut : uint8_t {
   marked,   // its author took it out of the loss
   no_room,  // its prompt fills a sample, or an answer of the pair is cut away
   alike,    // the two answers of a pair are equal
+  bad,      // a question whose answer is not at its place, or that fills a sample
 };
-inline constexpr size_t left_out_count = 4;
+inline constexpr size_t left_out_count = 5;
 
 // Where an example is in the data.
 struct Origin {

@@ -21,7 +21,8 @@ constexpr Reason reasons[left_out_count] = {
     {"empty", "empty", "with an empty answer"},
     {"marked", "marked out of the loss", "marked out of the loss"},
     {"no_room", "whose prompts fill a sample", "whose answers are cut away"},
-    {"alike", "alike", "whose answers are alike"}};  // in the order of LeftOut
+    {"alike", "alike", "whose answers are alike"},
+    {"bad", "bad questions", "bad questions"}};  // in the order of LeftOut
 
 // The index of the first token that can be learned, which needs a token before it. Nothing if there is none.
 std::optional<size_t> first_learned(const Example& example) {
@@ -62,8 +63,10 @@ std::string left_out_suffix(const ExampleCounts& counts, bool of_pairs) {
 
 std::string left_out_members(const ExampleCounts& counts) {
   std::string members = fmt::format("\"examples\":{},\"left_out\":{{", counts.examples);
-  for (size_t i = 0; i < left_out_count; ++i)
+  for (size_t i = 0; i < left_out_count; ++i) {
+    if (i == static_cast<size_t>(LeftOut::bad) && counts.left_out[i] == 0) continue;  // newer than the others
     members += fmt::format("{}\"{}\":{}", i ? "," : "", reasons[i].key, counts.left_out[i]);
+  }
   return members + "}";
 }
 

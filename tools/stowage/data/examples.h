@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@ namespace command {
 
 // Counts over a file of examples, texts with labels or pairs of answers.
 struct ExampleCounts {
-  uint64_t examples = 0;                            // or texts, or pairs; without those left out
-  uint64_t learned = 0;                             // tokens that are learned, within the samples
-  uint64_t longer = 0;                              // examples that are longer than a sample and are cut
-  uint64_t unlearned = 0;                           // words with tags whose first token is cut off or missing
+  uint64_t examples = 0;  // or texts, or pairs; without those left out
+  uint64_t learned = 0;   // tokens that are learned, within the samples
+  uint64_t longer = 0;    // examples that are longer than a sample and are cut
+  // Words with tags whose first token is cut off or missing; or questions whose answer is whole in no text.
+  uint64_t unlearned = 0;
   std::array<uint64_t, left_out_count> left_out{};  // by reason (LeftOut)
   uint64_t unprompted = 0;                          // pairs without a prompt of their own
 };
+
+struct QuestionSet;
 
 struct Examples {
   std::vector<int32_t> tokens;  // of all examples, end to end, each with its end token
@@ -31,6 +35,7 @@ struct Examples {
   LabelLists lists;             // for the task LABELS: the labels of each document
   std::vector<Origin> origins;  // of each document; of pairs, of each answer
   ExampleCounts counts;
+  std::shared_ptr<const QuestionSet> questions;  // of texts with questions (question_texts.h); else null
   std::string reading;  // of words with tags: what was understood of their files, for people
   bool has_labels() const { return !labels.empty() || !lists.empty(); }
 };

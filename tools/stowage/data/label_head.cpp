@@ -153,7 +153,19 @@ bool has_label_task(const ModelFlags& model) {
 
 }  // namespace
 
+// A model that finds no answers yet gets the head for it.
+static void take_span_head(ModelFlags& model) {
+  if (model.new_head) model.task = "spans";
+  if (!model.task.empty()) return;
+  try {
+    if (query(open_model(model)).task == STW_TASK_SPANS) return;
+  } catch (const Failure&) {  // weights without a head are enough
+  }
+  model.task = "spans";
+}
+
 void take_labels(ModelFlags& model, const DataFlags& data) {
+  if (data.has_questions) return take_span_head(model);
   if (data.has_tags) return take_tags(model, data);
   if (!data.has_labels && !model.task.empty() && has_label_task(model))
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "

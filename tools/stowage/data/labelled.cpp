@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/csv.h"
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/json_fields.h"
@@ -15,7 +16,6 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "data/csv.h"
 #include "data/label_words.h"
 #include "data/loss_marks.h"
 

@@ -8,11 +8,11 @@
 #include <map>
 #include <string_view>
 
+#include "base/csv.h"
 #include "base/failure.h"
 #include "base/json_value.h"
 #include "base/messages.h"
 #include "base/utf8.h"
-#include "data/csv.h"
 #include "data/label_words.h"
 
 namespace command {

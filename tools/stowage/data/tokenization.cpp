@@ -226,6 +226,18 @@ Encoding Tokenization::encode_words(std::span<const std::string> words, const st
   return encoding;
 }
 
+RangedTokens Tokenization::encode_ranged(std::string_view text, const std::string& name) const {
+  RangedTokens encoded = tokenizer_->encode_ranged(text, name);
+  check(encoded.tokens, name);
+  return encoded;
+}
+
+Encoding Tokenization::pair_of(std::span<const int32_t> first, std::span<const int32_t> second) const {
+  Encoding encoding = tokenizer_->pair_of(first, second);
+  check(encoding.tokens, file_);
+  return encoding;
+}
+
 bool Tokenization::joins_words() const { return tokenizer_->joins_words(); }
 
 std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {

@@ -62,6 +62,9 @@ class Tokenization {
   Encoding encode_words(std::span<const std::string> words, const std::string& name,
                         const EncodeOptions& options) const;
   bool joins_words() const;  // as in Tokenizer
+  // For kind text: as in Tokenizer; throws a Failure if a token is not below the vocabulary.
+  RangedTokens encode_ranged(std::string_view text, const std::string& name) const;
+  Encoding pair_of(std::span<const int32_t> first, std::span<const int32_t> second) const;
   // The tokens of a prompt. Throws if it has none, or if one is not below the vocabulary.
   std::vector<int32_t> parse_prompt(const std::string& prompt) const;
   // Decodes tokens that follow those that `state` has seen, and the rest at the end, like decode() and

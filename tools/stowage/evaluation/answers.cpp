@@ -15,6 +15,8 @@
 #include "data/tagged.h"
 #include "evaluation/entities.h"
 #include "evaluation/label_metrics.h"
+#include "evaluation/span_metrics.h"
+#include "evaluation/spans.h"
 #include "evaluation/value_metrics.h"
 
 namespace command {
@@ -22,6 +24,7 @@ namespace {
 
 struct LabelledDocument {
   EncodedText text;
+  size_t number = 0;  // of the document's text in Examples::questions, from 1
   // The text's label or labels, or the label of each token (UINT32_MAX: none).
   std::vector<uint32_t> labels;
   std::vector<float> values;  // the text's numbers
@@ -46,6 +49,7 @@ std::vector<LabelledDocument> documents_from(const Examples& examples, uint64_t 
       return examples.tokens.begin() + static_cast<std::ptrdiff_t>(token);
     };
     labelled.text = {{at(begin), at(end)}, {}, false};
+    labelled.number = examples.origins[document].number;
     const auto is_second = [](char mark) { return (mark & STW_MARK_SECOND) != 0; };
     const auto marks = examples.marks.substr(begin, end - begin);
     if (std::any_of(marks.begin(), marks.end(), is_second))
@@ -112,6 +116,22 @@ void put(Answered& answered, const NumberMetrics& m) {
                               shown(m.pearson), shown(m.spearman));
 }
 
+void put(Answered& answered, const SpanMetrics& m, bool may_be_none) {
+  answered.figures = {{"exact", m.all.exact}, {"f1", m.all.f1}};
+  answered.questions = m.all.count;
+  answered.line = fmt::format("exact match {:.2f}, F1 {:.2f}, of {} questions", m.all.exact, m.all.f1,
+                              grouped(m.all.count));
+  if (!may_be_none) return;
+  const auto add = [&](const char* key, const char* name, const SpanMetrics::Group& group) {
+    answered.figures.emplace_back(std::string(key) + "_exact", group.exact);
+    answered.figures.emplace_back(std::string(key) + "_f1", group.f1);
+    answered.line += fmt::format("; {} {}: exact match {:.2f}, F1 {:.2f}", grouped(group.count), name,
+                                 group.exact, group.f1);
+  };
+  add("has_answer", "with an answer", m.with_answer);
+  add("no_answer", "without one", m.without_answer);
+}
+
 void put(Answered& answered, const EntityScores& scores) {
   const EntityCounts& all = scores.all;
   answered.figures = {{"precision", all.precision()},
@@ -130,8 +150,67 @@ void put(Answered& answered, const EntityScores& scores) {
 
 }  // namespace
 
+namespace {
+
+// The mean cross entropy of an answer's first and last token.
+double span_loss(std::span<const float> logits, const LabelledDocument& document) {
+  double loss = 0;
+  for (size_t column = 0; column < 2; ++column) {
+    std::vector<float> of_column;
+    for (size_t i = column; i < logits.size(); i += 2) of_column.push_back(logits[i]);
+    loss += cross_entropy(of_column, static_cast<size_t>(document.values[column])) / 2;
+  }
+  return loss;
+}
+
+// Questions about contexts. The texts of a question follow each other.
+Answered answer_questions(stw_trainer* trainer, const Examples& examples, uint64_t first) {
+  const QuestionSet& set = *examples.questions;
+  const std::vector<LabelledDocument> documents = documents_from(examples, first, STW_TASK_SPANS, 2);
+  const auto text_of = [&](const LabelledDocument& document) -> const QuestionText& {
+    return set.texts[document.number - 1];
+  };
+  Answered answered;
+  SpanCounts counts(set.has_impossible);
+  std::vector<std::vector<float>> logits;  // of the texts of a question
+  std::vector<TextLogits> texts;
+  const auto finish = [&] {
+    if (texts.empty()) return;
+    for (size_t i = 0; i < texts.size(); ++i) texts[i].logits = logits[i];
+    const size_t number = texts[0].text->question;
+    std::vector<std::string> gold;
+    for (const GoldAnswer& answer : set.questions[number].answers) gold.push_back(answer.text);
+    counts.add(gold, find_answer(set, number, texts, set.has_impossible).text);
+    texts.clear(), logits.clear();
+  };
+  const auto rows = [&](size_t i) { return documents[i].text.tokens.size(); };
+  for (size_t begin = 0, end; begin < documents.size(); begin = end) {
+    end = end_of_call(begin, documents.size(), 2, rows);
+    std::vector<EncodedText> now;
+    for (size_t i = begin; i < end; ++i) now.push_back(documents[i].text);
+    const std::vector<float> all = label_logits(trainer, now, 2, true);
+    auto next = all.begin();
+    for (size_t i = begin; i < end; ++i) {
+      const auto stop = next + static_cast<std::ptrdiff_t>(2 * rows(i));
+      if (!texts.empty() && texts[0].text->question != text_of(documents[i]).question) finish();
+      logits.emplace_back(next, stop);
+      texts.push_back({&text_of(documents[i]), {}});
+      answered.loss += span_loss(logits.back(), documents[i]);
+      ++answered.count;
+      next = stop;
+    }
+  }
+  finish();
+  answered.loss /= static_cast<double>(answered.count);
+  put(answered, counts.metrics(), set.has_impossible);
+  return answered;
+}
+
+}  // namespace
+
 Answered answer_documents(stw_trainer* trainer, const Examples& examples, uint64_t first, uint32_t task,
                           std::span<const std::string> labels, size_t positive) {
+  if (task == STW_TASK_SPANS) return answer_questions(trainer, examples, first);
   const size_t width = labels.size();
   const bool of_tokens = task == STW_TASK_TOKEN_LABEL, has_entities = of_tokens && are_entity_tags(labels);
   const std::vector<LabelledDocument> documents = documents_from(examples, first, task, width);

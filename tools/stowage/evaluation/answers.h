@@ -15,8 +15,9 @@ namespace command {
 
 struct Answered {
   double loss = 0;                 // mean over texts, or over words
-  std::optional<double> accuracy;  // unset for numbers
+  std::optional<double> accuracy;  // unset for numbers and answers in contexts
   uint64_t count = 0;              // number of texts, or of words
+  uint64_t questions = 0;          // about contexts; their texts are counted above
   // metrics by their JSON names (f1_macro, mse, …); NaN if undefined
   std::vector<std::pair<std::string, double>> figures;
   std::string by_type;  // metrics of each entity type, as JSON; else empty

@@ -27,6 +27,7 @@ MainMetric main_metric(const EvaluationReport& report) {
     case Kind::numbers: return {"rmse", "RMSE", std::sqrt(report.loss)};
     case Kind::labels:
     case Kind::word_labels:
+    case Kind::spans:  // not printed
     case Kind::pairs: break;
   }
   return {"accuracy", "accuracy", report.accuracy};
@@ -59,6 +60,7 @@ std::string rewards_line(const Rewards& rewards) {
 void print_answers(const EvaluationReport& report) {
   const char* const what = report.kind == Kind::pairs         ? "pairs"
                            : report.kind == Kind::word_labels ? "texts of words"
+                           : report.kind == Kind::spans       ? "texts with questions"
                                                               : "texts";
   const char* const part = report.is_all ? "" : " held out";
   const std::string over = report.is_complete
@@ -68,10 +70,13 @@ void print_answers(const EvaluationReport& report) {
   if (report.kind == Kind::word_labels && report.counts.unlearned)
     rest = fmt::format("; {} words are left out, because samples contain none of their tokens",
                        grouped(report.counts.unlearned));
+  if (report.kind == Kind::spans && report.counts.unlearned)
+    rest = fmt::format("; {} of the data's answers are whole in no text", grouped(report.counts.unlearned));
   if (report.kind != Kind::pairs) rest += left_out_suffix(report.counts, false);
   const MainMetric metric = main_metric(report);
-  fmt::print("evaluation loss {:.4f}, {} {:.4f}, over {} of {}{}\n", report.loss, metric.name, metric.value,
-             over, report.data, rest);
+  const std::string value =
+      report.kind == Kind::spans ? std::string() : fmt::format(", {} {:.4f}", metric.name, metric.value);
+  fmt::print("evaluation loss {:.4f}{}, over {} of {}{}\n", report.loss, value, over, report.data, rest);
   const std::string line = report.answered  ? report.answered->line
                            : report.rewards ? rewards_line(*report.rewards)
                                             : "";
@@ -105,9 +110,9 @@ void print_tokens(const EvaluationReport& report) {
 
 void print_json(const EvaluationReport& report) {
   const MainMetric metric = main_metric(report);
-  std::string text =
-      fmt::format("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}", json_quoted(report.model),
-                  json_quoted(report.data), finite_json(report.loss), metric.key, finite_json(metric.value));
+  std::string text = fmt::format("{{\"model\":{},\"data\":{},\"eval_loss\":{}", json_quoted(report.model),
+                                 json_quoted(report.data), finite_json(report.loss));
+  if (report.kind != Kind::spans) text += fmt::format(",\"{}\":{}", metric.key, finite_json(metric.value));
   if (report.answered) text += figures_json(*report.answered);
   if (report.rewards) text += rewards_json(*report.rewards);
   if (report.kind == Kind::hidden_tokens)
@@ -119,6 +124,10 @@ void print_json(const EvaluationReport& report) {
                         : report.kind == Kind::word_labels ? "words"
                                                            : "texts",
                         report.targets);
+  if (report.kind == Kind::spans)
+    text += fmt::format(",\"questions\":{},\"lost_answers\":{}",
+                        report.answered ? fmt::format("{}", report.answered->questions) : "null",
+                        report.counts.unlearned);
   if (report.has_examples) text += "," + left_out_members(report.counts);
   fmt::print("{},\"part\":\"{}\"}}\n", text, report.is_all ? "all" : "held_out");
 }

@@ -11,8 +11,8 @@
 namespace command {
 
 // What the model predicts. `labels`: one or more for each text. `word_labels`: one for each word. `pairs`:
-// the better one of two answers.
-enum class EvaluationKind { tokens, hidden_tokens, labels, word_labels, numbers, pairs };
+// the better one of two answers. `spans`: answers in contexts.
+enum class EvaluationKind { tokens, hidden_tokens, labels, word_labels, numbers, pairs, spans };
 
 struct EvaluationReport {
   std::string model, data;  // as the user names them

@@ -246,11 +246,10 @@ void add_new_head_flag(CLI::App& command, ModelFlags& flags) {
 
 namespace {
 
-constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL},
-                                                      {"labels", STW_TASK_LABELS},
-                                                      {"number", STW_TASK_NUMBER},
-                                                      {"tokens", STW_TASK_TOKEN_LABEL},
-                                                      {"masked", STW_TASK_MASKED_LANGUAGE_MODEL}};
+constexpr std::pair<const char*, uint32_t> tasks[] = {
+    {"label", STW_TASK_LABEL},   {"labels", STW_TASK_LABELS},
+    {"number", STW_TASK_NUMBER}, {"tokens", STW_TASK_TOKEN_LABEL},
+    {"spans", STW_TASK_SPANS},   {"masked", STW_TASK_MASKED_LANGUAGE_MODEL}};
 
 }  // namespace
 
@@ -260,9 +259,10 @@ void add_task_flag(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--task", flags.task,
                   "What the model learns: one label of a text, any number of labels, a number, a label of "
-                  "each token, or masked tokens.\nDefault: as its config says, or the data.")
+                  "each token, answers in\ncontexts, or masked tokens. "
+                  "Default: as its config says, or the data.")
       ->check(CLI::IsMember(words))
-      ->type_name("label|labels|number|tokens|masked");
+      ->type_name("label|labels|number|tokens|spans|masked");
 }
 
 uint32_t task_number(const std::string& word) {
@@ -482,7 +482,7 @@ Model open_model(const ModelFlags& flags) {
   options.label_names = labels.empty() ? nullptr : labels.data();
   options.label_count = labels.empty() ? flags.label_count : labels.size();
   options.task = task_number(flags.task);
-  options.new_head = flags.new_head && options.label_count > 0;
+  options.new_head = flags.new_head && (options.label_count > 0 || options.task == STW_TASK_SPANS);
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

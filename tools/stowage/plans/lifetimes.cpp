@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
+#include "base/csv.h"
 #include "base/failure.h"
 #include "base/utf8.h"
-#include "data/csv.h"
 
 namespace command {
 namespace {

@@ -18,7 +18,7 @@ constexpr MetricRow metric_rows[] = {
     {"loss", false, false},   {"accuracy", true, false}, {"rmse", false, false},   {"f1", true, true},
     {"f1_macro", true, true}, {"f1_micro", true, true},  {"matthews", true, true}, {"precision", true, true},
     {"recall", true, true},   {"pearson", true, true},   {"spearman", true, true}, {"mse", false, true},
-    {"mae", false, true},
+    {"mae", false, true},     {"exact", true, true},
 };
 
 }  // namespace
@@ -40,7 +40,8 @@ std::vector<std::string> metrics_of_task(uint32_t task, std::span<const std::str
   const auto add = [&](std::initializer_list<const char*> more) {
     names.insert(names.end(), more.begin(), more.end());
   };
-  if (task == STW_TASK_NUMBER) add({"rmse", "mse", "mae", "pearson", "spearman"});
+  if (task == STW_TASK_SPANS) add({"exact", "f1"});
+  else if (task == STW_TASK_NUMBER) add({"rmse", "mse", "mae", "pearson", "spearman"});
   else if (has_pairs || task == STW_TASK_MASKED_LANGUAGE_MODEL || !labels.empty()) add({"accuracy"});
   if (has_entities) add({"f1", "precision", "recall"});
   else if (task == STW_TASK_LABEL || task == STW_TASK_TOKEN_LABEL) add({"f1_macro", "f1_micro", "matthews"});

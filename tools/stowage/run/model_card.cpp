@@ -38,6 +38,7 @@ const char* pipeline_of(uint32_t task) {
     case STW_TASK_LABELS:
     case STW_TASK_NUMBER: return "text-classification";
     case STW_TASK_TOKEN_LABEL: return "token-classification";
+    case STW_TASK_SPANS: return "question-answering";
     case STW_TASK_MASKED_LANGUAGE_MODEL: return "fill-mask";
     default: return "text-generation";
   }

@@ -284,6 +284,8 @@ constexpr ResumeRow resume_rows[] = {
     {"label-field", OnResume::fixed},
     {"label-names", OnResume::fixed},
     {"label-separator", OnResume::fixed},
+    {"doc-stride", OnResume::fixed},
+    {"skip-bad-questions", OnResume::fixed},
     {"token-type", OnResume::fixed},
     numerics("precision", "precision", {&PlanFlags::precision, ""}),
     numerics("master", "master", {&PlanFlags::master, ""}),

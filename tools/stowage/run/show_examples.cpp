@@ -103,6 +103,12 @@ std::string label_of(const Examples& all, size_t document, const std::vector<std
   if (task == STW_TASK_LABEL)
     return fmt::format("label {}", json_quoted(labels[number_at<uint32_t>(all.labels, document)]));
   std::vector<std::string> shown;
+  if (task == STW_TASK_SPANS) {
+    const float start = number_at<float>(all.labels, 2 * document),
+                end = number_at<float>(all.labels, 2 * document + 1);
+    return start == 0 && end == 0 ? std::string("no answer")
+                                  : fmt::format("answer in tokens {} to {}", start, end);
+  }
   if (task == STW_TASK_NUMBER)
     for (size_t i = 0; i < labels.size(); ++i)
       shown.push_back(fmt::format("{}", number_at<float>(all.labels, document * labels.size() + i)));

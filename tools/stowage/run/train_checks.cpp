@@ -148,10 +148,13 @@ void check_settings(const TrainRun& run, const stw_plan_info& plan, const std::s
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", run.plan_file));
   check_preference(run, json);
   for (const auto& [flag, value] :
-       {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}})
+       {std::pair{"--label-smoothing", flags.label_smoothing}, {"--z-loss", flags.z_loss}}) {
+    if (value != 0 && task == STW_TASK_SPANS)
+      throw Failure(exit_usage, fmt::format("{} {}: is not supported for --task spans", flag, value));
     if (value != 0 && (task == STW_TASK_LABELS || task == STW_TASK_NUMBER))
       throw Failure(exit_usage, fmt::format("{}: is for losses over a softmax, and {} has none", flag,
                                             task == STW_TASK_LABELS ? "the task labels" : "the task number"));
+  }
   if (run.plan.examples && !has_documents(json))
     throw Failure(
         exit_usage,

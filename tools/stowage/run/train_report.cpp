@@ -20,11 +20,12 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
                               : about.has_weights ? "weights read from files"
                                                   : fmt::format("random weights from seed {}", flags.seed);
   const char* const outputs = about.task == STW_TASK_NUMBER ? "number" : "label";
-  const std::string head = !about.head_is_new ? ""
-                           : about.labels > 0
-                               ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs,
-                                             about.labels == 1 ? "" : "s")
-                               : fmt::format(", and a new head from seed {}", flags.seed);
+  const std::string head =
+      !about.head_is_new             ? ""
+      : about.task == STW_TASK_SPANS ? fmt::format(", and a new head for answers from seed {}", flags.seed)
+      : about.labels > 0 ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs,
+                                       about.labels == 1 ? "" : "s")
+                         : fmt::format(", and a new head from seed {}", flags.seed);
   tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers,
        grouped(about.parameters), weights, head);
   if (about.file_layers > about.layers)
@@ -69,6 +70,11 @@ void tell_examples(const TrainRun& run, const ExampleCounts& counts, const std::
              ? fmt::format("; {} words without a label, because samples contain none of their tokens",
                            grouped(counts.unlearned))
              : "",
+         out);
+  else if (about.task == STW_TASK_SPANS)
+    tell("examples    {} texts with a question and its context{}{}{}\n", grouped(counts.examples),
+         counts.longer ? fmt::format("; {} contexts are cut", grouped(counts.longer)) : "",
+         counts.unlearned ? fmt::format("; {} answers are whole in no text", grouped(counts.unlearned)) : "",
          out);
   else if (about.task == STW_TASK_NUMBER)
     tell("examples    {}, each with {}{}{}\n", grouped(counts.examples),
@@ -160,7 +166,7 @@ std::vector<std::pair<std::string, std::string>> rows_of_card(const TrainRun& ru
   const std::vector<std::string>& labels = run.labels;
   constexpr size_t most = 20;
   if (about.task == STW_TASK_NUMBER) rows.emplace_back("numbers", grouped(about.labels));
-  else if (!labels.empty())
+  else if (!labels.empty() && about.task != STW_TASK_SPANS)
     rows.emplace_back(
         "labels",
         grouped(about.labels) + (labels.size() <= most ? fmt::format(": {}", fmt::join(labels, ", ")) : ""));

@@ -93,6 +93,7 @@ std::optional<uint64_t> batch_of(const TrainFlags& flags, const DataFlags& data,
 Learned learned_by(const stw_model_info& about, const DataFlags& data) {
   return about.task == STW_TASK_TOKEN_LABEL ? Learned::words
          : about.task == STW_TASK_NUMBER    ? Learned::numbers
+         : about.task == STW_TASK_SPANS     ? Learned::answers
          : about.labels > 0                 ? Learned::texts
          : data.masks                       ? Learned::masked_tokens
          : data.has_pairs                   ? Learned::pairs

@@ -28,6 +28,8 @@ uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 
 // The metric to show to people in addition to the loss.
 std::string quality_of(const Evaluation& evaluation) {
   if (evaluation.rmse) return fmt::format("RMSE {:.4g}", *evaluation.rmse);
+  if (const auto exact = evaluation.figure("exact"))
+    return fmt::format("exact match {:.2f}, F1 {:.2f}", *exact, evaluation.figure("f1").value_or(0));
   if (!evaluation.accuracy) return fmt::format("perplexity {:.4g}", std::exp(evaluation.loss));
   if (const auto margin = evaluation.figure("reward_margin"))
     return fmt::format("accuracy {:.4f}, reward margin {:.4g}", *evaluation.accuracy, *margin);
@@ -74,6 +76,7 @@ const char* name_of(Learned learned) {
     case Learned::tokens: return "tokens";
     case Learned::masked_tokens: return "hidden tokens";
     case Learned::texts:
+    case Learned::answers:
     case Learned::numbers: return "texts";
     case Learned::words: return "words";
     case Learned::pairs: break;

@@ -23,7 +23,7 @@ namespace command {
 
 // The units that steps learn: tokens of a language model or hidden tokens of a masked one; texts of a
 // classifier or with numbers; words with tags; preference pairs.
-enum class Learned { tokens, masked_tokens, texts, numbers, words, pairs };
+enum class Learned { tokens, masked_tokens, texts, numbers, words, pairs, answers };
 const char* name_of(Learned learned);
 
 // The flags of the loop.
@@ -114,7 +114,9 @@ class TrainingRun {
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
   Evaluation evaluation_of(uint64_t batches);
-  bool has_accuracy() const { return learned_ != Learned::tokens && learned_ != Learned::numbers; }
+  bool has_accuracy() const {
+    return learned_ != Learned::tokens && learned_ != Learned::numbers && learned_ != Learned::answers;
+  }
   void save();
   bool compares() const { return settings_.keeps_best || settings_.patience; }
   void keep_best();  // of the trainer's current state

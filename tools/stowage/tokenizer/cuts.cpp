@@ -94,6 +94,22 @@ void for_pieces(std::string_view text, Behavior behavior, bool inverted, const F
   pieces.finish();
 }
 
+// The origins of the bytes after with_marks().
+std::vector<ByteOrigin> origins_with_marks(std::string_view text, std::span<const ByteOrigin> origins,
+                                           const std::string& mark) {
+  std::vector<ByteOrigin> out;
+  for (size_t i = 0; i < origins.size(); ++i)
+    out.insert(out.end(), text[i] == ' ' ? mark.size() : 1, origins[i]);
+  return out;
+}
+// And after a prefix of `bytes` bytes.
+std::vector<ByteOrigin> origins_with_prefix(std::span<const ByteOrigin> origins, size_t bytes) {
+  if (origins.empty()) return {};
+  std::vector<ByteOrigin> out(bytes, ByteOrigin{origins[0].begin, origins[0].begin});
+  out.insert(out.end(), origins.begin(), origins.end());
+  return out;
+}
+
 std::string with_marks(std::string_view text, const std::string& mark, size_t most) {
   std::string out;
   for (const char c : text) {
@@ -113,28 +129,34 @@ Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
   }
 }
 
-void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& left,
-               const std::function<void(std::string_view)>& take) const {
+void Cuts::cut(size_t number, const Piece& given, size_t of_first, size_t& left, const Take& take) const {
+  std::string_view text = given.text;
+  std::span<const ByteOrigin> origins = given.origins;
   if (text.empty()) return;
   if (text.size() > left) throw TooMuchText();
   left -= text.size();
-  if (number == steps_.size()) return take(text);
+  if (number == steps_.size()) return take({text, origins});
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
   std::string changed;  // owns the changed text that `text` then refers to
+  std::vector<ByteOrigin> changed_origins;
   if (step.kind == CutKind::words) {
+    origins = changed_origins = origins_with_marks(text, origins, step.searched.text);
     of_first = with_marks(text.substr(0, of_first), step.searched.text, left).size();
     text = changed = with_marks(text, step.searched.text, left);
   }
   const std::string_view prefix = step.kind == CutKind::words ? std::string_view(step.searched.text) : " ";
   if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && of_first > 0)) &&
       !text.starts_with(prefix)) {
+    origins = changed_origins = origins_with_prefix(origins, prefix.size());
     text = changed = std::string(prefix).append(text);
     of_first += of_first > 0 ? prefix.size() : 0;
   }
 
   const std::function<void(Match)> go_on = [&](Match piece) {
-    cut(number + 1, text.substr(piece.begin, piece.end - piece.begin),
+    const size_t bytes = piece.end - piece.begin;
+    cut(number + 1,
+        {text.substr(piece.begin, bytes), origins.empty() ? origins : origins.subspan(piece.begin, bytes)},
         of_first - std::min(of_first, piece.begin), left, take);
   };
   if (step.kind == CutKind::words_or_signs) return for_words_and_signs(text, go_on);

@@ -16,6 +16,16 @@ struct Encoding {
   bool is_truncated = false;
 };
 
+// Tokens of a text, and for each token the bytes of the text that it comes from. White space around them is
+// left out; the range of a token without text of its own is empty.
+struct TextRange {
+  size_t begin, end;
+};
+struct RangedTokens {
+  std::vector<int32_t> tokens;
+  std::vector<TextRange> ranges;
+};
+
 // A position in a text and the number of tokens before it.
 struct TokenPlace {
   size_t byte, token;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -133,7 +134,119 @@ std::string stripped_right(std::string_view text) {
   return std::string(text);
 }
 
+// Appends `count` origins, each from the first byte to the last one of these.
+void append_joined(std::span<const ByteOrigin> origins, size_t count, std::vector<ByteOrigin>& out) {
+  if (origins.empty()) return;
+  out.insert(out.end(), count, ByteOrigin{origins.front().begin, origins.back().end});
+}
+
+size_t character_of(std::string_view text) { return first_character(text).bytes; }
+// The length of a character and the marks that follow it; or of a run of white space; or of a Korean
+// syllable in parts, which normalization puts together.
+size_t cluster_of(std::string_view text) {
+  const Character first = first_character(text);
+  const auto joins = [&](uint32_t code) {
+    constexpr uint32_t first_vowel = 0x1160, last_consonant = 0x11FF;
+    if (is_space(first.code)) return is_space(code);
+    return is_mark(code) || (code >= first_vowel && code <= last_consonant) || code == 0x200D ||
+           code == 0xFF9E || code == 0xFF9F;
+  };
+  size_t at = first.bytes;
+  for (Character c; at < text.size() && joins((c = first_character(text.substr(at))).code);) at += c.bytes;
+  return at;
+}
+// The length of a word and the white space before it.
+size_t word_of(std::string_view text) {
+  size_t at = 0;
+  Character c{};
+  while (at < text.size() && is_space((c = first_character(text.substr(at))).code)) at += c.bytes;
+  while (at < text.size() && !is_space((c = first_character(text.substr(at))).code)) at += c.bytes;
+  return at;
+}
+
 }  // namespace
+
+std::vector<ByteOrigin> Normalization::origins_after(const Step& step, std::string_view before,
+                                                     std::string_view after,
+                                                     std::span<const ByteOrigin> origins, size_t most) {
+  using Kind = NormalStep::Kind;
+  std::vector<ByteOrigin> out;
+  const Kind kind = step.step.kind;
+  if (kind == Kind::strip_left || kind == Kind::strip_right) {
+    const auto kept = kind == Kind::strip_left ? origins.last(after.size()) : origins.first(after.size());
+    return {kept.begin(), kept.end()};
+  }
+  if (kind == Kind::prepend) {
+    out.assign(step.step.content.size(), ByteOrigin{origins[0].begin, origins[0].begin});
+    out.insert(out.end(), origins.begin(), origins.end());
+    return out;
+  }
+  if (kind == Kind::replace) {
+    size_t at = 0;
+    while (const auto match = step.pattern->find(before, at)) {
+      const auto kept = origins.subspan(at, match->begin - at);
+      out.insert(out.end(), kept.begin(), kept.end());
+      append_joined(origins.subspan(match->begin, match->end - match->begin), step.step.content.size(), out);
+      at = match->end;
+    }
+    const auto rest = origins.subspan(at);
+    out.insert(out.end(), rest.begin(), rest.end());
+    out.resize(after.size());  // an empty match has no origin
+    return out;
+  }
+  add_parts(step, before, after, origins, most, 0, out);
+  return out;
+}
+
+// Runs the step on each part of the text, which has the same result as long as no step looks beyond a part.
+// If not, all bytes of the text have one origin. `level`: of parts_of, from long parts to short ones.
+void Normalization::add_parts(const Step& step, std::string_view before, std::string_view after,
+                              std::span<const ByteOrigin> origins, size_t most, size_t level,
+                              std::vector<ByteOrigin>& out) {
+  constexpr size_t (*parts_of[])(std::string_view) = {word_of, cluster_of, character_of};
+  if (level == std::size(parts_of)) return append_joined(origins, after.size(), out);
+  struct Part {
+    size_t at, bytes;
+    std::string after;
+  };
+  std::vector<Part> parts;
+  std::string all;
+  for (size_t at = 0, bytes; at < before.size(); at += bytes) {
+    bytes = parts_of[level](before.substr(at));
+    parts.push_back({at, bytes, carried_out(step, std::string(before.substr(at, bytes)), most)});
+    all += parts.back().after;
+  }
+  if (all != after) return append_joined(origins, after.size(), out);
+  const bool drops_marks =
+      step.step.kind == NormalStep::Kind::drop_marks || step.step.kind == NormalStep::Kind::drop_nonspacing;
+  const size_t first = out.size();
+  for (const Part& part : parts) {
+    add_parts(step, before.substr(part.at, part.bytes), part.after, origins.subspan(part.at, part.bytes),
+              most, level + 1, out);
+    // A mark that goes belongs to the character before it.
+    const std::string_view kept = std::string_view(after).substr(0, out.size() - first);
+    if (!part.after.empty() || !drops_marks || kept.empty()) continue;
+    for (size_t i = out.size() - last_character(kept).bytes; i < out.size(); ++i)
+      out[i].end = std::max(out[i].end, origins[part.at + part.bytes - 1].end);
+  }
+}
+
+std::vector<ByteOrigin> Normalization::origins(std::string_view text) const {
+  std::vector<ByteOrigin> out;
+  for (size_t at = 0, bytes; at < text.size(); at += bytes) {
+    bytes = first_character(text.substr(at)).bytes;
+    out.insert(out.end(), bytes, ByteOrigin{static_cast<uint32_t>(at), static_cast<uint32_t>(at + bytes)});
+  }
+  std::string now(text);
+  const size_t most = longest_of(text);
+  for (const Step& step : steps_) {
+    if (now.empty()) break;
+    std::string next = carried_out(step, now, most);
+    out = origins_after(step, now, next, out, most);
+    now = std::move(next);
+  }
+  return out;
+}
 
 Normalization::Normalization(const std::vector<NormalStep>& steps, const std::string& path) {
   for (const NormalStep& step : steps) {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "base/downloads.h"
 #include "base/failure.h"
@@ -71,6 +72,7 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
 // The tokens of a text or of a list of words.
 struct TextTokens {
   std::vector<int32_t> tokens, words;
+  std::vector<TextRange> ranges;  // filled in by add_ranged
   bool is_truncated = false;
 
   void keep(size_t count, bool truncates_left) {
@@ -92,6 +94,11 @@ bool loses_spaces(const TokenizerDescription& d) {
     return step.kind == NormalStep::Kind::prepend;
   });
   return d.of_bytes() && d.cuts.back().prefix == CutStep::Prefix::never && !prepends;
+}
+
+std::string continuing_prefix_of(const TokenizerDescription& d) {
+  const auto* const pieces = std::get_if<WordPiecesDescription>(&d.model);
+  return pieces ? pieces->continuing_prefix : std::string();
 }
 
 size_t byte_step_of(const TokenizerDescription& d) {
@@ -124,7 +131,8 @@ struct Tokenizer::Parts {
         model(make_model(d, file)),
         joins_words(loses_spaces(d)),
         of_bytes(d.of_bytes()),
-        byte_step(byte_step_of(d)) {
+        byte_step(byte_step_of(d)),
+        continuing_prefix(continuing_prefix_of(d)) {
     const auto as_decoded = [&](const std::string& token) {
       return of_bytes ? bytes_of(token).value_or(token) : token;
     };
@@ -227,6 +235,76 @@ struct Tokenizer::Parts {
     });
   }
 
+  // The number of bytes of `piece` from `at` on that its token number `k` stands for. An unknown token stands
+  // for the text up to the next known one.
+  size_t bytes_of_token(std::string_view piece, size_t at, std::span<const int32_t> tokens, size_t k) const {
+    const auto known = [&](size_t index) -> std::string_view {
+      const auto found = texts.find(tokens[index]);
+      if (found == texts.end()) return {};
+      std::string_view text = found->second;
+      if (index > 0 && !continuing_prefix.empty() && text.starts_with(continuing_prefix))
+        text.remove_prefix(continuing_prefix.size());
+      return text;
+    };
+    const std::string_view text = known(k), rest = piece.substr(at);
+    if (rest.empty()) return 0;
+    if (!text.empty() && rest.starts_with(text)) return text.size();
+    if (const auto byte = byte_in(text); byte && *byte == rest[0]) return 1;
+    if (k + 1 == tokens.size()) return rest.size();
+    const std::string_view next = known(k + 1);
+    const size_t end = next.empty() ? std::string_view::npos : rest.find(next, first_character(rest).bytes);
+    return end == std::string_view::npos ? first_character(rest).bytes : end;
+  }
+
+  // Appends a piece's tokens. `origins`: of the bytes of the piece, in `text`.
+  void add_ranged(std::string_view piece, std::span<const ByteOrigin> origins, std::string_view text,
+                  TextTokens& out) {
+    const size_t first = out.tokens.size();
+    model->encode(piece, out.tokens);
+    const std::span<const int32_t> tokens = std::span(out.tokens).subspan(first);
+    for (size_t k = 0, at = 0, bytes; k < tokens.size(); ++k, at += bytes) {
+      bytes = bytes_of_token(piece, at, tokens, k);
+      TextRange range{at < origins.size() ? origins[at].begin : text.size(), 0};
+      range.end = bytes > 0 ? std::max<size_t>(range.begin, origins[at + bytes - 1].end) : range.begin;
+      out.ranges.push_back(without_space(text, range));
+    }
+  }
+  static TextRange without_space(std::string_view text, TextRange range) {
+    const auto inner = [&] { return text.substr(range.begin, range.end - range.begin); };
+    for (Character c; range.begin < range.end && is_space((c = first_character(inner())).code);)
+      range.begin += c.bytes;
+    for (Character c; range.begin < range.end && is_space((c = last_character(inner())).code);)
+      range.end -= c.bytes;
+    return range;
+  }
+
+  void add_ranged_text(std::string_view text, TextTokens& out) {
+    in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
+      if (token) {
+        out.tokens.push_back(token->id);
+        out.ranges.push_back(without_space(text, {begin, begin + raw.size()}));
+        return;
+      }
+      std::vector<ByteOrigin> origins = normal.origins(raw);
+      for (ByteOrigin& o : origins)
+        o.begin += static_cast<uint32_t>(begin), o.end += static_cast<uint32_t>(begin);
+      const Normalized held = normal(raw);
+      const size_t of_first = begin == 0 ? held.of_first : 0;
+      in_normal.split(held.text, [&](const AddedToken* inner, std::string_view piece, size_t at) {
+        const auto of_piece = std::span<const ByteOrigin>(origins).subspan(at, piece.size());
+        if (inner) {
+          out.tokens.push_back(inner->id);
+          out.ranges.push_back(without_space(text, {of_piece.front().begin, of_piece.back().end}));
+          return;
+        }
+        cuts.with_origins(piece, of_piece, of_first - std::min(of_first, at),
+                          [&](std::string_view word, std::span<const ByteOrigin> of_word) {
+                            add_ranged(word, of_word, text, out);
+                          });
+      });
+    });
+  }
+
   void add_text(std::string_view text, const std::string& name, TextTokens& out, bool begins = true,
                 std::vector<TokenPlace>* places = nullptr) {
     require_utf8(text, name);
@@ -288,6 +366,7 @@ struct Tokenizer::Parts {
   const bool joins_words, of_bytes;
   // index of the step that turns tokens into bytes; the number of steps if there is none
   const size_t byte_step;
+  const std::string continuing_prefix;  // of a token inside a word; empty: there is none
 };
 
 Tokenizer::Tokenizer(const std::string& path)
@@ -342,6 +421,24 @@ Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::
   }
   parts_->truncate(all, nullptr, name, options);
   return parts_->put_together(all, nullptr, options.special_tokens, true);
+}
+
+RangedTokens Tokenizer::encode_ranged(std::string_view text, const std::string& name) const {
+  require_utf8(text, name);
+  if (text.size() > UINT32_MAX)
+    throw Failure(exit_failed, fmt::format("{}: expected at most 4 GiB of text", name));
+  TextTokens out;
+  bounded([&] { parts_->add_ranged_text(text, out); }, name, parts_->path);
+  return {std::move(out.tokens), std::move(out.ranges)};
+}
+
+Encoding Tokenizer::pair_of(std::span<const int32_t> first, std::span<const int32_t> second) const {
+  TextTokens a, b;
+  a.tokens.assign(first.begin(), first.end());
+  a.words.assign(first.size(), -1);
+  b.tokens.assign(second.begin(), second.end());
+  for (size_t i = 0; i < second.size(); ++i) b.words.push_back(static_cast<int32_t>(i));
+  return parts_->put_together(a, &b, true, true);
 }
 
 bool Tokenizer::joins_words() const { return parts_->joins_words; }

@@ -41,6 +41,12 @@ class Tokenizer {
   Encoding encode_words(std::span<const std::string> words, const std::string& name,
                         const EncodeOptions& options) const;
 
+  // The tokens of a text without special tokens around it, and their ranges.
+  RangedTokens encode_ranged(std::string_view text, const std::string& name) const;
+  // The two texts as a pair, with the special tokens and token types of the file. word_ids are the indices of
+  // tokens of `second`, and -1 for other tokens.
+  Encoding pair_of(std::span<const int32_t> first, std::span<const int32_t> second) const;
+
   // Whether separately encoded words lose the space before them: tokens are bytes, and no step adds a space.
   bool joins_words() const;
 

@@ -1,4 +1,4 @@
-#include "data/csv.h"
+#include "base/csv.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "data/quotes.h"
+#include "base/quotes.h"
 
 #include <algorithm>
 

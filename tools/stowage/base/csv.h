@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/quotes.h"
+#include "base/quotes.h"
 
 namespace command {
 

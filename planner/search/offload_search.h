@@ -88,8 +88,8 @@ class OffloadSearch {
   bool fits(int64_t micro_batch, uint64_t arena_bytes) {
     return fewest_live_bytes(micro_batch) <= arena_bytes;
   }
-  // The context's micro-batches for which the live bytes of some plan fit. Ascending.
-  std::vector<int64_t> fitting(uint64_t arena_bytes);
+  // A lower bound of `relaxed` for a range of micro-batches. UINT64_MAX if no plan with them fits.
+  uint64_t least(const MicroBatches& range, uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
 
  private:
@@ -106,6 +106,7 @@ class OffloadSearch {
   std::vector<SegmentRun> runs(int64_t micro_batch,
                                const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
+  int64_t fixed_bytes(int64_t micro_batch) const;
   uint64_t fewest_live_bytes(int64_t micro_batch);
   // Bisects between the fewest live bytes and `high`. Returns the fastest of the tried Pareto points whose
   // arena fits.
@@ -123,6 +124,7 @@ class OffloadSearch {
   std::vector<std::pair<size_t, int64_t>> runs_;
   std::vector<int64_t> micro_batches_;  // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;
+  std::map<MicroBatches, std::vector<SegmentRun>> least_;
   std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;
   bool knows_smallest_ = false;

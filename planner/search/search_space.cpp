@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/search/micro_batch_order.h"
+
 namespace stw {
 
 namespace {
@@ -138,15 +140,26 @@ uint64_t SearchSpace::bound(const OffloadChoice& lower, const OffloadChoice& upp
   OffloadSearch& plain = search_of(0);
   const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
   const uint64_t saved = choices_[0].resident_bytes - upper.resident_bytes;
-  uint64_t least = UINT64_MAX;
-  for (size_t i = micro_batches_.size(); i-- > 0;) {
-    const int64_t m = micro_batches_[i];
-    if (plain.ops(m) - ops + update >= least) continue;
+  const auto bytes = [&](int64_t m) {
     const uint64_t inputs = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
-    const uint64_t bytes = size_add(arena_bytes, size_add(saved, inputs));
-    if (plain.fits(m, bytes)) least = std::min(least, plain.relaxed(m, bytes) - ops + update);
-  }
-  return least;
+    return size_add(arena_bytes, size_add(saved, inputs));
+  };
+  const auto with_copies = [&](uint64_t least) {
+    return least == UINT64_MAX ? least : size_add(least, update) - ops;
+  };
+  uint64_t bound = UINT64_MAX;
+  visit_micro_batches(
+      micro_batches_, micro_batches_.size(),
+      {[&](const MicroBatches& range) { return with_copies(plain.least(range, bytes(range.most))); },
+       [&](int64_t m) { return with_copies(plain.ops(m)); },
+       [&](int64_t m) {
+         return plain.fits(m, bytes(m)) ? with_copies(plain.relaxed(m, bytes(m))) : UINT64_MAX;
+       }},
+      UINT64_MAX, [&](int64_t, uint64_t least) {
+        bound = least;
+        return uint64_t{0};
+      });
+  return bound;
 }
 
 std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {

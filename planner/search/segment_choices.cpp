@@ -28,14 +28,13 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
   const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.on_host != 0; });
   if (!is_new) return entry->second;
-  const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
-  if (is_new_place) {
-    traced->second =
-        std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
+  auto traced = traced_.find(key[0]);
+  if (traced == traced_.end()) {
+    SegmentProfile profile(graph_, *arena, s, request_.threads, request_.recompute);
+    traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}}).first;
     arenas_.push_back(arena);
   }
-  profiles_.push_back(
-      {traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
+  profiles_.push_back({&traced->second, neighbour_copies(graph_, *arena, s), has_copies, {}, {}, {}});
   return entry->second;
 }
 
@@ -44,17 +43,14 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const auto [entry, is_new] = p.at.try_emplace(m);
   SegmentRun& run = entry->second;
   if (!is_new) return run;
-  // A step has a first micro-step, further full ones, and possibly a shorter last one.
-  const int64_t batch = request_.global_batch, rest = batch % m;
-  const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
-  run.variants = p.profile->at(m, pricing_, p.copies, !p.offloads);
-  auto add = [&](int64_t samples, uint64_t steps) {
-    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.copies);
-    for (size_t v = 0; v < more.size(); ++v)
-      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
-  };
-  if (next_steps > 0) add(m, next_steps);
-  if (rest > 0) add(rest, 1);
+  const MicroSteps steps = MicroSteps::of(request_.global_batch, m);
+  const auto [own, is_new_size] = p.traced->own.try_emplace(m);
+  if (is_new_size) {
+    own->second = p.traced->profile.own_figures(steps, pricing_);
+    // With different neighbours' copies they serve several kinds.
+    if (p.has_copies) drop_dominated(own->second);
+  }
+  run.variants = p.traced->profile.variants(own->second, steps, pricing_, p.copies);
   normalise(run);
   return run;
 }
@@ -79,6 +75,39 @@ const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
     head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
   }
   normalise(head);
+  return head;
+}
+
+const SegmentRun& SegmentChoices::least_of_kind(size_t kind, const MicroBatches& range) {
+  Profile& p = profiles_[kind];
+  const auto [entry, is_new] = p.least.try_emplace(range);
+  SegmentRun& run = entry->second;
+  if (!is_new) return run;
+  const auto [least, is_new_range] = p.traced->least.try_emplace(range);
+  if (is_new_range) {
+    least->second = p.traced->profile.least_figures(range, pricing_);
+    if (p.has_copies) drop_dominated(least->second);
+  }
+  run.variants =
+      p.traced->profile.least_variants(least->second, range, request_.global_batch, pricing_, p.copies);
+  normalise(run);
+  return run;
+}
+
+// More loss chunks take no less time than one.
+const SegmentRun& SegmentChoices::least_of_head(const Arena& arena, const MicroBatches& range) {
+  const auto [entry, is_new] = least_head_.try_emplace(range);
+  SegmentRun& head = entry->second;
+  if (!is_new) return head;
+  const std::vector<Variant>& all = of_head(arena, range.fewest).variants;
+  head.variants = {*std::min_element(all.begin(), all.end(),
+                                     [](const Variant& a, const Variant& b) { return a.peak < b.peak; })};
+  const uint64_t one = pricing_.head(range.most, 1),
+                 ops = static_cast<uint64_t>(graph_.segments.back().op_count +
+                                             graph_.segments.back().gradient_op_count);
+  head.variants[0].picoseconds =
+      Pricing::least_in_step(one, one, range, ops * largest_loss_chunks, request_.global_batch);
+  sum_up(head);
   return head;
 }
 

@@ -26,4 +26,7 @@ struct MicroBatchBounds {
 void visit_micro_batches(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds,
                          uint64_t limit, const std::function<uint64_t(int64_t, uint64_t)>& visit);
 
+// The least bound of the first `count` micro-batches. UINT64_MAX: nothing fits.
+uint64_t least_bound(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds);
+
 }  // namespace stw

@@ -24,19 +24,12 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
   return sum;
 }
 
-OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
+OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload, uint64_t least_update)
     : context_(context),
       offload_(offload),
       arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
+      update_(least_update),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
-  const Program update = build_update(context_.graph, *arena_, context_.request.threads);
-  // Pricing::update() includes the updates inside the backward pass; the update program does not.
-  update_ = context_.graph.fuses_updates() ? context_.pricing.update()
-                                           : context_.pricing.program(update, offload.overlap);
-  const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
-  for (const Program* p : {&update, &prefill, &decode})
-    if (!p->instructions.empty())
-      fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
   for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
     const size_t kind = context_.segments.kind(arena_, s);
     if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
@@ -48,6 +41,18 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
     if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes)
       micro_batches_.push_back(m);
   }
+}
+
+OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
+    : OffloadSearch(context, offload, 0) {
+  const Program update = build_update(context_.graph, *arena_, context_.request.threads);
+  // Pricing::update() includes the updates inside the backward pass; the update program does not.
+  update_ = context_.graph.fuses_updates() ? context_.pricing.update()
+                                           : context_.pricing.program(update, offload.overlap);
+  const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
+  for (const Program* p : {&update, &prefill, &decode})
+    if (!p->instructions.empty())
+      fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
 }
 
 std::vector<SegmentRun> OffloadSearch::runs(int64_t m,
@@ -127,8 +132,7 @@ uint64_t OffloadSearch::least(const MicroBatches& range, uint64_t arena_bytes) {
 }
 
 uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
-  uint64_t bound = UINT64_MAX;
-  if (fixed_program_bytes_ > arena_bytes) return bound;
+  if (fixed_program_bytes_ > arena_bytes) return UINT64_MAX;
   const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes); };
   const auto of_micro_batch = [&](int64_t m) {
     if (!fits(m, arena_bytes)) return UINT64_MAX;
@@ -136,13 +140,17 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
     const uint64_t best = relaxed(m, arena_bytes);
     return best == UINT64_MAX ? ops(m) : best;
   };
-  visit_micro_batches(context_.micro_batches, micro_batches_.size(),
-                      {of_range, [&](int64_t m) { return ops(m); }, of_micro_batch}, UINT64_MAX,
-                      [&](int64_t, uint64_t least) {
-                        bound = least;
-                        return uint64_t{0};
-                      });
-  return bound;
+  return least_bound(context_.micro_batches, micro_batches_.size(),
+                     {of_range, [&](int64_t m) { return ops(m); }, of_micro_batch});
+}
+
+uint64_t OffloadSearch::quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes) {
+  const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes(range.most)); };
+  return least_bound(context_.micro_batches, micro_batches_.size(),
+                     {of_range, [&](int64_t m) { return ops(m); },
+                      [&](int64_t m) {
+                        return of_range({m, m});
+                      }});
 }
 
 std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat,

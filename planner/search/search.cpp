@@ -121,6 +121,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
     found = fastest_of_smallest(smallest_space);
     plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
   }
+  found = chosen->with_bound(std::move(*found), plan.fits ? arena_budget : chosen->arena(found->decisions));
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =
       chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));

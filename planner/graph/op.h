@@ -36,6 +36,7 @@ struct Attributes {
   float dropout = 0;
   std::array<int64_t, kernels::max_parts> columns{};  // adapter: the first column of each part in y
   uint32_t stream = 0;  // selects the random numbers of the op; if recomputed, it draws the same ones
+  bool operator==(const Attributes&) const = default;
 };
 
 struct Op {
@@ -45,6 +46,7 @@ struct Op {
   int segment = -1;
   // If this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
+  bool operator==(const Op&) const = default;
 };
 
 // The input, or -1 if it is absent.

@@ -52,13 +52,19 @@ std::vector<int> steps(int parts, int count) {
 
 SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
                          const DeviceProfile& device, Effort effort)
+    : SearchSpace(source, numerics, request, device, effort, nullptr) {}
+
+SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+                         const DeviceProfile& device, Effort effort, const SearchSpace* like)
     : numerics_(numerics),
       effort_(effort),
       request_(request),
       device_(device),
       graph_(source(numerics)),
       pricing_(graph_, device, request.threads),
-      segments_(graph_, request, pricing_) {
+      segments_(like != nullptr && have_same_micro_steps(like->graph_, graph_)
+                    ? like->segments_
+                    : std::make_shared<SegmentChoices>(graph_, request, pricing_)) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
@@ -66,7 +72,8 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   full_recompute_request_ = request;
   full_recompute_request_->recompute = Recompute::full;
-  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort);
+  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort,
+                                                  like != nullptr ? like->full_recompute_.get() : nullptr);
 }
 
 void SearchSpace::list_choices() {

@@ -29,6 +29,10 @@ class SearchSpace {
  public:
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
+  // Shares the variants of segments with a space whose micro-steps are the same, if they are. That space and
+  // its request must live at least as long as this one.
+  SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+              const DeviceProfile& device, Effort effort, const SearchSpace* like);
 
   // The fastest plan whose arena takes at most this many bytes. Empty if none fits. If tensors may lie in
   // host memory, it has no bound yet: bound_picoseconds is 0.
@@ -59,7 +63,7 @@ class SearchSpace {
     std::unique_ptr<OffloadSearch> search;
   };
   SearchContext context() {
-    return {graph_, request_, device_, pricing_, segments_, micro_batches_, effort_};
+    return {graph_, request_, device_, pricing_, *segments_, micro_batches_, effort_};
   }
   void list_choices();
   // fastest() and smallest() without the plans of full_recompute_.
@@ -90,7 +94,7 @@ class SearchSpace {
   const DeviceProfile& device_;
   Graph graph_;
   Pricing pricing_;
-  SegmentChoices segments_;
+  std::shared_ptr<SegmentChoices> segments_;
   std::vector<int64_t> micro_batches_;   // ascending
   std::vector<OffloadChoice> choices_;   // the first one offloads nothing
   std::unique_ptr<OffloadBound> bound_;  // if tensors may lie in host memory

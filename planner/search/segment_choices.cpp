@@ -7,6 +7,21 @@ namespace stw {
 // If a kind with copies has more variants than this, only the best ones are used.
 static constexpr size_t most_variants_with_copies = 32;
 
+bool have_same_micro_steps(const Graph& a, const Graph& b) {
+  if (a.fuses_updates() || b.fuses_updates() || a.ops != b.ops || a.gradient_ops != b.gradient_ops ||
+      a.segments != b.segments || a.tile_rows != b.tile_rows || a.inputs.of != b.inputs.of ||
+      a.compute != b.compute || a.kernels != b.kernels || a.attention != b.attention || a.exact != b.exact ||
+      a.sequence != b.sequence || a.values_at_once != b.values_at_once || a.preference != b.preference)
+    return false;
+  const auto are_equal = [&](const std::vector<int>& tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [&](int t) { return t < 0 || a.at(t) == b.at(t); });
+  };
+  for (const std::vector<Op>* ops : {&a.ops, &a.gradient_ops})
+    for (const Op& op : *ops)
+      if (!are_equal(op.inputs) || !are_equal(op.outputs)) return false;
+  return true;
+}
+
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
   Place p{pricing_.classes()[s]};

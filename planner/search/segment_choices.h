@@ -9,6 +9,10 @@
 
 namespace stw {
 
+// Whether micro-steps of both graphs run the same ops on the same tensors, so that SegmentChoices of one
+// graph serve the other too. Their updates may differ.
+bool have_same_micro_steps(const Graph& a, const Graph& b);
+
 class SegmentChoices {
  public:
   SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)

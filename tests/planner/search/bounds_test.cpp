@@ -218,5 +218,33 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
   }
 }
 
+// The format of optimizer states changes no micro-step. A shared space gives the same plans.
+TEST(SegmentChoices, ServeGraphsWithTheSameMicroSteps) {
+  for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
+    const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };
+    Numerics wide, narrow, half;
+    narrow.state_bits = 8;
+    half.gradients = Gradients::bf16;
+    EXPECT_TRUE(have_same_micro_steps(source(wide), source(narrow)));
+    EXPECT_FALSE(have_same_micro_steps(source(wide), source(half)));
+    EXPECT_FALSE(have_same_micro_steps(source(wide), build_model(config_of(config), 32, wide)));
+    Request request;
+    request.global_batch = 6;
+    request.host_bytes = size_limit;
+    const DeviceProfile& device = *find_device("rtx4090");
+    SearchSpace first(source, wide, request, device), alone(source, narrow, request, device),
+        shared(source, narrow, request, device, Effort::full, &first);
+    first.smallest();
+    const uint64_t least = alone.arena(alone.smallest().decisions);
+    EXPECT_EQ(shared.arena(shared.smallest().decisions), least);
+    for (const uint64_t bytes : {least, least + least / 10, 2 * least}) {
+      const auto x = alone.fastest(bytes), y = shared.fastest(bytes);
+      ASSERT_TRUE(x && y);
+      EXPECT_EQ(x->decisions, y->decisions);
+      EXPECT_EQ(x->picoseconds, y->picoseconds);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stw
